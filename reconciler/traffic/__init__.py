@@ -108,12 +108,13 @@ if TYPE_CHECKING:
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.opening import open_sharded, open_sharded_frame
     from reconciler.traffic.shards.run import ShardedBacktest
+    from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import Rows, Totals
     from reconciler.traffic.sources.client_names import ClientNames, decode_user
     from reconciler.traffic.sources.datasets import Dataset, local_path, parse_dataset
     from reconciler.traffic.sources.line_time import LineClock
     from reconciler.traffic.sources.log_documents import MARKER
-    from reconciler.traffic.sources.log_evidence import CLUSTER
+    from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
     from reconciler.traffic.sources.log_files import find_logs, has_text, log_parts, split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.metric_layouts import (
@@ -132,9 +133,15 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
+        DELTA,
+        END_US,
+        FILE,
+        FIRST_US,
         GAUGE,
         MOST_AMOUNT,
         OF_METRICS,
+        ROWS,
+        SILENT,
         UNREADABLE,
         are_known,
         canonical_rows,
@@ -144,10 +151,9 @@ if TYPE_CHECKING:
         wrong_type,
     )
     from reconciler.traffic.sources.parquet_parts import Between
-    from reconciler.traffic.sources.recorder_files import unclosed_files
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic
     from reconciler.traffic.traffic_source import Facts, Source, TrafficSource, WithoutTraffic
     from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store
 

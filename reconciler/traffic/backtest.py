@@ -146,6 +146,7 @@ def report_of(
         ),
         fits=quota_fits(parts.limited, source=provenance.source),
         capacity=capacity,
+        notes=recorded.facts.notes,
     )
 
 

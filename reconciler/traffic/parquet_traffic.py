@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event
@@ -18,7 +18,7 @@ from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, GAUGE, MEAN, require_columns, rows_of
+from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, MEAN, require_columns, rows_of
 from reconciler.traffic.sources.parquet_parts import (
     BYTES_A_ROW,
     Part,
@@ -30,8 +30,7 @@ from reconciler.traffic.sources.parquet_parts import (
     read_part,
     time_slices,
 )
-from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in, recorder_rows, require_one_recorder
-from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, shown_files
+from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, kept_rows, shown_files
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
@@ -41,12 +40,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.on_spark import SparkRows
 
 _log: Final = logging.getLogger(__name__)
-Work = TypeVar("Work")
 _MAPPED_BYTES_A_TASK: Final = 32 * 1024 * 1024
 _BYTES_A_MAPPED_ROW: Final = 64
 """Of Parquet."""
-_RECORDER_BYTES_A_TASK: Final = 4_000_000
-"""As stored, compressed."""
 _ROWS_A_SLICE: Final = 4_000_000
 """Of Parquet, what is sorted at a time in this process: some 250 MB."""
 _SMALL_PARQUET: Final = 10_000_000
@@ -167,61 +163,12 @@ class MappedTraffic(Traffic):
         files, columns, with_file = MappedFiles.of(self.parquet, self._columns), self._columns, "file" in reading.also
         sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in files.parts]
         read = functools.partial(mapped_rows, mapping=columns, with_file=with_file)
-        return _kept_rows(spark, files.parts, sizes, read, a_task=_MAPPED_BYTES_A_TASK)
+        return kept_rows(spark, files.parts, sizes, read, a_task=_MAPPED_BYTES_A_TASK)
 
     @property
     def _columns(self) -> TrafficMapping:
         assert self.mapping is not None
         return self.mapping
-
-
-class RecorderTraffic(Traffic):
-    """Files of the recorder in brokers: sums of seconds, and the topics of mutations."""
-
-    source: ClassVar[Source] = Source.RECORDER
-    takes_time: ClassVar[bool] = True
-
-    @staticmethod
-    def claims(path: Path) -> bool:
-        """A file of the recorder, or a folder that has one."""
-        if path.is_dir():
-            return any(map(is_recorder_file, path.rglob("quota-recorder-*")))
-        return is_recorder_file(path) and path.exists()
-
-    @classmethod
-    def of(cls, arguments: Sequence[str]) -> Traffic:
-        """As ``Traffic.of``."""
-        return cls(parquet=tuple(dict.fromkeys(file for argument in arguments for file in recorder_files_in(Path(argument)))))
-
-    @property
-    def semantics(self) -> str:
-        """As ``Traffic.semantics``."""
-        return DELTA
-
-    def look(self, log_timezone: str) -> None:
-        """As ``Traffic.look``."""
-        del log_timezone
-        require_one_recorder(self.parquet)
-
-    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
-        """As ``Traffic.batches``."""
-        return recorder_rows(self.parquet, with_file="file" in reading.also)
-
-    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``."""
-        sizes = [Path(file).stat().st_size for file in self.parquet]
-        read = functools.partial(recorder_rows, with_file="file" in reading.also)
-        return _kept_rows(spark, self.parquet, sizes, read, a_task=_RECORDER_BYTES_A_TASK)
-
-    def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
-        """As ``Traffic.open``."""
-        from reconciler.traffic.request_traffic import SecondsTraffic
-
-        opened = super().open(session, reading, in_process=in_process)
-        if self.between is None:
-            return opened
-        assert isinstance(opened, SecondsTraffic)
-        return opened.between(self.between.after_us + 1, self.between.until_us + 1)
 
 
 class TotalsFolder(Traffic):
@@ -250,21 +197,6 @@ class TotalsFolder(Traffic):
         del reading, in_process
         assert self.cells is not None
         return SecondsSource(SegmentFolder(self.cells), session)
-
-
-def _kept_rows(
-    spark: SparkSession,
-    parts: Sequence[Work],
-    sizes: Sequence[int],
-    read: Callable[[Sequence[Work]], Iterable[pa.RecordBatch]],
-    *,
-    a_task: int,
-) -> SparkRows[pa.RecordBatch]:
-    """The rows of all parts, which workers read once. ``a_task``: the bytes that one task reads, about."""
-    from reconciler.traffic.shuffle.on_spark import KeptRows, least_tasks, split_work
-
-    tasks = max(least_tasks(spark), sum(sizes) // a_task)
-    return KeptRows.of_shares(spark, split_work(parts, sizes, tasks), read)
 
 
 def _has_only_events(parts: Sequence[Part]) -> bool:

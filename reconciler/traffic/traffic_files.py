@@ -7,7 +7,7 @@ a log may have any name.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
-from reconciler.model import escaped
+from reconciler.model import Message, escaped
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.line_time import check_zone
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.traffic.recording_gaps import RecordingGap
+    from reconciler.traffic.seconds.compact import SourceFile
     from reconciler.traffic.session import SessionOptions
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import LocalRows, Rows
 
 _log: Final = logging.getLogger(__name__)
 Opened = TypeVar("Opened", bound=TrafficSource)
+Work = TypeVar("Work")
 _SOURCES: Final = (
     "reconciler.traffic.parquet_traffic:TotalsFolder",
-    "reconciler.traffic.parquet_traffic:RecorderTraffic",
     "reconciler.traffic.parquet_traffic:CanonicalFiles",
 )
 _LOGS: Final = "reconciler.traffic.log_traffic:RequestLogs"
@@ -185,6 +186,16 @@ class Traffic:
         """
         del log_timezone
 
+    def source_file(self, file: str) -> SourceFile | None:
+        """A file other than a log, as ``compact`` knows it again; ``None`` while it has no whole line."""
+        from reconciler.traffic.seconds.compact import SourceFile
+
+        return SourceFile.of_whole(Path(file))
+
+    def notes(self) -> Iterable[Message]:
+        """What to know about the files."""
+        return ()
+
     def gaps(self) -> tuple[RecordingGap, ...]:
         """Times that a recorder noted as not observed."""
         return ()
@@ -222,7 +233,7 @@ class Traffic:
 
         rows = self.rows_here(reading) if in_process else self.rows_on(session(), reading)
         opened = open_rows(rows, source=self.source, files=self.files, columns=reading.also, has_sums=self.semantics == DELTA)
-        opened.facts = replace(opened.facts, gaps=self.gaps())
+        opened.facts = replace(opened.facts, gaps=self.gaps(), notes=tuple(self.notes()))
         return opened
 
 
@@ -277,6 +288,21 @@ def shown_files(path: Path, files: Sequence[Path], *, what: str) -> tuple[str, .
     return tuple(str(file.resolve()) for file in shown)
 
 
+def kept_rows(
+    spark: SparkSession,
+    parts: Sequence[Work],
+    sizes: Sequence[int],
+    read: Callable[[Sequence[Work]], Iterable[pa.RecordBatch]],
+    *,
+    a_task: int,
+) -> SparkRows[pa.RecordBatch]:
+    """The rows of all parts, which workers read once. ``a_task``: the bytes that one task reads, about."""
+    from reconciler.traffic.shuffle.on_spark import KeptRows, least_tasks, split_work
+
+    tasks = max(least_tasks(spark), sum(sizes) // a_task)
+    return KeptRows.of_shares(spark, split_work(parts, sizes, tasks), read)
+
+
 def open_traffic(
     traffic: Traffic,
     session: Callable[[], SparkSession],
@@ -306,8 +332,6 @@ def open_traffic(
 
 def rows_for_workers(traffic: Traffic, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
     """The rows of traffic that has some, as Spark's workers read them. Raises ``TrafficError`` and ``UsageError``."""
-    if traffic.between is not None and traffic.source is Source.RECORDER:
-        raise UsageError("--since and --until of the recorder's files need a report in this process: leave --out parquet= out")
     traffic.look(reading.log_timezone)
     return traffic.rows_on(spark, replace(reading, also=traffic.own_columns))
 

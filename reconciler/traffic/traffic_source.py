@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Observations, Provenance
+from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Message, Observations, Provenance
 from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.evidence import Evidence, Mean
@@ -55,6 +55,8 @@ class Facts:
     """Times that the recorder itself noted as not observed."""
     assumptions: tuple[str, ...] = ()
     """What verdicts of this source rest on, as sentences without their end marks."""
+    notes: tuple[Message, ...] = ()
+    """What to know about the files."""
 
     @classmethod
     def of(

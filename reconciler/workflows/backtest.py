@@ -25,17 +25,14 @@ from reconciler.model import (
     ManifestCommit,
     Message,
     Span,
-    compose,
     display_name,
     escaped,
-    flag_part,
 )
 from reconciler.planning import difference, quotas_after
 from reconciler.policy import FailingRows, judged_by_rules
 from reconciler.ports import Progress
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.resolution import callback_notes as quota_class_notes
-from reconciler.text import shown_part
 from reconciler.workflows.broker_model import broker_model, release
 from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server, require_samples
 from reconciler.workflows.traffic_inputs import SparkPlace, metric_rules, names_of, read_client_names, read_trusted_mapping
@@ -324,7 +321,7 @@ def fetch_samples(
     ``fetch_from_server``, and ``UsageError`` for a mapping of files.
     """
     if options.prometheus is None:
-        return options, tuple(_unclosed_notes(options.traffic))
+        return options, ()
     entities = (*(proposal.current or ()), *proposal.proposed, *proposal.declared)
     rules = metric_rules(read_trusted_mapping(options.mapping, proposal.trusted), what="a Prometheus server")
     names = names_of(entities) | read_client_names(options.known_clients, proposal.trusted)
@@ -339,19 +336,6 @@ def fetch_samples(
     )
     require_samples(pages, request)
     return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None), pages.notes
-
-
-def _unclosed_notes(traffic: Sequence[str]) -> Iterator[Message]:
-    """A note for each file of the recorder that is not closed."""
-    from reconciler.traffic import unclosed_files
-
-    for file in unclosed_files(traffic):
-        yield compose(
-            "{file} was not closed: its broker still writes to it, or ended without warning. Its last seconds, as many as "
-            "{setting}, can be missing",
-            file=shown_part(Path(file).name),
-            setting=flag_part("quota.recorder.flush.seconds"),
-        )
 
 
 def _form(question: BacktestRequest) -> Form:
@@ -438,7 +422,7 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
     named = replace(
         report,
         cluster=proposal.spec.name,
-        notes=proposal.notes,
+        notes=(*proposal.notes, *report.notes),
         commit=proposal.commit,
         declared=DeclaredQuotas(sources=proposal.sources, owner_of=proposal.owner_of),
     )

@@ -236,15 +236,14 @@ def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segmen
 
 def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]]:
     """Each log once, and the files that have no whole line yet."""
-    from reconciler.traffic import Source, SourceFile
+    from reconciler.traffic import SourceFile
 
     newest: dict[str, SourceFile] = {}
     empty: list[Path] = []
-    of_file = SourceFile.of_recorder if traffic.source is Source.RECORDER else SourceFile.of_whole
     logs = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
     for path, source in [
         *((path, SourceFile.of_log(path, broker)) for path, broker in logs),
-        *((Path(file), of_file(Path(file))) for file in traffic.parquet),
+        *((Path(file), traffic.source_file(file)) for file in traffic.parquet),
     ]:
         if source is None:
             empty.append(path)

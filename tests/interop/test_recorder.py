@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import SandboxError
+from reconciler.features.recorder.files import recorder_files_in
 from reconciler.features.sandbox.clients import consume_all, create_topic, produce_steadily
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
-from reconciler.traffic.sources.recorder_files import recorder_files_in
 from tests.support import config_command, raw_quotas
 from tests.support.maven_builds import digests_of_builds
 from tests.support.polling import wait_until

@@ -252,7 +252,7 @@ def read_evidence(
         return replace(question, unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
 
     source = f"samples of {escaped(server.address)}" if server is not None else _words(recorded)
-    texts = tuple(str(note).removesuffix(".") for note in notes)
+    texts = tuple(str(note).removesuffix(".") for note in (*notes, *recorded.facts.notes))
     return _evidence(asked, then, recorded, request_of, source=source, notes=texts)
 
 

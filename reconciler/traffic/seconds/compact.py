@@ -27,7 +27,6 @@ from reconciler.traffic.seconds.history import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import OF_METRICS, UNREADABLE, charge_second_sums, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
-from reconciler.traffic.sources.recorder_files import read_header
 from reconciler.traffic.sources.topic_events import charge_known_topics
 from reconciler.traffic.spark_versions import collect_table
 
@@ -68,10 +67,9 @@ class SourceFile:
         return cls(path=path, id=log_id(broker, first), size=path.stat().st_size)
 
     @classmethod
-    def of_recorder(cls, path: Path) -> SourceFile | None:
-        """Known by its first line, complete or still open; ``None`` while it has none. Raises ``TrafficError``."""
-        header = read_header(path)
-        return None if header is None else cls(path=path, id=_digest(b"recorder\n" + header.line), size=path.stat().st_size)
+    def of_beginning(cls, path: Path, beginning: bytes) -> SourceFile:
+        """Known by how it begins, which is of no other file."""
+        return cls(path=path, id=_digest(beginning), size=path.stat().st_size)
 
     @classmethod
     def of_whole(cls, path: Path) -> SourceFile:

@@ -19,7 +19,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -229,7 +228,8 @@ def rows_of_frame(
     needed = tuple(name for name in mapping.columns if name in set(names))
 
     def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        yield _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
+        rows = mapped_batch(batch, mapping)
+        yield (rows if between is None else between.charged_rows(rows)).select(list(columns))
 
     narrowed = frame if between is None else days_between(frame, between)
     return SparkRows(spark, scan_frame(narrowed, lambda _: needed, convert), together)
@@ -306,15 +306,6 @@ def _utc_wall(us: int) -> Column:
     return F.expr(f"TIMESTAMP_NTZ'{at:%Y-%m-%d %H:%M:%S.%f}'")
 
 
-def _narrowed(batch: pa.RecordBatch, between: Between | None) -> pa.RecordBatch:
-    """Without the rows of other times; those whose time cannot be read stay, since they are counted."""
-    if between is None:
-        return batch
-    ts_us = batch.column("ts_us")
-    inside = pc.and_(pc.greater(ts_us, between.after_us), pc.less_equal(ts_us, between.until_us))
-    return batch.filter(pc.fill_null(inside, pa.scalar(value=True)))
-
-
 def log_rows(
     spark: SparkSession,
     logs: Sequence[BrokerFiles],
@@ -337,7 +328,7 @@ def log_rows(
         for file, part in itertools.groupby(_lines(batches), key=lambda line: line[0]):
             texts, address = (line for _, line in part), address_of_file(file)
             for batch in parse_lines(texts, broker=brokers[address], file=address, zone=zone, kinds=kinds, also=also):
-                yield _narrowed(batch, between)
+                yield batch if between is None else between.charged_rows(batch)
 
     return mark_repeats(KeptRows.of_frame(spark, lines, read), also)
 

@@ -41,6 +41,12 @@ class Between:
         ts = batch.column("ts").cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
         return batch.filter(pc.and_(pc.greater(ts, self.after_us), pc.less_equal(ts, self.until_us)))
 
+    def charged_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Of rows with ``ts_us`` those of this time, and those without a time: they are counted."""
+        ts_us = batch.column("ts_us")
+        inside = pc.and_(pc.greater(ts_us, self.after_us), pc.less_equal(ts_us, self.until_us))
+        return batch.filter(pc.fill_null(inside, pa.scalar(value=True)))
+
     def covers(self, footer: pq.FileMetaData) -> bool:
         """Whether the statistics of a file show that all of its rows are of this time."""
         for group in range(footer.num_row_groups):

@@ -12,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import TrafficError
-from reconciler.traffic import find_traffic
-from reconciler.traffic.seconds.compact import SourceFile
-from reconciler.traffic.sources.normal_form import ROWS
-from reconciler.traffic.sources.recorder_files import recorder_files_in, recorder_rows, require_one_recorder
-from reconciler.traffic.traffic_source import Source
+from reconciler.features.recorder.files import recorder_files_in, recorder_rows
+from reconciler.traffic import ROWS, Source, find_traffic
 from tests.support.recorder_lines import Sums, header, write_members, write_sums
 
 NAME = "quota-recorder-1-20261123T024142050Z.jsonl.gz"
@@ -133,7 +130,7 @@ def test_another_version_another_file_and_another_cluster_are_refused(tmp_path: 
         write_sums(tmp_path / name / NAME, {("produce", "a", "b"): {START: 1}}, cluster=name) for name in ("first", "second")
     ]
     with pytest.raises(TrafficError, match="2 clusters"):
-        require_one_recorder([str(file) for file in files])
+        find_traffic(list(map(str, files))).look("UTC")
 
 
 def test_a_folder_gives_each_file_once_the_complete_one_before_the_open_one(tmp_path: Path) -> None:
@@ -156,13 +153,14 @@ def test_a_file_that_is_completed_while_it_is_looked_for_is_read(tmp_path: Path)
 
 def test_compact_knows_a_file_by_its_first_line_open_or_complete(tmp_path: Path) -> None:
     file = write_sums(tmp_path / f"{NAME}.open", {("produce", "alice", "app"): {START: 1}})
-    before = SourceFile.of_recorder(file)
+    before = find_traffic([str(file)]).source_file(str(file))
     complete = write_members(tmp_path / NAME, [header(), ALICE], [["s", START, [0, 1]]], [["s", START + 1, [0, 1]]])
-    after = SourceFile.of_recorder(complete)
+    after = find_traffic([str(complete)]).source_file(str(complete))
     assert before is not None
     assert after is not None
     assert before.id == after.id
-    assert SourceFile.of_recorder(write_members(tmp_path / "empty.gz", [])) is None
+    empty = write_members(tmp_path / NAME.replace("recorder-1", "recorder-2"), [])
+    assert find_traffic([str(empty)]).source_file(str(empty)) is None
 
 
 @settings(deadline=None)

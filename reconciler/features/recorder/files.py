@@ -10,8 +10,8 @@ import gzip
 import logging
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, cast
 
@@ -22,14 +22,23 @@ import pyarrow as pa
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.model import escaped
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.log_evidence import require_one
-from reconciler.traffic.sources.normal_form import CHARGED, END_US, FILE, FIRST_US, MOST_AMOUNT, ROWS, SILENT, UNREADABLE
+from reconciler.traffic import (
+    CHARGED,
+    END_US,
+    FILE,
+    FIRST_US,
+    MOST_AMOUNT,
+    ROWS,
+    SILENT,
+    UNREADABLE,
+    Between,
+    Integers,
+    Kind,
+)
 
 _log: Final = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"quota-recorder-\d{1,10}-\d{8}T\d{9}Z\.jsonl\.gz(\.open)?")
-_OPEN: Final = ".open"
+OPEN: Final = ".open"
 _FORMAT: Final = "kafka-quotas-recorder"
 _VERSION: Final = 1
 _SECOND_US: Final = 1_000_000
@@ -91,24 +100,8 @@ def recorder_files_in(path: Path) -> tuple[str, ...]:
     """A file, or the recorder's files below a folder, by name; a complete one instead of itself still open."""
     if path.is_file():
         return (str(path.resolve()),)
-    files = {file.name.removesuffix(_OPEN): file for file in sorted(path.rglob("quota-recorder-*"), key=_complete_last)}
+    files = {file.name.removesuffix(OPEN): file for file in sorted(path.rglob("quota-recorder-*"), key=_complete_last)}
     return tuple(str(file.resolve()) for _, file in sorted(files.items()) if is_recorder_file(file))
-
-
-def unclosed_files(arguments: Iterable[str]) -> tuple[str, ...]:
-    """Of files and folders of this machine, the recorder's files that are still open, or were when their broker ended."""
-    files = (file for argument in arguments for file in recorder_files_in(Path(argument)))
-    return tuple(dict.fromkeys(file for file in files if file.endswith(_OPEN) and is_recorder_file(Path(file))))
-
-
-def require_one_recorder(files: Sequence[str]) -> None:
-    """Raise ``TrafficError`` for a first line that is not the recorder's, and for files of several clusters."""
-    named: dict[str, str] = {}
-    for file in files:
-        header = read_header(Path(file))
-        if header is not None and header.cluster is not None:
-            named[header.cluster] = escaped(file)
-    require_one(named)
 
 
 def read_header(path: Path) -> RecorderHeader | None:
@@ -120,18 +113,22 @@ def read_header(path: Path) -> RecorderHeader | None:
     return _header(line, path)
 
 
-def recorder_rows(files: Iterable[str], *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
-    """Rows of ``normal_form.ROWS``, and with ``with_file`` of ``FILE``: sums of seconds, silent minutes, dropped seconds."""
+def recorder_rows(files: Iterable[str], *, with_file: bool = False, between: Between | None = None) -> Iterator[pa.RecordBatch]:
+    """Rows of the canonical traffic schema, and with ``with_file`` of ``FILE``: sums of seconds, silent minutes, dropped seconds.
+
+    ``between``: only rows of this time, and those without one.
+    """
     for file in files:
         path = Path(file)
         log_event(_log, "file opened", file=file)
         with _opened(path) as stream:
             for batch in _FileRows(path).batches(_whole_lines(stream, path)):
-                yield batch.append_column(FILE, pa.repeat(path.as_uri(), batch.num_rows)) if with_file else batch
+                rows = batch if between is None else between.charged_rows(batch)
+                yield rows.append_column(FILE, pa.repeat(path.as_uri(), rows.num_rows)) if with_file else rows
 
 
 def _complete_last(path: Path) -> tuple[bool, str]:
-    return not path.name.endswith(_OPEN), str(path)
+    return not path.name.endswith(OPEN), str(path)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -139,8 +136,8 @@ def _opened(path: Path) -> IO[bytes]:
         return cast("IO[bytes]", gzip.open(path))
     except FileNotFoundError:
         # The recorder has completed it meanwhile.
-        if path.name.endswith(_OPEN):
-            return _opened(path.with_name(path.name.removesuffix(_OPEN)))
+        if path.name.endswith(OPEN):
+            return _opened(path.with_name(path.name.removesuffix(OPEN)))
         raise TrafficError(f"recorded traffic {escaped(str(path))}: no such file") from None
     except OSError as error:
         raise TrafficError(f"recorded traffic {escaped(str(path))} cannot be read: {error.strerror or error}") from error
@@ -176,43 +173,6 @@ def _header(line: bytes, path: Path) -> RecorderHeader:
     return RecorderHeader(broker=broker, cluster=cluster, line=line)
 
 
-@dataclass(slots=True)
-class _LineSums:
-    """What lines give, in their order."""
-
-    series: list[Integers] = field(default_factory=list)
-    seconds: list[Integers] = field(default_factory=list)
-    amounts: list[Integers] = field(default_factory=list)
-    throttles: list[Integers] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, second: int, series: Integers, values: Integers, *, throttles: bool) -> None:
-        nothing = np.zeros(len(series), dtype=np.int64)
-        self.series.append(series)
-        self.seconds.append(np.full(len(series), second, dtype=np.int64))
-        self.amounts.append(nothing if throttles else values)
-        self.throttles.append(values if throttles else nothing)
-        self.size += len(series)
-
-    def take_until(self, second: int) -> tuple[Integers, Integers, Integers, Integers]:
-        """Series, seconds, amounts and milliseconds of throttles of the seconds before this one, each pair once."""
-        columns = [np.concatenate((np.empty(0, dtype=np.int64), *part)) for part in self._parts()]
-        ready = columns[1] < second
-        rest = [column[~ready] for column in columns]
-        self.series, self.seconds, self.amounts, self.throttles = ([column] for column in rest)
-        self.size = len(rest[0])
-        series, seconds, amounts, throttles = (column[ready] for column in columns)
-        order = np.lexsort((series, seconds))
-        series, seconds, amounts, throttles = series[order], seconds[order], amounts[order], throttles[order]
-        if not len(series):
-            return series, seconds, amounts, throttles
-        first = np.flatnonzero((np.diff(series, prepend=-1) != 0) | (np.diff(seconds, prepend=-1) != 0))
-        return series[first], seconds[first], np.add.reduceat(amounts, first), np.add.reduceat(throttles, first)
-
-    def _parts(self) -> tuple[list[Integers], ...]:
-        return self.series, self.seconds, self.amounts, self.throttles
-
-
 class _FileRows:
     """The rows of one file, as its lines come."""
 
@@ -221,7 +181,9 @@ class _FileRows:
         self._broker = -1
         self._places = np.full(64, -1, dtype=np.int64)
         self._clients: list[tuple[str, str | None, str | None]] = []
-        self._sums = _LineSums()
+        self._sums: list[Integers] = []
+        """Of series, second, amount and milliseconds of throttles, each of the shape (4, n)."""
+        self._size = 0
         self._newest = 0
         self._minutes: set[int] = set()
         self._charged_minutes: set[int] = set()
@@ -237,7 +199,7 @@ class _FileRows:
                 self._add(_decode(line))
             except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
                 self._unreadable(line[:_SHOWN].decode("utf-8", "replace").rstrip("\n"))
-            if self._sums.size > _ROWS_A_BATCH:
+            if self._size > _ROWS_A_BATCH:
                 yield self._charged(self._newest - _LATE_S)
         yield self._charged(END_US)
         silent = sorted(self._minutes - self._charged_minutes)
@@ -247,11 +209,12 @@ class _FileRows:
 
     def _add(self, line: ClientLine | SecondLine | DroppedLine) -> None:
         if isinstance(line, SecondLine):
-            series, throttled = self._pairs(line.amounts), self._pairs(line.throttles)
+            (series, amounts), (throttled, milliseconds) = self._pairs(line.amounts), self._pairs(line.throttles)
             self._minutes.add(line.second // _MINUTE_S)
             self._newest = max(self._newest, line.second)
-            self._sums.add(line.second, *series, throttles=False)
-            self._sums.add(line.second, *throttled, throttles=True)
+            for of, amount, throttle in ((series, amounts, 0 * amounts), (throttled, 0 * milliseconds, milliseconds)):
+                self._sums.append(np.stack((of, np.full(len(of), line.second), amount, throttle)))
+                self._size += len(of)
         elif isinstance(line, ClientLine):
             if line.number >= len(self._places):
                 more = np.full(line.number + 1, -1, dtype=np.int64)
@@ -279,8 +242,20 @@ class _FileRows:
     def _unreadable(self, detail: str) -> None:
         self._others.append({"status": UNREADABLE, "detail": detail})
 
+    def _take_until(self, second: int) -> Integers:
+        """The sums of the seconds before this one, each pair of series and second once."""
+        columns = np.concatenate([np.empty((4, 0), dtype=np.int64), *self._sums], axis=1)
+        is_ready = columns[1] < second
+        self._sums, columns = [columns[:, ~is_ready]], columns[:, is_ready]
+        self._size = self._sums[0].shape[1]
+        columns = columns[:, np.lexsort(columns[:2])]
+        first = np.flatnonzero((np.diff(columns[:2], prepend=-1) != 0).any(axis=0))
+        if not len(first):
+            return columns
+        return np.concatenate((columns[:2, first], np.add.reduceat(columns[2:], first, axis=1)))
+
     def _charged(self, until: int) -> pa.RecordBatch:
-        series, seconds, amounts, throttles = self._sums.take_until(until)
+        series, seconds, amounts, throttles = self._take_until(until)
         # A second in which Kafka took back more than it charged, and one with a throttle alone, charge nothing.
         amounts = np.clip(amounts, 0, None)
         self._charged_minutes.update(np.unique(seconds // _MINUTE_S).tolist())

@@ -1,0 +1,3 @@
+"""Reads the files of the recorder in brokers."""
+
+SOURCES = ("reconciler.features.recorder.traffic:RecorderTraffic",)
