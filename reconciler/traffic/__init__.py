@@ -4,7 +4,7 @@ One row goes one way. A source makes it a row of the canonical traffic schema, a
 rows get the number of their client (``columns``), and with it the groups in which they are judged. One shuffle brings the rows of
 a group together in the order of time (``shuffle``). The kernels judge the group (``judging``, ``kernels``), and the verdicts
 become a report (``backtest``). ``LocalRows`` and ``SparkRows`` run the same functions in this process and on Spark's workers.
-``Traffic.stays_here`` and ``SecondsSource`` choose, and log why. A class for each kind of source opens it (``traffic_files``).
+``Traffic.stays_here`` and ``StoredRows`` choose, and log why. A class for each kind of source opens it (``traffic_files``).
 
 Glossary:
 
@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_totals import SmallerDay
-    from reconciler.traffic.seconds.folder import Covered, Segment, SegmentFolder
+    from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.opening import open_sharded, open_sharded_frame
@@ -154,7 +154,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic
-    from reconciler.traffic.traffic_source import Facts, Source, TrafficSource, WithoutTraffic
+    from reconciler.traffic.traffic_source import Covered, Facts, Source, TrafficSource, WithoutTraffic
     from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store
 
 __getattr__ = lazy_face(__name__)

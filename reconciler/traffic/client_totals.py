@@ -21,7 +21,7 @@ from reconciler.traffic.judging.evidence import CLIENT, MEAN_FOLDS, MEANS, Mean
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.seconds.folder import MINUTE_US, Covered
+from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.rows import PartialSums, Totals
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
@@ -34,7 +34,7 @@ from reconciler.traffic.sources.normal_form import (
     UNREADABLE,
     UNSTATED,
 )
-from reconciler.traffic.traffic_source import Facts, Source
+from reconciler.traffic.traffic_source import Covered, Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
 NAMES: Final = ("status", *IDENTITY)

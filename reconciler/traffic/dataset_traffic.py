@@ -126,7 +126,7 @@ class DayTotals(Traffic):
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
         """As ``Traffic.open``."""
-        from reconciler.traffic.seconds.day_traffic import DaysTraffic
+        from reconciler.traffic.seconds.day_traffic import open_days
 
         del in_process
-        return DaysTraffic(self.rows_on(session(), reading), self.files)
+        return open_days(self.rows_on(session(), reading), self.files)

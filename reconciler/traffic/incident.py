@@ -21,7 +21,6 @@ from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.by_seconds import Grid
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
-from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import Totals, add_up
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
@@ -147,9 +146,9 @@ def recorded_throttles(
         begin, end = _micros(since), _micros(until)
         in_time = (each for each in recorded.throttles if each.end_us >= begin and each.begin_us <= end)
         return tuple(each for each in in_time if _is_of(client, each.user, each.client_id))
-    if not isinstance(recorded, SecondsTraffic) or not client:
+    if not isinstance(recorded, SecondsTraffic) or recorded.is_stored or not client:
         return None
-    has_times = recorded.has_column(RECORDED_THROTTLE)
+    has_times = RECORDED_THROTTLE in recorded.columns
     work: Totals[pa.RecordBatch] = Totals(
         name="recorded throttles",
         columns=(
@@ -185,7 +184,7 @@ def unread_lines(recorded: TrafficSource) -> int:
 
 def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
     """The part of this time, where a source can be cut. Raises ``TrafficError`` when nothing of that time can be used."""
-    if isinstance(recorded, SecondsTraffic | SecondsSource | _ThrottleLog):
+    if isinstance(recorded, SecondsTraffic | _ThrottleLog):
         return recorded.between(_micros(start), _micros(end))
     return recorded
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from reconciler.errors import UsageError
 from reconciler.traffic.client_totals import MEAN_TOTALS
 from reconciler.traffic.judging.evidence import means_of
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kinds import Kind
 from reconciler.traffic.relocation import COLUMNS, TrafficMoves, move_facts, move_minutes, move_series, rows_mover
 from reconciler.traffic.request_traffic import SecondsTraffic
-from reconciler.traffic.seconds.history import MovedSeconds, SecondsSource
 from reconciler.traffic.traffic_source import TrafficSource
 
 
@@ -22,7 +20,7 @@ class MovedTraffic(SecondsTraffic):
     Closing it does not close ``recorded``.
     """
 
-    def __init__(self, recorded: SecondsTraffic, moves: TrafficMoves, series: Sequence[Series] | None = None) -> None:
+    def __init__(self, recorded: SecondsTraffic, moves: TrafficMoves, series: Collection[Series]) -> None:
         """``series``: clients of ``recorded``; others are left out. Raises ``UsageError`` for gauges that would move."""
         # Not the other constructor: it would read all rows for what is known here.
         if recorded.means and moves.moves:
@@ -30,11 +28,12 @@ class MovedTraffic(SecondsTraffic):
                 "This traffic has rates of single brokers at their own moments. Moves need requests or sums of seconds"
             )
         self._recorded, self._moves = recorded, moves
-        self._rows = recorded.rows if moves == TrafficMoves() else recorded.rows.map(rows_mover(moves), COLUMNS)
-        self._columns: frozenset[str] = frozenset()
-        self.series = move_series(recorded.series if series is None else series, moves)
+        self.rows = recorded.rows if moves == TrafficMoves() else recorded.rows.map(rows_mover(moves), COLUMNS)
+        self.columns: frozenset[str] = frozenset()
+        self.is_stored = recorded.is_stored
+        self.series = move_series(series, moves)
         self.facts = move_facts(recorded.facts, moves)
-        self.means = means_of(self._rows.total(MEAN_TOTALS)) if recorded.means else ()
+        self.means = means_of(self.rows.total(MEAN_TOTALS)) if recorded.means else ()
 
     def minutes(self) -> Mapping[int, Integers]:
         """As ``TrafficSource.minutes``."""
@@ -49,14 +48,6 @@ def move_traffic(recorded: TrafficSource, moves: TrafficMoves, series: Collectio
 
     Raises ``UsageError`` for a source that has no amounts, or none that can be moved.
     """
-    if isinstance(recorded, SecondsSource):
-        return MovedSeconds(recorded, moves, None if series is None else tuple(series))
     if isinstance(recorded, SecondsTraffic):
-        return MovedTraffic(recorded, moves, _judged(recorded, series))
+        return MovedTraffic(recorded, moves, recorded.series if series is None else series)
     raise UsageError("A violation log has no traffic to simulate with. Give request logs, or a folder of compact")
-
-
-def _judged(recorded: SecondsTraffic, series: Collection[Series] | None) -> Sequence[Series]:
-    """Without mutations where they are sums of seconds in rows: as rows they would be taken for topics."""
-    known = recorded.series if series is None else series
-    return [client for client in known if recorded.has_topics or client.kind is not Kind.MUTATION]

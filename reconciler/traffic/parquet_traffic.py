@@ -192,11 +192,11 @@ class TotalsFolder(Traffic):
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
         """As ``Traffic.open``."""
-        from reconciler.traffic.seconds.history import SecondsSource
+        from reconciler.traffic.seconds.stored_rows import open_folder
 
         del reading, in_process
         assert self.cells is not None
-        return SecondsSource(SegmentFolder(self.cells), session)
+        return open_folder(SegmentFolder(self.cells), session)
 
 
 def _has_only_events(parts: Sequence[Part]) -> bool:

@@ -54,12 +54,13 @@ from reconciler.traffic.judging.exact import (
     limits_of,
     result_of,
     sampled_groups,
+    tokens_by_seconds,
     topics_as_requests,
 )
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
-from reconciler.traffic.judging.verdicts import request_verdicts
+from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, time_of
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
@@ -94,6 +95,8 @@ _SAMPLES_AT_ONCE: Final = 6_000_000
 _NUMBERS: Final = pa.schema([(REQUEST_NUMBER, pa.int64())])
 _NUMBERS_READ: Final = 200_000
 """Lines whose correlation ids are looked at, about."""
+_AMOUNTS: Final = pa.schema([("key", pa.int64()), ("amount", pa.int64())])
+"""Of a second of a group: ``second_sums.keys_of``, and what it was charged."""
 _NOTES: Final = pa.schema([("what", pa.string()), ("broker", pa.int32()), ("text", pa.string())])
 
 
@@ -105,8 +108,6 @@ class SecondsTraffic:
 
     of_requests: ClassVar[bool] = False
     """Whether its rows are single requests."""
-    has_topics: ClassVar[bool] = True
-    """Whether its rows of mutations are single topics."""
 
     def __init__(
         self,
@@ -116,23 +117,26 @@ class SecondsTraffic:
         files: Sequence[str],
         columns: Collection[str] = (),
         counted: pa.Table | None = None,
+        is_stored: bool = False,
     ) -> None:
         """``columns``: what the rows have beside ``normal_form.ROWS``. Closes ``rows`` when it is closed.
 
-        ``counted``: the totals of clients, where they are known already.
+        ``counted``: the totals of clients, where they are known already. ``is_stored``: rows are per-second totals that
+        ``compact`` wrote, also those of mutations, and of other lines there are counts alone.
 
         Raises ``TrafficError`` when no request can be used, or when the rows are of several clusters.
         """
-        self._rows = rows
+        self.rows = rows
         self._source = source
         self._files = tuple(files)
-        self._columns = frozenset(columns)
+        self.columns = frozenset(columns)
+        self.is_stored = is_stored
         try:
             counted = rows.total(CLIENT_TOTALS) if counted is None else counted
             lines = statuses(counted)
             of_metrics = any(lines.get(status) for status in OF_METRICS)
             self.means: tuple[Mean, ...] = means_of(rows.total(MEAN_TOTALS)) if of_metrics else ()
-            notes = self._notes(unreadable=bool(lines.get(UNREADABLE)))
+            notes = self._notes(unreadable=bool(lines.get(UNREADABLE)) and not is_stored)
             named = {int(number) for text in notes.get(NAMED_BROKERS, {}) for number in text.split(",")}
             samples = tuple(sorted(notes.get("detail", ()))[:SAMPLES])
             self.facts = facts_of(
@@ -147,7 +151,7 @@ class SecondsTraffic:
             )
             clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
             require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
-            if lines.get(DUPLICATE):
+            if lines.get(DUPLICATE) and not is_stored:
                 require_own_lines(rows.total(LINES_OF_BROKERS))
             self.series: tuple[Series, ...] = series_of(counted)
         except BaseException:
@@ -159,16 +163,11 @@ class SecondsTraffic:
         """As ``GroupJudge.states_throttles``."""
         return self.facts.states_throttles
 
-    @property
-    def rows(self) -> Rows[pa.RecordBatch]:
-        """The rows themselves, wherever they are."""
-        return self._rows
-
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """As ``GroupJudge.by_seconds``."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
-            self._rows,
+            self.rows.only(index.clients),
             functools.partial(keyed_seconds, groups=index),
             expected,
             grouping.groups,
@@ -178,14 +177,31 @@ class SecondsTraffic:
         )
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``GroupJudge.mutations``, topic by topic."""
+        """As ``GroupJudge.mutations``, topic by topic, or from whole seconds where these are stored."""
+        if self.is_stored:
+            index, _ = self._index(grouping, groups)
+            totals: Totals[pa.RecordBatch] = Totals(
+                name="seconds of mutations",
+                columns=NEEDED,
+                count=lambda batches: (
+                    pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=_AMOUNTS)
+                    for columns in keyed_seconds(batches, index)
+                ),
+                schema=_AMOUNTS,
+                keys=("key",),
+                folds={"amount": "sum"},
+            )
+            table = self.rows.only(index.clients).total(totals)
+            keyed = tuple(np.asarray(column.to_numpy(), dtype=np.int64) for column in table.columns)
+            judged = tokens_by_seconds([keyed], grouping, groups, window)
+            return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             return (judge_topics(topics, limits, window) for topics in whole_groups(pieces))
 
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
-        return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping, stated=self.states_throttles)
+        return request_verdicts(result_of(self.rows.judge(work)), self.series, grouping, stated=self.states_throttles)
 
     def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
         """Verdicts of metrics, by the feature that knows them. Raises ``TrafficError`` without it."""
@@ -215,7 +231,7 @@ class SecondsTraffic:
                 keys=("group",),
                 folds=SAMPLE_FOLDS,
             )
-            tables.append(self._rows.total(lone))
+            tables.append(self.rows.total(lone))
         if groups := set(groups) - alone:
             tables.append(self._joint_samples(series, grouping, groups))
         return counts_by_group(pa.concat_tables(tables))
@@ -240,20 +256,21 @@ class SecondsTraffic:
         # A moment is in one slice of time, and a group in one share of the groups.
         counted = [
             rows.judge(replace(work, send=functools.partial(keyed_samples, groups=part)))
-            for share, rows in self._rows.in_slices()
-            for part in _parts_of_index(index, series, grouping, _shares(sorted(groups), expected, _SAMPLES_AT_ONCE / share))
+            for share, rows in self.rows.in_slices()
+            for some in _shares(sorted(groups), expected, _SAMPLES_AT_ONCE / share)
+            for part in (index if len(some) == len(groups) else GroupIndex.of(series, grouping, some),)
         ]
-        return add_up(pa.concat_tables(counted or [self._rows.judge(work)]), ("group",), SAMPLE_FOLDS)
+        return add_up(pa.concat_tables(counted or [self.rows.judge(work)]), ("group",), SAMPLE_FOLDS)
 
     def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
-        return minutes_of(self._rows.total(MINUTE_TOTALS)) if may_have_gaps(self.facts.coverage) else {}
+        return minutes_of(self.rows.total(MINUTE_TOTALS)) if may_have_gaps(self.facts.coverage) else {}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """As ``TrafficSource.rates``."""
         index, expected = self._index(grouping, groups)
         return plot_points(
-            self._rows,
+            self.rows.only(index.clients),
             functools.partial(keyed_seconds, groups=index),
             expected,
             lines,
@@ -266,15 +283,17 @@ class SecondsTraffic:
 
         Raises ``TrafficError`` when no request of that time can be used.
         """
-        return type(self)(self._rows.between(start_us, end_us), source=self._source, files=self._files, columns=self._columns)
-
-    def has_column(self, name: str) -> bool:
-        """Whether the rows have this column beside those of ``normal_form.ROWS``."""
-        return name in self._columns
+        return type(self)(
+            self.rows.between(start_us, end_us),
+            source=self._source,
+            files=self._files,
+            columns=self.columns,
+            is_stored=self.is_stored,
+        )
 
     def close(self) -> None:
         """Safe to call twice."""
-        self._rows.close()
+        self.rows.close()
 
     def _index(self, grouping: Grouping, groups: Collection[int]) -> tuple[GroupIndex, Sequence[int]]:
         return GroupIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
@@ -303,7 +322,7 @@ class SecondsTraffic:
 
     def _request_step(self, counted: pa.Table) -> float | None:
         """From all lines, or of many lines from a slice of time in the middle, which every broker's log has."""
-        if REQUEST_NUMBER not in self._columns:
+        if REQUEST_NUMBER not in self.columns:
             return None
         share = _NUMBERS_READ / max(1, sum(statuses(counted).values()))
         begin, end = pc.min(counted.column("start_us")).as_py(), pc.max(counted.column("end_us")).as_py()
@@ -319,11 +338,11 @@ class SecondsTraffic:
             keys=(REQUEST_NUMBER,),
             folds={},
         )
-        return usual_step(self._rows.total(work).column(0).to_numpy())
+        return usual_step(self.rows.total(work).column(0).to_numpy())
 
     def _notes(self, *, unreadable: bool) -> dict[str, dict[str, set[int]]]:
         """Texts that few rows have, by column, with the brokers that have them; details are the first of each share."""
-        columns = [name for name in (CLUSTER, NAMED_BROKERS) if name in self._columns] + ["detail"] * unreadable
+        columns = [name for name in (CLUSTER, NAMED_BROKERS) if name in self.columns] + ["detail"] * unreadable
         if not columns:
             return {}
         work: Totals[pa.RecordBatch] = Totals(
@@ -335,7 +354,7 @@ class SecondsTraffic:
             folds={},
         )
         notes: dict[str, dict[str, set[int]]] = {}
-        for row in self._rows.total(work).to_pylist():
+        for row in self.rows.total(work).to_pylist():
             notes.setdefault(row["what"], {}).setdefault(row["text"], set()).add(row["broker"])
         return notes
 
@@ -350,7 +369,7 @@ class RequestTraffic(SecondsTraffic):
         work = Work.of(grouping.groups, window)
         judge = judge_requests_of(work)
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")
-        return result_of(self._rows.judge(sent))
+        return result_of(self.rows.judge(sent))
 
     def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
         """Every request under the proposed quotas, in the order of charging; the rows must have the identity columns."""
@@ -367,11 +386,12 @@ class RequestTraffic(SecondsTraffic):
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
         works = [self._of_requests(grouping, names, judge, REQUESTS, name="requests", more=_of_identity, columns=columns)]
         if mutations := limited_groups(grouping, mutations=True):
-            more = _joined(topic_columns, _of_identity)
             works.append(
-                self._of_requests(grouping, mutations, judge_mutations, REQUESTS, name="mutations", more=more, columns=columns)
+                self._of_requests(
+                    grouping, mutations, judge_mutations, REQUESTS, name="mutations", more=_of_topics_identity, columns=columns
+                )
             )
-        return (JudgedRequest(*row) for row in self._rows.judge_in_order(works, ORDER))
+        return (JudgedRequest(*row) for row in self.rows.judge_in_order(works, ORDER))
 
 
 def open_rows(
@@ -396,13 +416,6 @@ def open_rows(
 def charge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """With each delta within a second as a charged row."""
     return map(charge_second_sums, batches)
-
-
-def _parts_of_index(
-    whole: GroupIndex, series: Sequence[Series], grouping: Grouping, shares: Iterable[set[int]]
-) -> Iterator[GroupIndex]:
-    shares = list(shares)
-    yield from [whole] if len(shares) == 1 else (GroupIndex.of(series, grouping, share) for share in shares)
 
 
 def _shares(groups: Sequence[int], rows: Sequence[int], most: float) -> Iterator[set[int]]:
@@ -481,5 +494,5 @@ def _of_identity(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]
     return [values if rows.rows is None else values[rows.rows] for values in (texts, *numbers)]
 
 
-def _joined(*more: More) -> More:
-    return lambda rows, batch: [column for columns_of in more for column in columns_of(rows, batch)]
+def _of_topics_identity(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
+    return [*topic_columns(rows, batch), *_of_identity(rows, batch)]

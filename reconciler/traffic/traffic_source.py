@@ -17,7 +17,6 @@ from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.recording_gaps import RecordingGap
-from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.normal_form import CHARGED, UNREADABLE
 
 
@@ -32,6 +31,16 @@ class Source(enum.StrEnum):
     MAPPED = "mapped-file"
     RECORDER = "recorder"
     VIOLATIONS = "violation-log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """What there is of one broker: its charged requests, the first and the last, microseconds since 1970."""
+
+    broker: int
+    requests: int
+    start_us: int
+    end_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.traffic.columns.group_index import KeyIndex
-from reconciler.traffic.judging.by_seconds import judge_seconds
-from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, quota_tables
-from reconciler.traffic.kernels.sampled_rate import Era
+from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.relocation import KeyMoves, TrafficMoves, divide, move_rows, move_series
-from reconciler.traffic.seconds.history import SecondTotals
-from reconciler.traffic.seconds.spread_groups import SpreadGroups
-from reconciler.traffic.shuffle.rows import LocalRows
+from reconciler.traffic.relocation import TrafficMoves, divide, move_rows, move_series
 
 AMOUNTS = st.lists(st.integers(min_value=0, max_value=2**42), min_size=1, max_size=20)
 WEIGHTS = st.lists(st.integers(min_value=1, max_value=100), min_size=1, max_size=12)
@@ -105,87 +98,3 @@ def test_rows_and_clients_move_to_the_same_brokers(clients: list[tuple[int, Kind
         tolerance = len(clients)
         assert math.isclose(sum(after.values()), sum(before.values()) * moves.factor, abs_tol=2 * tolerance)
     assert {place for place in after if place[1] == "mutation"} == {place for place in before if place[1] == "mutation"}
-
-
-@given(CLIENTS, MOVES, st.data())
-def test_seconds_of_clients_move_as_their_rows_do(
-    clients: list[tuple[int, Kind, str | None, int]], moves: TrafficMoves, data: st.DataObject
-) -> None:
-    before = sums(rows_of(clients))
-    keys = data.draw(st.permutations(range(5, 5 + len(before))))
-    series = [
-        Series(broker=broker, kind=Kind(kind), user=user, client_id="", requests=1, amount=amount, key=key)
-        for key, ((broker, kind, user), amount) in zip(keys, before.items(), strict=True)
-    ]
-    moved = move_series(series, moves)
-    key_moves = KeyMoves.of(series, moved, moves)
-    totals = dict.fromkeys((client.key for client in moved), 0)
-    order = sorted(series, key=lambda client: client.key)
-    columns = (np.asarray([getattr(client, name) for client in order], dtype=np.int64) for name in ("key", "amount"))
-    known, amounts = columns
-    for targets, _, parts in key_moves.moved(known, np.full(len(known), 1_700_000_000), amounts):
-        for target, part in zip(targets.tolist(), parts.tolist(), strict=True):
-            totals[target] += part
-    assert all(totals[client.key] == pytest.approx(client.amount, abs=2 * len(series) + 2) for client in moved)
-    for client in moved:
-        sources = key_moves.sources_of(np.asarray([client.key]))
-        shares = [moves.shares_of(each.broker, each.kind.value) for each in series if each.key in sources]
-        assert all(client.broker in dict(row) for row in shares)
-        assert len(sources) >= 1
-
-
-QUOTAS = st.dictionaries(
-    st.sampled_from([("a", None), ("b", None), (None, None), ("a", "x"), (None, "x")]), st.integers(1, 3000), max_size=4
-).map(
-    lambda limits: {
-        Entity.of(
-            {name: DEFAULT if value is None else value for name, value in zip(("user", "client-id"), place, strict=True)}
-        ): {
-            "producer_byte_rate": float(limit),
-            "consumer_byte_rate": float(limit),
-        }
-        for place, limit in limits.items()
-    }
-)
-RECORDED = st.dictionaries(
-    st.tuples(
-        st.integers(1, 4),
-        st.sampled_from([Kind.PRODUCE, Kind.FETCH]),
-        st.sampled_from(["a", "b", None]),
-        st.sampled_from(["x", "y"]),
-    ),
-    st.dictionaries(st.integers(1_700_000_000, 1_700_000_060), st.integers(0, 20_000), min_size=1, max_size=20),
-    min_size=1,
-    max_size=16,
-)
-
-
-@given(RECORDED, QUOTAS, QUOTAS, MOVES, st.booleans(), st.data())
-def test_totals_divided_where_they_are_judged_have_the_verdicts_of_totals_divided_before(
-    recorded: dict[tuple[int, Kind, str | None, str], dict[int, int]],
-    before: dict[Entity, dict[str, float]],
-    after: dict[Entity, dict[str, float]],
-    moves: TrafficMoves,
-    known: bool,
-    data: st.DataObject,
-) -> None:
-    keys = data.draw(st.permutations(range(5, 5 + len(recorded))))
-    series = [
-        Series(broker=broker, kind=kind, user=user, client_id=client_id, requests=len(totals), amount=1, key=key)
-        for key, ((broker, kind, user, client_id), totals) in zip(keys, recorded.items(), strict=True)
-    ]
-    moved = move_series(series, moves)
-    key_moves = KeyMoves.of(series, moved, moves)
-    grouping = group_series(moved, *quota_tables(before if known else None, after, BrokerRule(), (1, 2, 3, 4, 9)))
-    groups = data.draw(st.sets(st.sampled_from(range(len(grouping.groups)))))
-    rows = sorted((key, at, total) for key, totals in zip(keys, recorded.values(), strict=True) for at, total in totals.items())
-    # Of a client that is not known, too, as files have them beside the others.
-    sources, seconds, amounts = np.asarray([*rows, (99, 1_700_000_000, 1)], dtype=np.int64).T
-    index = KeyIndex.of(moved, grouping, groups)
-    divided: LocalRows[SecondTotals] = LocalRows(lambda _: key_moves.moved(sources[:-1], seconds[:-1], amounts[:-1]))
-    expected = judge_seconds(divided, index.keyed, [0] * len(grouping.groups), grouping.groups, Era.OVERLAPPING)
-    whole: LocalRows[SecondTotals] = LocalRows(lambda _: iter([(sources, seconds, amounts)]))
-    spread = SpreadGroups.of(moved, grouping, groups, key_moves)
-    assert spread.judge(whole, grouping.groups, Era.OVERLAPPING) == expected
-    assert expected.keys() <= groups
-    assert len(groups) == 0 or len(expected) > 0

@@ -8,8 +8,9 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.traffic import Compaction, Kind, Reading, SegmentFolder, SourceFile, find_traffic
-from reconciler.traffic.seconds.history import open_history
+from reconciler.traffic.seconds.stored_rows import open_folder
 from tests.support.all_kinds import rows, write
+from tests.support.placed_totals import no_spark
 
 ADDRESSES = ["0:0:0:0:0:0:0:1", "10.0.0.7", "10.0.0.8"]
 
@@ -25,17 +26,16 @@ def test_connections_have_an_address_and_no_names_in_each_segment(tmp_path: Path
     write(tmp_path / "a.parquet", rows())
     for name in ("a", "b"):
         compact(tmp_path / "now", tmp_path / "a.parquet", name)
-    history = open_history(SegmentFolder(tmp_path / "now"))
+    history = open_folder(SegmentFolder(tmp_path / "now"), no_spark)
     connections = [one for one in history.series if one.kind is Kind.CONNECTION]
     assert [(one.user, one.client_id, one.ip) for one in connections] == [(None, None, ip) for ip in ADDRESSES]
     assert all(one.is_identified for one in history.series)
-    assert not history.renumberings, "an address keeps its number"
 
 
 def test_totals_of_a_later_format_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", rows())
     compact(tmp_path / "now", tmp_path / "a.parquet", "a")
     document = tmp_path / "now" / "segments" / "a.json"
-    document.write_text(document.read_text(encoding="utf-8").replace('"1.0"', '"2.0"'), encoding="utf-8")
+    document.write_text(document.read_text(encoding="utf-8").replace('"2.0"', '"3.0"'), encoding="utf-8")
     with pytest.raises(TrafficError, match="of another version of this tool"):
-        open_history(SegmentFolder(tmp_path / "now"))
+        open_folder(SegmentFolder(tmp_path / "now"), no_spark)

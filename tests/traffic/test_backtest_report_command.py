@@ -269,12 +269,12 @@ def test_rates_do_not_depend_on_who_computes_them_nor_on_partitions(folder: Path
     from reconciler.model.entity import Entity
     from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.history import SecondsSource
+    from reconciler.traffic.seconds.stored_rows import open_folder
 
     quotas = {Entity.of({"user": "pay-api"}): {"producer_byte_rate": 150_000.0}}
     question = BacktestRequest(current={}, proposed=quotas, declared=quotas, plots=5)
     found = [
-        Backtest(SecondsSource(SegmentFolder(folder / cells), lambda: spark, most_here=most), question).report().verdicts
+        Backtest(open_folder(SegmentFolder(folder / cells), lambda: spark, most_here=most), question).report().verdicts
         for most in (10**9, 0)
     ]
     assert found[0][0].rates is not None

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.sources.log_files import find_logs
+from tests.support.placed_totals import no_spark, stored_seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,9 +55,8 @@ def compacted(rows: Rows, target: Path) -> tuple[Segment, ...]:
 
 
 def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: Rows, tmp_path: Path) -> None:
-    import duckdb
-
     from reconciler.traffic import find_traffic
+    from reconciler.traffic.seconds.stored_rows import open_folder
     from tests.support.traffic_rows import traffic_rows
 
     segments = compacted(rows, tmp_path)
@@ -68,20 +69,16 @@ def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: Rows, tmp_
     for row in charged:
         place = (row.kind, row.user, row.client_id, row.ts_us // 1_000_000)
         wanted[place] = wanted.get(place, 0) + row.records + row.overhead
-    sql = """
-    select s.kind, s."user", s.client_id, c.second, sum(c.amount)::bigint
-    from read_parquet(?) c join (select distinct series, kind, "user", client_id from read_parquet(?)) s using (series)
-    group by all
-    """
-    paths = [[str(folder.data(one, part) / "*.parquet") for one in segments] for part in ("cells", "series")]
-    found = {row[:4]: row[4] for row in duckdb.execute(sql, paths).fetchall()}
+    found: Counter[tuple[Any, ...]] = Counter()
+    for (_, kind, user, client_id, _), second, amount in stored_seconds(open_folder(folder, no_spark)):
+        found[kind, user, client_id, second] += amount
     assert found == wanted
 
 
 def test_a_second_run_changes_nothing_and_leaves_nothing(rows: Rows, tmp_path: Path) -> None:
     one = compacted(rows, tmp_path)
     other = compacted(rows, tmp_path)
-    told = [[(s.id, s.summary.coverage, s.summary.statuses) for s in run] for run in (one, other)]
+    told = [[(s.id, s.summary) for s in run] for run in (one, other)]
     assert told[0] == told[1]
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == sorted(s.folder for s in other)
 
@@ -119,18 +116,18 @@ def test_rows_of_one_second_become_one_cell_sorted_by_client(spark: SparkSession
 
 
 def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: Rows, tmp_path: Path) -> None:
-    from reconciler.traffic.seconds.history import open_history, save_client_totals
+    from reconciler.traffic.seconds.stored_rows import open_folder, save_client_totals
 
     compacted(rows, tmp_path)
     folder = SegmentFolder(tmp_path)
     (kept,) = (tmp_path / "clients").iterdir()
-    found = open_history(folder)
+    found = open_folder(folder, no_spark).series
 
     kept.write_bytes(b"not Parquet at all")
-    assert open_history(folder) == found
+    assert open_folder(folder, no_spark).series == found
     kept.unlink()
-    assert open_history(folder) == found
+    assert open_folder(folder, no_spark).series == found
     (kept.parent / "of-other-segments.parquet").write_bytes(b"")
     save_client_totals(folder)
     assert list(kept.parent.iterdir()) == [kept]
-    assert open_history(folder) == found
+    assert open_folder(folder, no_spark).series == found

@@ -150,7 +150,7 @@ def test_a_killed_run_can_be_repeated(work: Path, warm_command: Command) -> None
 
 
 def test_a_stretch_of_time_reads_its_days_only(work: Path, warm_command: Command, spark: SparkSession) -> None:
-    from reconciler.traffic.seconds.day_traffic import DaysTraffic, day_rows
+    from reconciler.traffic.seconds.day_traffic import day_rows, open_days
     from reconciler.traffic.sources.datasets import Dataset
     from reconciler.traffic.sources.parquet_parts import Between
 
@@ -164,4 +164,4 @@ def test_a_stretch_of_time_reads_its_days_only(work: Path, warm_command: Command
     assert ">= 2026-11-21" in filters
     assert "<= 2026-11-21" in filters
     assert "GreaterThanOrEqual(ts,2026-11-21" in plan
-    assert DaysTraffic(rows, ["lake"]).facts.requests == 85
+    assert open_days(rows, ["lake"]).facts.requests == 85

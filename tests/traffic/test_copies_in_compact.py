@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.command import Command, run
+from tests.support.placed_totals import no_spark, stored_seconds
 from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:
@@ -28,16 +30,14 @@ def compact(folder: Path, *options: str, out: str = "totals", command: Command =
 
 def totals(folder: SegmentFolder) -> tuple[list[tuple[Any, ...]], list[tuple[int, ...]]]:
     """Clients with their figures, and all totals of seconds by client."""
-    from reconciler.traffic.seconds.history import open_history, read_totals
+    from reconciler.traffic.seconds.stored_rows import open_folder
 
-    history = open_history(folder)
-    place = {one.key: index for index, one in enumerate(history.series)}
-    clients = [(one.sort_key, one.requests, one.amount, one.largest, one.throttled) for one in history.series]
-    sums: dict[tuple[int, int], int] = {}
-    for batch in read_totals(history, list(place)):
-        for key, second, amount in zip(*(column.tolist() for column in batch), strict=True):
-            sums[place[key], second] = sums.get((place[key], second), 0) + amount
-    return clients, [(*where, amount) for where, amount in sorted(sums.items())]
+    stored = open_folder(folder, no_spark)
+    clients = [(one.sort_key, one.requests, one.amount, one.largest, one.throttled) for one in stored.series]
+    sums: Counter[tuple[Any, ...]] = Counter()
+    for client, second, amount in stored_seconds(stored):
+        sums[*client, second] += amount
+    return clients, sorted((*where, amount) for where, amount in sums.items())
 
 
 def write_copies(folder: Path) -> None:

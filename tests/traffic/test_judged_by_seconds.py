@@ -38,7 +38,7 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.history import SecondsSource, open_history
+    from reconciler.traffic.seconds.stored_rows import open_folder
     from reconciler.traffic.sources.on_spark import request_log_rows
     from reconciler.traffic.traffic_source import RequestSource
     from tests.support.placed_totals import placed_totals
@@ -48,16 +48,15 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     source = SourceFile(path=log, id="log", size=log.stat().st_size)
     with contextlib.closing(request_log_rows(spark, find_logs([f"1={log}"]), also=("file",))) as rows:
         Compaction(files={log.resolve(): source}, folder=SegmentFolder(tmp_path)).on_spark(rows)
-    history = open_history(SegmentFolder(tmp_path))
-    grouping = group_series(history.series, resolvers(quotas), resolvers(SPLIT))
+    here, on_spark = (open_folder(SegmentFolder(tmp_path), lambda: spark, most_here=most) for most in (10**9, 0))
+    grouping = group_series(here.series, resolvers(quotas), resolvers(SPLIT))
     everything = range(len(grouping.groups))
 
     traffic = open_traffic(find_traffic([f"1={log}"]), lambda: spark)
-    here, on_spark = (SecondsSource(SegmentFolder(tmp_path), lambda: spark, most_here=most) for most in (10**9, 0))
     from_rows = traffic.by_seconds(grouping, everything, Era.OVERLAPPING)
     assert from_rows == here.by_seconds(grouping, everything, Era.OVERLAPPING)
     assert from_rows == on_spark.by_seconds(grouping, everything, Era.OVERLAPPING)
-    totals = placed_totals(spark, history, grouping, everything)
+    totals = placed_totals(spark, here, grouping, everything)
     assert from_rows == judged_in_sql(totals, grouping.groups, Era.OVERLAPPING)
     assert sorted(from_rows) == list(everything)
 
@@ -69,7 +68,7 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     traffic.close()
     assert any(side.seconds_over for verdict in exact.groups.values() for side in verdict.sides)
     largest = dict.fromkeys(everything, 0)
-    for client, groups in zip(history.series, grouping.groups_of_series, strict=True):
+    for client, groups in zip(here.series, grouping.groups_of_series, strict=True):
         largest |= {group: max(largest[group], client.largest) for group in groups}
     for number, verdict in exact.groups.items():
         for side, seconds in zip(verdict.sides, from_rows[number].sides, strict=True):

@@ -151,7 +151,7 @@ def traffic_of(spark: SparkSession, files: Sequence[str]) -> dict[str, RequestTr
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.history import SecondsSource, open_history
+    from reconciler.traffic.seconds.stored_rows import open_folder
     from tests.support.placed_totals import placed_totals
     from tests.support.rows_in_spark import summed_rows
     from tests.support.seconds_in_sql import judged_in_sql
@@ -162,20 +162,18 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     traffic = traffic_of(spark, names)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
     Compaction(files=sources, folder=SegmentFolder(cells)).of_normal_form(spark)
-    history = open_history(SegmentFolder(cells))
-    series, grouping = history.series, grouped(world, history.series)
+    stored = open_folder(SegmentFolder(cells), lambda: spark)
+    series, grouping = stored.series, grouped(world, stored.series)
     groups = range(len(grouping.groups))
-    placed = placed_totals(spark, history, grouping, groups)
+    placed = placed_totals(spark, stored, grouping, groups)
     try:
         return Judged(
             series=series,
             grouping=grouping,
             seconds={
                 **{way: one.by_seconds(grouping, groups, era) for way, one in traffic.items()},
-                "local, totals": SecondsSource(SegmentFolder(cells), lambda: spark).by_seconds(grouping, groups, era),
-                "spark, totals": SecondsSource(SegmentFolder(cells), lambda: spark, most_here=0).by_seconds(
-                    grouping, groups, era
-                ),
+                "local, totals": stored.by_seconds(grouping, groups, era),
+                "spark, totals": open_folder(SegmentFolder(cells), lambda: spark, most_here=0).by_seconds(grouping, groups, era),
                 "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, era),
                 "sql, cells": judged_in_sql(placed, grouping.groups, era),
             },

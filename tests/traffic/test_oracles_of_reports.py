@@ -129,13 +129,13 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
 def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.history import SecondsSource
+    from reconciler.traffic.seconds.stored_rows import open_folder
 
     files = write_files(tmp_path / "rows", arrivals_of(FLOWS), files=2, seed=0)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
     Compaction(files=sources, folder=SegmentFolder(tmp_path / "cells")).of_normal_form(spark)
     here, by_workers = (
-        report(SecondsSource(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most)) for most in (10**6, 0)
+        report(open_folder(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most)) for most in (10**6, 0)
     )
     assert here == by_workers
     assert json.loads(here)["summary"]["changed"]["throttled"]

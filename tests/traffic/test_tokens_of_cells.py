@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
+from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.exact import tokens_by_seconds
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -32,8 +33,9 @@ def test_cells_of_several_clients_come_in_any_order(seed: int) -> None:
     cells = [(one.key, second, chance.randint(1, 40)) for one in series for second in range(0, 90, chance.randint(1, 9))]
     cells += [(7, 3, 1000)]
     chance.shuffle(cells)
-    batches = [cells[at : at + 11] for at in range(0, len(cells), 11)]
-    found = tokens_by_seconds(map(_columns, batches), series, grouping, range(len(grouping.groups)), Window())
+    groups = range(len(grouping.groups))
+    batches = KeyIndex.of(series, grouping, groups).keyed(_columns(cells[at : at + 11]) for at in range(0, len(cells), 11))
+    found = tokens_by_seconds(batches, grouping, groups, Window())
     assert len(found) == 2, "one bucket a user"
     for number, target in enumerate(grouping.targets):
         mine = {series[member].key for member in target.members}
@@ -43,7 +45,7 @@ def test_cells_of_several_clients_come_in_any_order(seed: int) -> None:
 
 def test_without_cells_there_is_nothing_to_say() -> None:
     tables = {key.value: Resolver(QUOTAS, key) for key in KEY_OF_KIND.values()}
-    assert tokens_by_seconds([], [], group_series([], None, tables), [], Window()) == {}
+    assert tokens_by_seconds([], group_series([], None, tables), [], Window()) == {}
 
 
 def _columns(cells: list[Cell]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

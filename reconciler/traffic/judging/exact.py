@@ -20,7 +20,7 @@ from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, GroupVerdict
 from reconciler.traffic.kernels.token_bucket import Topics, effects, judge_bucket, judge_seconds, topic_order
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import Pieces
@@ -291,7 +291,7 @@ class _Requests:
 
 _PART: Final = 6
 """The place of ``part`` among the columns of a topic."""
-_NO_CELLS: Final = (tuple(np.empty(0, dtype=np.int64) for _ in range(3)),)
+_NO_SUMS: Final = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def judge_topics(columns: Sequence[Integers], limits: tuple[Doubles, Doubles], window: Window) -> pa.RecordBatch:
@@ -341,27 +341,18 @@ def _in_order(columns: Sequence[Integers]) -> tuple[int, Topics, Integers]:
 
 
 def tokens_by_seconds(
-    cells: Iterable[tuple[Integers, Integers, Integers]],
-    series: Sequence[Series],
-    grouping: Grouping,
-    groups: Collection[int],
-    window: Window,
+    keyed: Iterable[tuple[Integers, ...]], grouping: Grouping, groups: Collection[int], window: Window
 ) -> dict[int, GroupVerdict]:
-    """The same as bounds from sums of seconds. ``cells``: batches of series keys, seconds and amounts, in any order."""
-    of_series, seconds, amounts = (np.concatenate(column) for column in zip(*_NO_CELLS, *cells, strict=True))
-    order = np.argsort(of_series, kind="stable")
-    of_series = of_series[order]
+    """The same as bounds from sums of seconds. ``keyed``: keys (``second_sums.keys_of``) and amounts, in any order."""
+    keys, amounts = (np.concatenate(column) for column in zip(_NO_SUMS, *keyed, strict=True))
+    order = np.argsort(keys, kind="stable")
+    keys, amounts = keys[order], amounts[order]
     before, after = limits_of(grouping.groups)
-    members: dict[int, list[int]] = {}
-    for index, client in enumerate(series):
-        for group in grouping.groups_of_series[index]:
-            if group in groups:
-                members.setdefault(group, []).append(client.key)
     verdicts = {}
-    for group, keys in sorted(members.items()):
-        begins, ends = (np.searchsorted(of_series, keys, side=side) for side in ("left", "right"))
-        rows = np.concatenate([order[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)])
-        verdicts[group] = judge_seconds(group, seconds[rows], amounts[rows], (before[group], after[group]), window)
+    for group in sorted(groups):
+        begin, end = np.searchsorted(keys, [group << SECOND_BITS, group + 1 << SECOND_BITS])
+        seconds = keys[begin:end] & (1 << SECOND_BITS) - 1
+        verdicts[group] = judge_seconds(group, seconds, amounts[begin:end], (before[group], after[group]), window)
     return verdicts
 
 

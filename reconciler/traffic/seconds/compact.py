@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.traffic.client_totals import COUNTED
-from reconciler.traffic.seconds.file_totals import Client, FileTotals, client_number
+from reconciler.traffic.seconds.file_totals import FileTotals
 from reconciler.traffic.seconds.folder import FileSummary, Segment, SegmentFolder
-from reconciler.traffic.seconds.history import save_client_totals
+from reconciler.traffic.seconds.stored_rows import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import OF_METRICS, UNREADABLE, charge_second_sums, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
@@ -96,7 +96,6 @@ class Compaction:
     max_unreadable: float = 1.0
     of_logs: bool = True
     """Whether the files are request logs."""
-    number: Callable[[Client], int] = client_number
 
     def in_process(self, batches: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
         """From rows of small files, with their ``file``, which have to fit into memory."""
@@ -128,7 +127,7 @@ class Compaction:
 
             def merge(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
                 for number in numbers:
-                    of_file = FileTotals(self.number)
+                    of_file = FileTotals()
                     for folder, summary in parts[run.paths[number]]:
                         of_file.add_saved(Path(folder), summary)
                     yield _summary_row(number, of_file.write(run.target(run.paths[number])))
@@ -142,7 +141,7 @@ class Compaction:
 
             def add_up(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
                 for number in numbers:
-                    of_file = FileTotals(self.number)
+                    of_file = FileTotals()
                     for part in parts[run.paths[number]]:
                         for batch in read_part(part, COUNTED):
                             of_file.add_rows(charge_second_sums(batch))
@@ -153,7 +152,7 @@ class Compaction:
     def _add_by_file(self, totals: dict[str, FileTotals], batch: pa.RecordBatch) -> None:
         for file in batch.column("file").unique().to_pylist():
             rows = batch.filter(pc.equal(batch.column("file"), file))
-            totals.setdefault(file, FileTotals(self.number)).add_rows(rows)
+            totals.setdefault(file, FileTotals()).add_rows(rows)
 
 
 class _Run:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +12,15 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.model import BucketVerdict, escaped
+from reconciler.model import escaped
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, MINUTE_TOTALS, NAMES
-from reconciler.traffic.columns.group_index import KnownClients
-from reconciler.traffic.judging.exact import tokens_by_seconds
-from reconciler.traffic.judging.grouping import Grouping
-from reconciler.traffic.judging.verdicts import seconds_verdicts
-from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.seconds.day_totals import DATE, DAY_SCHEMA, TIME
 from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.on_spark import SparkRows, scan_frame
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
-from reconciler.traffic.sources.normal_form import CHARGED, ROWS
+from reconciler.traffic.sources.normal_form import ROWS
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_versions import collect_table
 from reconciler.traffic.traffic_source import Source
@@ -73,9 +67,9 @@ class DayRows(SparkRows[pa.RecordBatch]):
         folds = [_SPARK_FOLDS[fold](REQUESTS if name == "lines" else name).alias(name) for name, fold in FOLDS.items()]
         return self.frame.groupBy(*NAMES).agg(*folds).select(*work.schema.names)
 
-    def of(self, inside: Column) -> DayRows:
-        """Some of the rows."""
-        return DayRows(self.spark, self.frame.where(inside))
+    def between(self, start_us: int, end_us: int) -> DayRows:
+        """As ``Rows.between``, by whole seconds."""
+        return DayRows(self.spark, self.frame.where(_inside(start_us // _SECOND_US, -(-end_us // _SECOND_US))))
 
     def origins(self) -> tuple[str, ...]:
         """The sources of the totals. Raises ``TrafficError`` for totals of several clusters."""
@@ -84,37 +78,10 @@ class DayRows(SparkRows[pa.RecordBatch]):
         return tuple(sorted({row[SOURCE] for row in rows}))
 
 
-class DaysTraffic(SecondsTraffic):
-    """Days of a dataset or a table that ``compact`` wrote."""
-
-    has_topics: ClassVar[bool] = False
-
-    def __init__(self, rows: DayRows, files: Sequence[str], counted: pa.Table | None = None) -> None:
-        """``counted``: as ``SecondsTraffic``. Raises ``TrafficError`` when no request is in the time."""
-        of_logs = Source.LOGS.value in rows.origins()
-        super().__init__(rows, source=Source.LOG_CELLS if of_logs else Source.CELLS, files=files, counted=counted)
-        self.day_rows = rows
-
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``GroupJudge.mutations``, from whole seconds."""
-        charged = self.day_rows.of((F.col("status") == CHARGED) & (F.col("kind") == Kind.MUTATION.value) & (F.col(REQUESTS) > 0))
-        rows = collect_table(charged.frame.select("user", "client_id", "ip", "kind", "broker", TIME, "amount"))
-        judged = tokens_by_seconds(self._seconds(rows), self.series, grouping, groups, window)
-        return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
-
-    def between(self, start_us: int, end_us: int) -> DaysTraffic:
-        """The whole seconds of this time."""
-        inside = _inside(start_us // _SECOND_US, -(-end_us // _SECOND_US))
-        return DaysTraffic(self.day_rows.of(inside), self.facts.files)
-
-    def _seconds(self, rows: pa.Table) -> Iterator[tuple[Integers, Integers, Integers]]:
-        if not rows.num_rows:
-            return
-        names = [rows.column(name).combine_chunks() for name in ("user", "client_id", "ip", "kind", "broker")]
-        which = KnownClients.of(self.series).of_names(*names[:4], names[4].cast(pa.int64()))
-        keys = np.asarray([client.key for client in self.series], dtype=np.int64)
-        second = np.asarray(rows.column(TIME).cast(pa.int64()).to_numpy(), dtype=np.int64) // _SECOND_US
-        yield keys[which], second, np.asarray(rows.column("amount").to_numpy(), dtype=np.int64)
+def open_days(rows: DayRows, files: Sequence[str], counted: pa.Table | None = None) -> SecondsTraffic:
+    """Days that ``compact`` wrote. ``counted``: as ``SecondsTraffic``. Raises ``TrafficError`` when no request is in the time."""
+    source = Source.LOG_CELLS if Source.LOGS.value in rows.origins() else Source.CELLS
+    return SecondsTraffic(rows, source=source, files=files, counted=counted, is_stored=True)
 
 
 def day_rows(spark: SparkSession, datasets: Sequence[Dataset], between: Between | None) -> DayRows:
@@ -128,7 +95,7 @@ def day_rows(spark: SparkSession, datasets: Sequence[Dataset], between: Between 
     rows = DayRows(spark, frame.select(*DAY_COLUMNS))
     if between is None:
         return rows
-    part = rows.of(_inside(-(-between.after_us // _SECOND_US), -(-between.until_us // _SECOND_US)))
+    part = rows.between(-(-between.after_us // _SECOND_US) * _SECOND_US, between.until_us)
     if part.frame.isEmpty():
         raise TrafficError(f"recorded traffic {escaped(str(dataset))} has no day in this time. {_days_text(frame)}")
     return part

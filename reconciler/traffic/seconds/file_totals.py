@@ -1,16 +1,14 @@
 """The per-second totals of one file, added up batch by batch, by the command itself or by Spark's workers.
 
-A client's number begins with a hash of the user alone, so that a file sorted by numbers has the clients of a user together. Each
-half has 32 bits, and names are the clients' own, so two clients can have one number: the second one gets another.
+A client's number is its place among the clients of the file, sorted by user, so that those of a user are together.
 """
 
 from __future__ import annotations
 
-import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -24,86 +22,30 @@ from reconciler.traffic.client_totals import (
     SCHEMA,
     count_batch,
     count_minutes,
-    covered,
     minutes_of,
-    states_throttles,
     statuses,
 )
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.columns.group_index import client_seconds
-from reconciler.traffic.judging.grouping import client_order
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, FileSummary, minutes_in, ranges_of
 from reconciler.traffic.shuffle.rows import PartialSums
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF
-from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, IDENTITY, UNCHARGED
+from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, IDENTITY
 
 _ROWS_A_GROUP: Final = 25_000
 """Of totals: what is read, at least, of a few clients."""
 _ROWS_A_FILE: Final = 4_000_000
 _MOST_HELD: Final = 8_000_000
-_FIGURES: Final = {"requests": "lines"} | {
-    name: name for name in ("amount", "largest", "throttled", "start_us", "end_us", *UNCHARGED.values())
-}
 _IDENTITY_TYPES: Final = (pa.int32(), pa.string(), pa.string(), pa.string(), pa.string())
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 _TOTALS_OF_PART, _CLIENTS_OF_PART, _COUNTS_OF_PART = "totals.parquet", "clients.parquet", "counts.parquet"
-_HALF_BYTES: Final = 4
-_HALF: Final = 1 << 8 * _HALF_BYTES
-
-
-class Client(NamedTuple):
-    """As ``IDENTITY``: ``None`` is a name that is not known."""
-
-    broker: int
-    kind: str
-    user: str | None
-    client_id: str | None
-    ip: str | None = None
-
-    @property
-    def sort_key(self) -> tuple[int | str, ...]:
-        """By broker, kind, user, client-id and address; a name that is not known comes first."""
-        return client_order(*self)
-
-
-def client_number(client: Client) -> int:
-    """64 bits with a sign, the same in every file unless another client has them there."""
-    halves = _digest(repr(client.user)), _digest(repr((client.broker, client.kind, client.client_id, client.ip)))
-    return int.from_bytes(b"".join(halves), "big", signed=True)
-
-
-def number_clients(clients: Sequence[Client], number: Callable[[Client], int] = client_number) -> list[int]:
-    """A number for each of these different clients, no two the same, whatever order they are in.
-
-    Of clients with one number the first by ``sort_key`` keeps it, and the others get the next free lower halves.
-    """
-    wanted = [number(client) for client in clients]
-    taken = set(wanted)
-    if len(taken) == len(wanted):
-        return wanted
-    given: dict[int, int] = {}
-    kept: set[int] = set()
-    for place in sorted(range(len(clients)), key=lambda place: clients[place].sort_key):
-        free = wanted[place]
-        if free in kept:
-            while free in taken:
-                free = free - free % _HALF + (free + 1) % _HALF
-            taken.add(free)
-        kept.add(free)
-        given[place] = free
-    return [given[place] for place in range(len(clients))]
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HALF_BYTES).digest()
 
 
 class FileTotals:
-    """Adds up the rows of one file, in any order. ``number``: the number that a client gets unless another one has it."""
+    """Adds up the rows of one file, in any order."""
 
-    def __init__(self, number: Callable[[Client], int] = client_number) -> None:
-        self._number = number
+    def __init__(self) -> None:
         self._place_of: dict[tuple[Any, ...], int] = {}
         self._totals, self._counts = _Totals(), PartialSums(SCHEMA, NAMES, FOLDS)
         self._minutes: dict[int, set[int]] = {}
@@ -149,17 +91,20 @@ class FileTotals:
         self._copies += known.copies
 
     def write(self, target: Path) -> FileSummary:
-        """Write the Parquet files of a segment below ``target``, whatever an earlier try left there."""
-        target.mkdir(parents=True, exist_ok=True)
+        """Write the Parquet files of a segment below ``target``, whatever an earlier try left there.
+
+        ``SERIES`` has all totals of rows, those of clients first, in the order of their numbers.
+        """
         counted = self._counts.table()
-        charged = counted.filter(pc.field("status") == CHARGED)
-        if charged.num_rows:
-            place_of_row = self._places_of(charged)
-            clients = [Client(*client) for client in self._place_of]
-            numbers = np.asarray(number_clients(clients, self._number), dtype=np.int64)
-            for place, table in enumerate(self._totals.tables(numbers)):
-                _write(table, target / TOTALS, place)
-            _write(_series(charged, numbers[place_of_row]), target / SERIES, 0)
+        charged = pc.equal(counted.column("status"), CHARGED)
+        clients = counted.filter(charged).sort_by([(name, "ascending") for name in ("user", "client_id", "ip", "kind", "broker")])
+        # Clients of which no row is charged get a place here.
+        place = self._places(zip(*(clients.column(name).to_pylist() for name in IDENTITY), strict=True))
+        numbers = np.empty(len(self._place_of), dtype=np.int32)
+        numbers[place] = np.arange(len(place), dtype=np.int32)
+        for part, table in enumerate(self._totals.tables(numbers)):
+            _write(table, target / TOTALS, part)
+        _write(pa.concat_tables([clients, counted.filter(pc.invert(charged))]), target / SERIES, 0)
         return self._summary(counted)
 
     def _add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
@@ -174,27 +119,15 @@ class FileTotals:
         known = self._place_of
         return np.asarray([known.setdefault(client, len(known)) for client in clients], dtype=np.int64)
 
-    def _places_of(self, clients: pa.Table) -> Integers:
-        """Also of clients of which no row is charged, which get a place here."""
-        return self._places(zip(*(clients.column(name).to_pylist() for name in IDENTITY), strict=True))
-
     def _summary(self, counted: pa.Table) -> FileSummary:
         minutes = {broker: ranges_of(minutes_of) for broker, minutes_of in sorted(self._minutes.items())}
         return FileSummary(
-            coverage=tuple(covered(counted)),
             statuses=statuses(counted),
             minutes=minutes,
             clusters=tuple(sorted(self._clusters)),
             copies=self._copies,
             copies_of=tuple(sorted(self._copies_of)),
-            states_throttles=states_throttles(counted),
         )
-
-
-def _series(charged: pa.Table, numbers: Integers) -> pa.Table:
-    """The clients with these numbers."""
-    columns = {"series": pa.array(numbers), **{name: charged.column(name) for name in IDENTITY}}
-    return pa.table(columns | {name: charged.column(counted) for name, counted in _FIGURES.items()}).sort_by("series")
 
 
 class _Totals:
@@ -222,7 +155,7 @@ class _Totals:
         first = np.flatnonzero(_changes(clients) | _changes(seconds))
         return clients[first], seconds[first], np.add.reduceat(amounts, first)
 
-    def tables(self, numbers: Integers) -> Iterator[pa.Table]:
+    def tables(self, numbers: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Iterator[pa.Table]:
         """In the order of the clients' numbers, in files of a bounded size."""
         clients, seconds, amounts = self.summed()
         order = np.argsort(numbers[clients], kind="stable")

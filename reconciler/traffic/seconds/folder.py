@@ -26,6 +26,7 @@ from reconciler.files import write_whole
 from reconciler.formats import document_text
 from reconciler.logs import log_event
 from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.sources.normal_form import CHARGED
 
 _log: Final = logging.getLogger(__name__)
 MINUTE_US: Final = 60_000_000
@@ -49,7 +50,7 @@ def minutes_in(ranges: Iterable[tuple[int, int]]) -> Integers:
     return np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
 
 
-FORMAT_VERSION: Final = "1.0"
+FORMAT_VERSION: Final = "2.0"
 _MAJOR: Final = FORMAT_VERSION.partition(".")[0]
 """The number before the dot changes when an earlier version of this tool would read a folder wrongly."""
 TOTALS: Final = "cells"
@@ -61,20 +62,9 @@ _CLIENTS: Final = "clients"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Covered:
-    """What there is of one broker: its charged requests, the first and the last, microseconds since 1970."""
-
-    broker: int
-    requests: int
-    start_us: int
-    end_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FileSummary:
-    """What a file has. ``statuses`` counts its lines by what they are, ``coverage`` its charged requests by broker."""
+    """What a file has. ``statuses`` counts its lines by what they are."""
 
-    coverage: tuple[Covered, ...]
     statuses: dict[str, int]
     minutes: dict[int, Ranges]
     """By broker those of every row with a time, charged or not."""
@@ -84,8 +74,6 @@ class FileSummary:
     """Lines that are left out, since a line of the same run is the same request."""
     copies_of: tuple[str, ...] = ()
     """The addresses of the files in which those lines count, perhaps this one too."""
-    states_throttles: bool = True
-    """Whether every charged line states if the broker throttled it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +97,7 @@ class Segment:
     @property
     def requests(self) -> int:
         """Charged ones, of all brokers."""
-        return sum(part.requests for part in self.summary.coverage)
+        return self.summary.statuses.get(CHARGED, 0)
 
 
 class _Version(msgspec.Struct):

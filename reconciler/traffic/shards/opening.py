@@ -17,7 +17,7 @@ from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, SCHEMA
 from reconciler.traffic.dataset_traffic import DayTotals
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
-from reconciler.traffic.seconds.day_traffic import DaysTraffic
+from reconciler.traffic.seconds.day_traffic import open_days
 from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
 from reconciler.traffic.shuffle.on_spark import KeptRows, SparkRows
 from reconciler.traffic.shuffle.rows import Totals
@@ -80,7 +80,7 @@ def open_sharded(
     chosen = traffic.listed(lambda: spark)
     if isinstance(chosen, DayTotals):
         days = chosen.rows_on(spark, reading)
-        return _opened(days, lambda _, counted: DaysTraffic(days, chosen.files, counted), max_unreadable)
+        return _opened(days, lambda _, counted: open_days(days, chosen.files, counted), max_unreadable)
     if not chosen.has_rows:
         return None
     # Sums are kept below, without the rows.

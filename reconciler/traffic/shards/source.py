@@ -26,10 +26,9 @@ from reconciler.traffic.judging.exact import (
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import pack
-from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.second_frames import judge_seconds_here, seconds_work, target_rows
-from reconciler.traffic.seconds.history import SecondTotals
 from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers
 from reconciler.traffic.shards.replays import add_replayed
 from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
@@ -61,7 +60,8 @@ class ShardSeconds:
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, from whole seconds."""
-        judged = tokens_by_seconds(self._second_rows, self.series, grouping, groups, window)
+        keyed = KeyIndex.of(self.series, grouping, groups).keyed(self._second_rows)
+        judged = tokens_by_seconds(keyed, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
 
     def seconds(self, grouping: Grouping, groups: Collection[int], windows: tuple[Window, Window]) -> pa.Table:
@@ -71,7 +71,7 @@ class ShardSeconds:
         return judge_seconds_here(work, self._second_rows, target_rows(grouping, groups))
 
     @property
-    def _second_rows(self) -> Sequence[SecondTotals]:
+    def _second_rows(self) -> Sequence[tuple[Integers, Integers, Integers]]:
         return [(ids, seconds, amounts) for ids, seconds, amounts in self._rows[RowForm.SECONDS]]
 
     def _keyed(self, form: RowForm, grouping: Grouping, groups: Collection[int]) -> Pieces:

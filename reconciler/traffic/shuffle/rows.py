@@ -14,7 +14,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from reconciler.logs import timed_event
 from reconciler.traffic.kernels.exact_totals import group_of
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
+
+if TYPE_CHECKING:
+    from reconciler.traffic.columns.group_index import KnownClients
 
 _log: Final = logging.getLogger(__name__)
 _MOST_HELD: Final = 500_000
@@ -127,12 +130,17 @@ class Rows(ABC, Generic[Item]):
         """Stretches of time to be judged one after the other, with the share of each; none where ``judge`` needs no such help."""
         return ()
 
+    def only(self, clients: KnownClients) -> Self:
+        """The same rows. Those of other clients may be left out where that saves reading them."""
+        del clients
+        return self
+
     def map(self, convert: Convert[Item], columns: Sequence[str]) -> Self:
         """The rows as ``convert`` makes them of batches that have these columns beside those that a work reads.
 
         ``convert`` is sent to workers. Closing the new rows closes these, too.
         """
-        return _copied(self._mapped(convert, columns), _source=self)
+        return copy_rows(self._mapped(convert, columns), _source=self)
 
     def between(self, start_us: int, end_us: int) -> Self:
         """The rows whose time (microseconds since 1970) is ``start_us`` or later, and before ``end_us``. They close nothing."""
@@ -140,11 +148,11 @@ class Rows(ABC, Generic[Item]):
 
     def with_totals(self, stored: Sequence[tuple[Totals[Item], pa.Table]], rest: Rows[Item] | None) -> Self:
         """The same rows. ``stored``: totals that are known, for all of them but ``rest``."""
-        return _copied(self, _stored=stored, _rest=rest)
+        return copy_rows(self, _stored=stored, _rest=rest)
 
     def with_sums(self, sums: Sums[Item]) -> Self:
         """The same rows. Totals, and judgements for which sums suffice, are made of ``sums``."""
-        return _copied(self, _sums=sums)
+        return copy_rows(self, _sums=sums)
 
     def close(self) -> None:
         """Release what is kept; safe to call twice."""
@@ -297,7 +305,8 @@ def add_up(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> pa
 _TIME: Final = "ts_us"
 
 
-def _copied(rows: AnyRows, **attributes: Any) -> AnyRows:
+def copy_rows(rows: AnyRows, **attributes: Any) -> AnyRows:
+    """The same rows with other attributes."""
     made = copy.copy(rows)
     vars(made).update(attributes)
     return made

@@ -48,7 +48,7 @@ def test_flags_of_seconds_add_up_to_the_verdict(kind: Kind, largest: int, amount
 
     index = KeyIndex.of(series, grouping, groups)
     if kind is Kind.MUTATION:
-        judged = tokens_by_seconds(cells, series, grouping, groups, window)
+        judged = tokens_by_seconds(index.keyed(cells), grouping, groups, window)
     else:
         judged = judge_seconds(
             LocalRows(lambda _: cells), index.keyed, rows_of_groups(series, grouping, groups), grouping.groups, window
