@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,9 +31,6 @@ _ROOMY: Final = 58
 _HELP_COLUMN: Final = 24
 _NARROW_HELP_COLUMN: Final = 6
 """Where the text about an option begins; on a narrow terminal on a line of its own."""
-
-_WORD: Final = re.compile(r"""(?:--\S+ (?=[^-]))?(?:"[^"]*"|'[^']*'|[^\s"'])+""")
-"""A word of a shell command, with what is quoted in it, and after an option its value."""
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _FORMS: Final = {"*": "[{} ...]", "?": "[{}]", "+": "{} ...", argparse.PARSER: "{} ..."}
@@ -243,24 +239,13 @@ def _closing(parser: Parser, width: int) -> Iterator[str]:
 
     command = find_command(parser.prog.removeprefix(PROGRAM).strip())
     page, examples = (command.page, command.examples) if command is not None else ("index.md", _EXAMPLES)
-    shown = [_filled(f"{what}:", width, "  ") + _command(f"{PROGRAM} {line}", width) for what, line in examples]
+    shown = [_filled(f"{what}:", width, "  ") + f"    {PROGRAM} {line}\n" for what, line in examples]
     yield "Examples:\n" + "".join(shown)
     if not parser.listed:
         yield _filled(f"{PROGRAM} --help shows the options of every command: --color, --quiet, --verbose, --log-format.", width)
     else:
         yield _filled(f"{PROGRAM} COMMAND --help shows the options and examples of a command.", width)
     yield _filled(f"Documentation: {DOCUMENTATION}{page}", width)
-
-
-def _command(text: str, width: int) -> str:
-    """One command, broken as a shell reads it."""
-    rows = [" " * 4]
-    for word in _WORD.findall(text):
-        if len(rows[-1]) + len(word) > width - 2 and rows[-1].strip():
-            rows[-1] += "\\"
-            rows.append(" " * 8)
-        rows[-1] += f"{word} "
-    return "".join(f"{row.rstrip()}\n" for row in rows)
 
 
 def _filled(text: str, width: int, indent: str = "", hanging: str | None = None) -> str:

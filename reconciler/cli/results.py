@@ -115,7 +115,7 @@ def parse_out_file(text: str, formats: Sequence[str]) -> OutFile:
     """One ``--out``. Raises ``UsageError``."""
     name, _, file = text.partition("=")
     if not file or name not in formats:
-        raise UsageError(_not_a_form(text, formats))
+        raise UsageError(f"--out {text!r}: write --out FORMAT=FILE, with FORMAT one of {', '.join(formats)}")
     return name, file
 
 
@@ -148,23 +148,6 @@ def pieces(result: Result, form: str) -> str | Iterable[str]:
     if form in _PAGES and (make := result.page or result.view) is not None:
         return page(make(), form, result.commit or os.environ.get("GITHUB_SHA"))
     return list_of_findings(form, result.findings())
-
-
-def _not_a_form(spec: str, formats: Sequence[str]) -> str:
-    name, equals, file = spec.partition("=")
-    if not equals:
-        wrong, example = "names no format", f"{_format_of(Path(spec), formats)}={spec}"
-    elif name not in formats:
-        wrong, example = f"names the unknown format {name!r}", f"{_format_of(Path(file), formats)}={file or 'FILE'}"
-    else:
-        wrong, example = "names no file", f"{name}=FILE"
-    return f"--out {spec!r} {wrong}. Write --out FORMAT=FILE, such as {example}, with FORMAT one of {', '.join(formats)}"
-
-
-def _format_of(file: Path, formats: Sequence[str]) -> str:
-    """The format that the end of a file's name suggests."""
-    wanted = {".md": "markdown", ".xml": "junit", ".txt": "text", ".htm": "html"}.get(file.suffix, file.suffix.removeprefix("."))
-    return wanted if wanted in formats else next(name for name in formats if name != "text")
 
 
 PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "outputs")

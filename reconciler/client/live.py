@@ -25,8 +25,8 @@ from reconciler.workflows import (
     EVERYTHING,
     UNASKED,
     AlterRequest,
-    AlterTarget,
     Approval,
+    ClusterTarget,
     alter_entity,
     alter_plan,
     check_cluster_id,
@@ -49,7 +49,7 @@ class ClusterQuotas:
     Every call asks the cluster anew. Threads may share it: their calls take turns.
     """
 
-    def __init__(self, cluster: QuotaCluster, target: AlterTarget) -> None:
+    def __init__(self, cluster: QuotaCluster, target: ClusterTarget) -> None:
         """For ``connect``, which checks that it is the right cluster."""
         self._cluster: QuotaCluster | None = cluster
         self._target = target

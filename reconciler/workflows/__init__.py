@@ -10,12 +10,10 @@ if TYPE_CHECKING:
     from reconciler.workflows.alter import (
         EXPOSED_KEYS,
         AlterRequest,
-        AlterTarget,
         alter_entity,
         alter_plan,
         exposing_request,
         exposure_notes,
-        load_target,
         make_alter_request,
         name_warnings,
         require_exposable,
@@ -46,8 +44,9 @@ if TYPE_CHECKING:
     from reconciler.workflows.compact_document import COMPACT
     from reconciler.workflows.connect import (
         Access,
+        ClusterTarget,
         check_cluster_id,
-        cluster_to_read,
+        load_target,
         local_certificates,
         open_cluster,
         principal,
@@ -76,7 +75,6 @@ if TYPE_CHECKING:
         ExportResult,
         Split,
         SplitBy,
-        cluster_to_export,
         connection_to_write,
         export_cluster,
         owners_to_split,

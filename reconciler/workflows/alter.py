@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.documents import plan_digest
@@ -19,13 +18,11 @@ from reconciler.model import (
     ApplyReport,
     ApplyResult,
     Change,
-    ClusterSpec,
     CurrentState,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
     Entity,
-    ManifestCommit,
     Plan,
     QuotaKey,
     Span,
@@ -35,7 +32,7 @@ from reconciler.model import (
     legal_keys,
 )
 from reconciler.planning import change_of_one, nothing_to_do_notes
-from reconciler.policy import GuardContext, ManagedAt, judge
+from reconciler.policy import GuardContext, judge
 from reconciler.ports import CallbackInspector, Clock, Progress, QuotaCluster, StaticDefaultsInspector
 from reconciler.resolution import (
     EXPOSING_ENTITY,
@@ -50,64 +47,8 @@ from reconciler.resolution import (
 )
 from reconciler.text import list_some, near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, Dialogue, write
-from reconciler.workflows.connect import read_state
-from reconciler.workflows.git_repository import source_of
-from reconciler.workflows.intent import OtherClusters
-from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.trusted import References, TrustedTree, read_references
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterTarget:
-    """Without manifests (``managed`` false) nothing is known but the connection that the caller made."""
-
-    spec: ClusterSpec = field(default_factory=ClusterSpec)
-    managed: bool = False
-    declared: Mapping[Entity, Span] = field(default_factory=dict)
-    source: ManifestCommit = field(default_factory=ManifestCommit)
-    trusted: TrustedTree | None = None
-    others: OtherClusters = field(default_factory=OtherClusters)
-    desired: DesiredState = field(default_factory=DesiredState)
-    loaded: LoadedManifests | None = None
-    paths: tuple[str, ...] = ()
-
-    def managed_at(self, entity: Entity) -> ManagedAt | None:
-        """Where manifests own the entity; ``None`` when they do not."""
-        if not self.managed:
-            return None
-        if entity in self.declared:
-            return ManagedAt(declared=True, place=self.declared[entity])
-        return ManagedAt(declared=False, place=self.spec.place("scope")) if self.spec.scope.contains(entity) else None
-
-
-def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str | None = None) -> AlterTarget:
-    """The cluster of the manifests when a path or a name (or a trusted reference) is given, else a target without any.
-
-    Raises ``ManifestError`` for manifests with errors, ``UsageError`` when it is not clear which cluster is meant, and for the
-    reference ``GitError`` or ``UntrustedError``.
-    """
-    if not paths and cluster is None and trusted_ref is None:
-        return AlterTarget()
-    where = list(paths) or ["."]
-    seen = read_references(References(trusted=trusted_ref), where)
-    loaded = load_manifests(where, trust=seen.trust)
-    stop_on(loaded.findings)
-    spec = chosen_cluster(loaded, cluster)
-    # All files count, whichever were named: an entity that another file declares is no less managed.
-    desired = loaded.desired(spec)
-    entities = desired.entities
-    return AlterTarget(
-        spec=spec,
-        managed=True,
-        declared={entity: quotas.source for entity, quotas in entities.items() if spec.scope.contains(entity)},
-        source=source_of(Path(where[0])),
-        trusted=seen.trusted,
-        others=OtherClusters(spec=spec, loaded=loaded),
-        desired=desired,
-        loaded=loaded,
-        paths=tuple(where),
-    )
-
+from reconciler.workflows.connect import ClusterTarget, read_state
+from reconciler.workflows.intent import claimed_elsewhere
 
 _NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": math.inf}
 
@@ -211,7 +152,7 @@ def alter_entity(
     request: AlterRequest,
     approval: Approval,
     *,
-    target: AlterTarget,
+    target: ClusterTarget,
     dialogue: Dialogue,
     clock: Clock,
     progress: Progress,
@@ -229,7 +170,7 @@ def alter_entity(
     return _explained(write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress), request.entity)
 
 
-def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval, *, target: AlterTarget, clock: Clock) -> Plan:
+def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval, *, target: ClusterTarget, clock: Clock) -> Plan:
     """The pure part: the plan of one entity, or of nothing when it is as asked for already."""
     entity, spec = request.entity, target.spec
     if request.lifts_nothing:
@@ -244,7 +185,7 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
         current=current,
         spec=spec,
         now=clock.now(),
-        claimed_elsewhere=target.others.claimed(current.cluster),
+        claimed_elsewhere=claimed_elsewhere(spec, target.loaded, current.cluster),
         managed={} if owned is None else {entity: owned},
     )
     answered = {"default-entity"} if request.lifts_nothing else set[str]()
@@ -334,7 +275,7 @@ def exposure(quotas: QuotaTable, keys: Collection[str], *, static: Collection[st
     return Exposure(add=add, present=present, overridden=overridden, static=limited)
 
 
-def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: AlterTarget) -> tuple[AlterRequest, Exposure]:
+def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: ClusterTarget) -> tuple[AlterRequest, Exposure]:
     """What to alter, and what becomes of each key, by the quotas of the cluster and those that the manifests declare.
 
     Raises ``RefusedError`` when nothing can be set without lifting a limit, ``WrongClusterError`` and ``BackendError``.
@@ -367,7 +308,7 @@ def _names(entities: Sequence[Entity]) -> str:
     return list_some([str(entity) for entity in entities], _SHOWN)
 
 
-def _with_declared(current: CurrentState, target: AlterTarget) -> Mapping[Entity, Mapping[str, float]]:
+def _with_declared(current: CurrentState, target: ClusterTarget) -> Mapping[Entity, Mapping[str, float]]:
     """The quotas of the cluster, and those that the next apply adds."""
     table = {entity: dict(quotas) for entity, quotas in current.entities.items()}
     for entity, declared in target.desired.entities.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,12 +18,15 @@ from reconciler.model import (
     ClusterSpec,
     Connection,
     CurrentState,
+    DesiredState,
+    Entity,
     Finding,
+    ManifestCommit,
     Severity,
     display_name,
     escaped,
 )
-from reconciler.policy import Judgement
+from reconciler.policy import Judgement, ManagedAt
 from reconciler.ports import CallbackInspector, QuotaCluster, QuotaReader
 from reconciler.resolution import callback_notes
 
@@ -184,19 +187,55 @@ def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientPropert
     return client
 
 
-def cluster_to_read(paths: Sequence[str], cluster: str | None) -> tuple[ClusterSpec, LoadedManifests | None]:
-    """The cluster of the manifests, and these, when a path or a name is given (of the current folder then), else the stand-in.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTarget:
+    """A cluster that a command works on by hand. Without manifests nothing is known but the connection that the caller made."""
 
-    Raises ``ManifestError`` for manifests with errors, and ``UsageError`` when it is not clear which cluster is meant.
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    managed: bool = False
+    """Whether manifests were read."""
+    desired: DesiredState = field(default_factory=DesiredState)
+    """Everything that they declare for the cluster, whichever of the files the user named."""
+    loaded: LoadedManifests | None = None
+    source: ManifestCommit = field(default_factory=ManifestCommit)
+    trusted: TrustedTree | None = None
+    paths: tuple[str, ...] = ()
+
+    def managed_at(self, entity: Entity) -> ManagedAt | None:
+        """Where manifests own the entity; ``None`` when they do not."""
+        if not self.managed or not self.spec.scope.contains(entity):
+            return None
+        declared = self.desired.entities.get(entity)
+        return ManagedAt(declared=declared is not None, place=declared.source if declared else self.spec.place("scope"))
+
+
+def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str | None = None) -> ClusterTarget:
+    """The cluster of the manifests when a path or a name (or a trusted reference) is given, else a target without any.
+
+    Raises ``ManifestError`` for manifests with errors, ``UsageError`` when it is not clear which cluster is meant, and for the
+    reference ``GitError`` or ``UntrustedError``.
     """
-    if not paths and cluster is None:
-        return ClusterSpec(), None
+    if not paths and cluster is None and trusted_ref is None:
+        return ClusterTarget()
     # Imported here: without manifests there is no reason to wait for what reads them.
+    from reconciler.workflows.git_repository import source_of
     from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+    from reconciler.workflows.trusted import References, read_references
 
-    loaded = load_manifests(list(paths) or ["."])
+    where = tuple(paths) or (".",)
+    seen = read_references(References(trusted=trusted_ref), where)
+    loaded = load_manifests(where, trust=seen.trust)
     stop_on(loaded.findings)
-    return chosen_cluster(loaded, cluster), loaded
+    spec = chosen_cluster(loaded, cluster)
+    return ClusterTarget(
+        spec=spec,
+        managed=True,
+        desired=loaded.desired(spec),
+        loaded=loaded,
+        source=source_of(Path(where[0])),
+        trusted=seen.trusted,
+        paths=where,
+    )
 
 
 def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:

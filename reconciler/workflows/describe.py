@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -12,15 +11,10 @@ from reconciler.model import (
     NOT_ASKED,
     ClusterSpec,
     CurrentState,
-    Entity,
     EntityType,
-    MatchKind,
     Message,
-    Quotas,
     Selector,
-    TypeMatch,
     compose,
-    display_name,
     escaped,
     flag_part,
 )
@@ -29,19 +23,14 @@ from reconciler.resolution import (
     GROUP_CALLBACK,
     INVALID_REQUEST,
     UNSUPPORTED_VERSION,
-    GroupLimit,
-    GroupMember,
-    MemberKind,
-    ProportionalTotal,
     answer,
     callback_notes,
     filter_refusal,
     is_exact,
     is_reserved,
     nearest_filter,
-    stored_rule,
 )
-from reconciler.text import amount, count_of, list_some
+from reconciler.text import count_of
 from reconciler.workflows.connect import with_facts
 
 EVERYTHING: Final = Selector(types=())
@@ -67,11 +56,11 @@ def describe_cluster(reader: QuotaReader, query: Selector = EVERYTHING) -> Curre
         except (RequestRefusedError, UnsupportedClusterError) as error:
             if not _is_about_the_filter(error, entity_filter):
                 raise
-            raise _explained(error, query) from error
+            raise _explained(error) from error
     else:
         refused = filter_refusal(entity_filter)
         if refused is not None:
-            raise _refused_here(*refused, query)
+            raise _refused_here(*refused)
         whole = reader.current_state()
         state = replace(whole, entities=answer(entity_filter, whole.entities))
     state = with_facts(state, reader)
@@ -89,119 +78,33 @@ def _is_about_the_filter(error: RequestRefusedError | UnsupportedClusterError, e
     return EntityType.IP.value in types or filter_refusal(entity_filter) is not None
 
 
-def _explained(error: RequestRefusedError | UnsupportedClusterError, query: Selector) -> BackendError:
+def _explained(error: RequestRefusedError | UnsupportedClusterError) -> BackendError:
     """The same error, with what we know about the filter behind the broker's words."""
-    message = f"{error}. The filter was: {query_words(query)}. {_WHAT_KAFKA_TAKES}"
+    message = f"{error}. {_WHAT_KAFKA_TAKES}"
     if isinstance(error, RequestRefusedError):
         return RequestRefusedError(message, error_code=error.error_code)
     return UnsupportedClusterError(message)
 
 
-def _refused_here(code: int, words: str, query: Selector) -> BackendError:
+def _refused_here(code: int, words: str) -> BackendError:
     message = f"a broker would refuse this filter with error {code}: {escaped(words).rstrip('.')}"
     kind = UnsupportedClusterError(message) if code == UNSUPPORTED_VERSION else RequestRefusedError(message, error_code=code)
-    return _explained(kind, query)
-
-
-def query_words(query: Selector) -> str:
-    """A query in words: ``user named, client-id default, strict``."""
-    words = [f"{display_name(entity_type)} {_wanted(wanted)}" for entity_type, wanted in query.types]
-    return ", ".join((*words, "strict") if query.strict else words) or "everything"
-
-
-def _wanted(wanted: TypeMatch) -> str:
-    if wanted.kind is MatchKind.NAME:
-        return display_name(wanted.text)
-    return f"{wanted.kind.value} {display_name(wanted.text)}" if wanted.text else wanted.kind.value
-
-
-_SHOWN: Final = 5
-_WITH_PREFIX: Final = " that begin with "
-_PREFIXES: Final = {MemberKind.USER_PREFIX: EntityType.USER, MemberKind.CLIENT_ID_PREFIX: EntityType.CLIENT_ID}
+    return _explained(kind)
 
 
 def stored_rule_notes(state: CurrentState, reader: QuotaReader, spec: ClusterSpec) -> Iterator[Message]:
-    """A note for each group and total among the entities of a state, and one about the brokers' callback class."""
+    """Notes on groups and totals among the entities of a state, and on the brokers' callback class."""
     state = with_facts(state, reader)
-    reserved = {entity: quotas for entity, quotas in state.entities.items() if is_reserved(entity)}
+    reserved = [entity for entity in state.entities if is_reserved(entity)]
     if reserved:
-        yield from _rule_notes(reserved)
+        yield compose(
+            "{entities} for groups and totals of the plugin of groups. {resolve} shows the limits of their members.",
+            entities=count_of(len(reserved), "of these entities stands", "of these entities stand"),
+            resolve=flag_part("kafka-quotas resolve"),
+        )
     yield from callback_notes(state.cluster)
     if reserved or spec.brokers.callback is not None:
         yield from _plugin_notes(state, spec, reserved=bool(reserved))
-
-
-def _rule_notes(reserved: Mapping[Entity, Quotas]) -> Iterator[Message]:
-    limits: dict[str, Quotas] = {}
-    members: dict[str, list[str]] = defaultdict(list)
-    totals: list[Message] = []
-    ignored: list[Entity] = []
-    for entity, quotas in reserved.items():
-        match stored_rule(entity):
-            case GroupLimit(group=group):
-                limits[group] = quotas
-            case GroupMember(group=group, kind=kind, name=name):
-                members[group].append(_member(kind, name))
-            case ProportionalTotal(subject=subject, topic=topic):
-                totals.append(_total(subject, topic, quotas))
-            case None:
-                ignored.append(entity)
-    groups = sorted(limits.keys() | members.keys())
-    for group in groups[:_SHOWN]:
-        yield _group(group, limits.get(group), sorted(members.get(group, ())))
-    yield from totals[:_SHOWN]
-    if left := len(groups[_SHOWN:]) + len(totals[_SHOWN:]):
-        yield compose("{more} of groups and totals are not listed here.", more=count_of(left, "more rule"))
-    if ignored:
-        yield compose(
-            "The plugin of groups ignores {entities}: their names follow none of its rules.",
-            entities=list_some([str(entity) for entity in ignored], _SHOWN),
-        )
-
-
-def _group(group: str, quotas: Quotas | None, members: list[str]) -> Message:
-    named = list_some(members, _SHOWN)
-    if quotas is None:
-        return compose(
-            "{members} {are} in group {group}, whose limits are not among these entities.",
-            members=named,
-            are="is" if _is_one(members) else "are",
-            group=display_name(group),
-        )
-    shared = _limits(quotas)
-    if not members:
-        return compose("Group {group} has {limits} on each broker. No member is here.", group=display_name(group), limits=shared)
-    return compose(
-        "{members} {share} {limits} on each broker, as group {group}.",
-        members=named,
-        share="has" if _is_one(members) else "share",
-        limits=shared,
-        group=display_name(group),
-    )
-
-
-def _limits(quotas: Quotas) -> str:
-    return list_some([f"{key} {amount(key, value)}" for key, value in sorted(quotas.items())], _SHOWN)
-
-
-def _is_one(members: list[str]) -> bool:
-    """Whether a single name is the member, and not those with a prefix."""
-    return len(members) == 1 and _WITH_PREFIX not in members[0]
-
-
-def _total(subject: Entity | str, topic: str | None, quotas: Quotas) -> Message:
-    return compose(
-        "{subject} has {limits} on all brokers together, by the leaders of {topics}.",
-        subject=subject if isinstance(subject, Entity) else f"Group {display_name(subject)}",
-        limits=_limits(quotas),
-        topics="all topics" if topic is None else f"topic {display_name(topic)}",
-    )
-
-
-def _member(kind: MemberKind, name: str) -> str:
-    if kind in _PREFIXES:
-        return f"{_PREFIXES[kind].value}s{_WITH_PREFIX}{display_name(name)}"
-    return str(Entity.of({kind.value: name}))
 
 
 def _plugin_notes(state: CurrentState, spec: ClusterSpec, *, reserved: bool) -> Iterator[Message]:

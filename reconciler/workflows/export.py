@@ -26,7 +26,7 @@ from reconciler.manifest import (
 from reconciler.model import ClusterSpec, Connection, CurrentState, Entity
 from reconciler.ports import QuotaReader
 from reconciler.workflows.connect import read_state
-from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.load import load_manifests
 from reconciler.workflows.owners import require_owners
 from reconciler.workflows.units import with_leaders
 
@@ -83,18 +83,6 @@ def owners_to_split(paths: Sequence[str]) -> Mapping[str, Owner]:
             "--split-by owner needs a PATH with a Repository manifest that declares owners. Or use --split-by prefix"
         )
     return loaded.repository.owners
-
-
-def cluster_to_export(paths: Sequence[str], cluster: str | None) -> ClusterSpec:
-    """The cluster of the manifests when a path or a name is given, else the stand-in; manifests with errors are refused.
-
-    Raises ``ManifestError`` and ``UsageError``.
-    """
-    if not paths and cluster is None:
-        return ClusterSpec()
-    loaded = load_manifests(list(paths) or ["."])
-    stop_on(loaded.findings)
-    return chosen_cluster(loaded, cluster)
 
 
 def connection_to_write(

@@ -78,11 +78,6 @@ class Intent:
         return self.loaded.repository.owners
 
     @property
-    def others(self) -> OtherClusters:
-        """The other Cluster manifests, some of which may mean the same real cluster."""
-        return OtherClusters(spec=self.spec, loaded=self.loaded)
-
-    @property
     def owner_errors(self) -> tuple[Finding, ...]:
         """The errors of owners that are left out, each once."""
         return tuple(dict.fromkeys(finding for findings in self.scope.errors.values() for finding in findings))
@@ -164,41 +159,32 @@ def with_lint(intent: Intent) -> Intent:
     return replace(intent, findings=findings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherClusters:
-    """All Cluster manifests but the one of ``spec``. Which of them mean the same cluster is known once that has answered."""
+def claimed_elsewhere(spec: ClusterSpec, loaded: LoadedManifests | None, answers: ClusterIdentity) -> dict[Entity, str]:
+    """Entities that another Cluster manifest of the cluster that answered declares in its scope, and that manifest's name.
 
-    spec: ClusterSpec = field(default_factory=ClusterSpec)
-    loaded: LoadedManifests = field(default_factory=LoadedManifests)
+    The same cluster: the ``clusterId`` of the other is the id that answered, or, where it has none, a server in common.
+    Raises ``WrongClusterError`` when only the other one names that id: ``spec`` would lift what the other protects.
+    """
+    claimed: dict[Entity, str] = {}
+    for name, other in loaded.clusters.items() if loaded is not None else ():
+        if name == spec.name or not _is_same(spec, other, answers):
+            continue
+        if spec.cluster_id is None and other.cluster_id is not None:
+            name_here = f"cluster {display_name(spec.name)}" if spec.name else "the cluster"
+            place = f" ({other.span})" if other.span is not None else ""
+            msg = (
+                f"{name_here} has no clusterId, and the cluster that answers, {escaped(other.cluster_id)}, is cluster "
+                f"{display_name(name)}{place}. Nothing was written. Write clusterId in both Cluster manifests if they "
+                "mean one cluster. Else correct the connection"
+            )
+            raise WrongClusterError(msg, expected="unknown", actual=other.cluster_id)
+        assert loaded is not None
+        claimed.update({entity: name for entity in loaded.desired(other).entities if other.scope.contains(entity)})
+    return claimed
 
-    def claimed(self, answers: ClusterIdentity) -> dict[Entity, str]:
-        """Entities that another Cluster manifest of the cluster that answered declares in its scope, and that manifest's name.
 
-        The same cluster: the ``clusterId`` of the other is the id that answered, or, where it has none, a server in common.
-        Raises ``WrongClusterError`` when only the other one names that id: ``spec`` would lift what the other protects.
-        """
-        claimed: dict[Entity, str] = {}
-        for name, other in self.loaded.clusters.items():
-            if name == self.spec.name or not self._is_same(other, answers):
-                continue
-            if self.spec.cluster_id is None and other.cluster_id is not None:
-                raise self._without_id(other, other.cluster_id)
-            declared = self.loaded.desired(other).entities
-            claimed.update({entity: name for entity in declared if other.scope.contains(entity)})
-        return claimed
-
-    def _is_same(self, other: ClusterSpec, answers: ClusterIdentity) -> bool:
-        known = answers.id or self.spec.cluster_id
-        if other.cluster_id is not None and known is not None:
-            return other.cluster_id == known
-        return bool(endpoints(other) & endpoints(self.spec))
-
-    def _without_id(self, other: ClusterSpec, cluster_id: str) -> WrongClusterError:
-        name = f"cluster {display_name(self.spec.name)}" if self.spec.name else "the cluster"
-        place = f" ({other.span})" if other.span is not None else ""
-        msg = (
-            f"{name} has no clusterId, and the cluster that answers, {escaped(cluster_id)}, is cluster "
-            f"{display_name(other.name or '')}{place}. Nothing was written. Write clusterId in both Cluster manifests if they "
-            "mean one cluster. Else correct the connection"
-        )
-        return WrongClusterError(msg, expected="unknown", actual=cluster_id)
+def _is_same(spec: ClusterSpec, other: ClusterSpec, answers: ClusterIdentity) -> bool:
+    known = answers.id or spec.cluster_id
+    if other.cluster_id is not None and known is not None:
+        return other.cluster_id == known
+    return bool(endpoints(other) & endpoints(spec))

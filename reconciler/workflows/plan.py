@@ -26,7 +26,7 @@ from reconciler.policy import (
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.connect import judge_callback
 from reconciler.workflows.drift import GivenBaseline
-from reconciler.workflows.intent import Intent
+from reconciler.workflows.intent import Intent, claimed_elsewhere
 from reconciler.workflows.owners import errors_by_owner, owner_lookup, withheld_in_stage
 from reconciler.workflows.plan_effects import with_effects
 from reconciler.workflows.undeclared import DeclaredEarlier, judge_undeclared
@@ -90,7 +90,7 @@ def plan_from(
         current=current,
         spec=spec,
         now=clock.now(),
-        claimed_elsewhere=intent.others.claimed(current.cluster) if len(intent.loaded.clusters) > 1 else {},
+        claimed_elsewhere=claimed_elsewhere(spec, intent.loaded, current.cluster) if len(intent.loaded.clusters) > 1 else {},
         accepted_fallbacks=(
             accepted_fallbacks(changes, intent.before, current)
             if any(key.expiry is not None for change in changes for key in change.keys)

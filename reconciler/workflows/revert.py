@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from reconciler.documents import plan_digest, read_apply_report
@@ -14,12 +13,10 @@ from reconciler.model import (
     ApplyReport,
     Change,
     ClusterIdentity,
-    ClusterSpec,
     CurrentState,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
-    ManifestCommit,
     Plan,
     QuotaKey,
     Span,
@@ -31,11 +28,9 @@ from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.resolution import callback_notes
 from reconciler.workflows.apply import Approval, Dialogue, in_steps, refused, write
-from reconciler.workflows.connect import read_state
-from reconciler.workflows.git_repository import source_of
-from reconciler.workflows.intent import OtherClusters
-from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.trusted import References, TrustedTree, read_references, read_trusted_files
+from reconciler.workflows.connect import ClusterTarget, load_target, read_state
+from reconciler.workflows.intent import claimed_elsewhere
+from reconciler.workflows.trusted import read_trusted_files
 
 _NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
 """Guards that ask what manifests declare, where there are none that the way back comes from."""
@@ -47,36 +42,19 @@ class Undoing:
 
     report: ApplyReport
     file: str
-    spec: ClusterSpec = field(default_factory=ClusterSpec)
-    source: ManifestCommit = field(default_factory=ManifestCommit)
-    trusted: TrustedTree | None = None
-    others: OtherClusters = field(default_factory=OtherClusters)
+    target: ClusterTarget = field(default_factory=ClusterTarget)
 
 
 def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | None, trusted_ref: str | None = None) -> Undoing:
     """The report, and the Cluster manifest where a path or a name (or a trusted reference) is given.
 
     Raises ``FileAccessError`` for a file that is not a report, ``UntrustedError`` for one that git tracks and that differs from
-    the reference, and as loading manifests does.
+    the reference, and as ``load_target``.
     """
-    where = list(paths) or ["."]
     if trusted_ref is not None:
-        read_trusted_files(trusted_ref, where[0]).require_same(file)
+        read_trusted_files(trusted_ref, next(iter(paths), ".")).require_same(file)
     report = read_apply_report(text, name=file)
-    if not paths and cluster is None and trusted_ref is None:
-        return Undoing(report=report, file=file)
-    seen = read_references(References(trusted=trusted_ref), where)
-    loaded = load_manifests(where, trust=seen.trust)
-    stop_on(loaded.findings)
-    spec = chosen_cluster(loaded, cluster)
-    return Undoing(
-        report=report,
-        file=file,
-        spec=spec,
-        source=source_of(Path(where[0])),
-        trusted=seen.trusted,
-        others=OtherClusters(spec=spec, loaded=loaded),
-    )
+    return Undoing(report=report, file=file, target=load_target(paths, cluster=cluster, trusted_ref=trusted_ref))
 
 
 def revert_report(
@@ -94,11 +72,11 @@ def revert_report(
     ``WrongClusterError`` for a report of another cluster, and ``BackendError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
-    current = read_state(undoing.spec, cluster)
+    current = read_state(undoing.target.spec, cluster)
     _require_same_cluster(undoing, current.cluster)
     empty = _plan(undoing, current, (), notes=(), accepted=approval.accepted, clock=clock)
     try:
-        back = plan_way_back(undoing.report, current.entities, scope=undoing.spec.scope)
+        back = plan_way_back(undoing.report, current.entities, scope=undoing.target.spec.scope)
     except RefusedError as error:
         return refused(empty, error)
     notes = (f"{back.already_back} of the report's entities are as they were before it already",) if back.already_back else ()
@@ -128,19 +106,20 @@ def _plan(
     accepted: Sequence[str],
     clock: Clock,
 ) -> Plan:
+    spec = undoing.target.spec
     context = GuardContext(
         changes=changes,
         desired=_desired(changes, undoing.file),
         current=current,
-        spec=undoing.spec,
+        spec=spec,
         now=clock.now(),
-        claimed_elsewhere=undoing.others.claimed(current.cluster),
+        claimed_elsewhere=claimed_elsewhere(spec, undoing.target.loaded, current.cluster),
     )
     judgement = judge(context, accepted=accepted, leave_out=_NOT_ABOUT_MANIFESTS)
     counts = {action: sum(1 for change in changes if change.action is action) for action in Action}
     return Plan(
-        cluster=current.cluster.named(undoing.spec.name),
-        source=undoing.source,
+        cluster=current.cluster.named(spec.name),
+        source=undoing.target.source,
         observed=current.observed,
         complete=True,
         summary=Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE]),

@@ -26,7 +26,8 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.text import count_of, list_some, moment_text, shown
-from reconciler.workflows.alter import AlterRequest, AlterTarget
+from reconciler.workflows.alter import AlterRequest
+from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, stop_on
 from reconciler.workflows.propose import clusters_of_values, read_manifest, revise_file
 from reconciler.yaml import (
@@ -71,7 +72,7 @@ def parse_length(text: str) -> datetime.timedelta:
     return length
 
 
-def temporary_values(request: AlterRequest, target: AlterTarget, *, until: datetime.datetime) -> TemporaryValues:
+def temporary_values(request: AlterRequest, target: ClusterTarget, *, until: datetime.datetime) -> TemporaryValues:
     """The manifests with the values of a request until a moment, and then those that they declare now. Nothing is written.
 
     Raises ``UsageError`` where no manifest could take a value back, ``FileAccessError`` for a file that cannot be edited, and
@@ -157,7 +158,7 @@ def _note(key: str, quota: DesiredQuota, value: str, until: datetime.datetime, *
     )
 
 
-def _place(key: QuotaKey, entity: Entity, target: AlterTarget) -> DesiredQuota:
+def _place(key: QuotaKey, entity: Entity, target: ClusterTarget) -> DesiredQuota:
     """The declared value, which stands alone at its place. Raises ``UsageError`` with what to do otherwise."""
     declared = target.desired.entities.get(entity)
     quota = None if declared is None else declared.quotas.get(key) or declared.units.get(key)
@@ -170,7 +171,7 @@ def _place(key: QuotaKey, entity: Entity, target: AlterTarget) -> DesiredQuota:
     return quota
 
 
-def _obstacles(key: QuotaKey, entity: Entity, target: AlterTarget, quota: object) -> Iterator[str]:
+def _obstacles(key: QuotaKey, entity: Entity, target: ClusterTarget, quota: object) -> Iterator[str]:
     """Why a value cannot be replaced where it stands."""
     by_hand = "Change the manifest by hand"
     expiry = target.desired.entities[entity].expiries.get(key)
@@ -188,7 +189,7 @@ def _obstacles(key: QuotaKey, entity: Entity, target: AlterTarget, quota: object
         yield f"{count_of(len(others), 'other entity shares', 'other entities share')} the value: {names}. Give {entity} its own"
 
 
-def _require_no_override(key: str, entity: Entity, target: AlterTarget, others: Sequence[str]) -> None:
+def _require_no_override(key: str, entity: Entity, target: ClusterTarget, others: Sequence[str]) -> None:
     """Raise ``UsageError`` when the entry has an override for this cluster already: two of them must not match."""
     documents = target.loaded.documents if target.loaded is not None else ()
     entries = [entry for document in documents for entry in document.entries if entry.declared.entity == entity]
@@ -208,7 +209,7 @@ def _is_plain(key: QuotaKey, quota: DesiredQuota) -> bool:
         return False
 
 
-def _sharing(key: QuotaKey, source: Span, target: AlterTarget) -> Iterator[Entity]:
+def _sharing(key: QuotaKey, source: Span, target: ClusterTarget) -> Iterator[Entity]:
     for entity, declared in target.desired.entities.items():
         quota = declared.quotas.get(key)
         if quota is not None and quota.source == source:

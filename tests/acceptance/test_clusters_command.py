@@ -111,7 +111,7 @@ def test_outputs_are_a_matrix_on_one_line_without_what_is_not_trusted_yet(repo: 
     [
         (("--cluster", "d"), 64, "no manifest declares cluster 'd'"),
         (("--changed-since", "nowhere"), 1, "git knows no commit 'nowhere'"),
-        (("--out", "sarif=x"), 64, "--out 'sarif=x' names the unknown format 'sarif'"),
+        (("--out", "sarif=x"), 64, "--out 'sarif=x': write --out FORMAT=FILE"),
     ],
 )
 def test_what_cannot_be_compared_is_said(repo: GitRepository, arguments: tuple[str, ...], code: int, words: str) -> None:

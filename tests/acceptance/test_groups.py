@@ -116,9 +116,7 @@ def test_describe_explains_reserved_users(stored: Path) -> None:
         return " ".join(done.err.split())
 
     text = notes()
-    shared_limit = "user=alice, user=bob, user=carol share producer_byte_rate 60 MiB/s on each broker, as group payments."
-    assert shared_limit in text
-    assert "users that begin with svc- share producer_byte_rate 30 MiB/s" in text
+    assert "of these entities stand for groups and totals of the plugin of groups" in text
     assert "Snapshots and ZooKeeper do not show whether the brokers have the plugin of groups" in text
     assert "By the Cluster manifest, the brokers have the plugin of groups." in notes("quotas")
     assert "group" not in invoke("describe", "--current", "live.json", cwd=stored).err

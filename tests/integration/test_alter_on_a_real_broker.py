@@ -18,8 +18,9 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.ports import SystemClock
 from reconciler.render.state_text import state_as_text
-from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
+from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request
 from reconciler.workflows.apply import UNASKED, Approval
+from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.describe import describe_cluster
 from tests.builders import client, pair, user
 from tests.fakes import Silent
@@ -47,7 +48,7 @@ def altered(broker: BrokerCluster, request: AlterRequest) -> ApplyReport:
         broker,
         request,
         Approval(accepted=tuple(GUARDS)),
-        target=AlterTarget(),
+        target=ClusterTarget(),
         dialogue=UNASKED,
         clock=SystemClock(),
         progress=Silent(),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconciler.cli.option_groups import ConnectionOptions
     from reconciler.model import ApplyReport, Plan
     from reconciler.ports import QuotaCluster
-    from reconciler.workflows import AlterRequest, AlterTarget, TemporaryValues
+    from reconciler.workflows import AlterRequest, ClusterTarget, TemporaryValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +109,13 @@ def _expose(args: AlterArguments) -> Result:
     return replace(result, notes=chosen.undo_notes(args.paths, args.connection))
 
 
-def _target(args: AlterArguments) -> AlterTarget:
+def _target(args: AlterArguments) -> ClusterTarget:
     from reconciler.workflows import load_target
 
     return load_target(args.paths, cluster=args.connection.cluster, trusted_ref=args.trusted_ref)
 
 
-def _temporary(args: AlterArguments, request: AlterRequest, target: AlterTarget) -> TemporaryValues | None:
+def _temporary(args: AlterArguments, request: AlterRequest, target: ClusterTarget) -> TemporaryValues | None:
     from reconciler.ports import SystemClock
     from reconciler.workflows import parse_length, temporary_values
 
@@ -187,8 +187,8 @@ def _warnings(args: AlterArguments, request: AlterRequest) -> Iterator[str]:
 
 def _alter(
     args: AlterArguments,
-    request: Callable[[QuotaCluster, AlterTarget], AlterRequest],
-    target: AlterTarget,
+    request: Callable[[QuotaCluster, ClusterTarget], AlterRequest],
+    target: ClusterTarget,
     approver: writing.Approver,
     before_write: Callable[[], None] = lambda: None,
 ) -> ApplyReport:
@@ -244,7 +244,7 @@ class Exposing:
         self._added: tuple[str, ...] = ()
         require_exposable(self._keys)
 
-    def request(self, cluster: QuotaCluster, target: AlterTarget) -> AlterRequest:
+    def request(self, cluster: QuotaCluster, target: ClusterTarget) -> AlterRequest:
         """Choose what to set, and print on stderr which keys are not set, and why."""
         from reconciler.workflows import exposing_request, exposure_notes
 

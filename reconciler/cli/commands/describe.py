@@ -28,13 +28,14 @@ class DescribeArguments:
 
 def run(args: DescribeArguments) -> Result:
     """Read and filter."""
-    from reconciler.workflows import check_cluster_id, cluster_to_read, describe_cluster, quota_reader, stored_rule_notes
+    from reconciler.workflows import check_cluster_id, describe_cluster, load_target, quota_reader, stored_rule_notes
 
     access = args.connection.access(args.current)
     query = entity_options.selector_of(args.entities)
     for warning in entity_options.literal_default_warnings(args.entities):
         output.tell(f"warning: {warning}")
-    spec, loaded = cluster_to_read(args.paths, args.connection.cluster)
+    target = load_target(args.paths, cluster=args.connection.cluster)
+    spec = target.spec
     with quota_reader(spec, access) as reader:
         state = describe_cluster(reader, query)
         if not output.is_quiet():
@@ -43,10 +44,10 @@ def run(args: DescribeArguments) -> Result:
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))
     expiries: Mapping[tuple[Entity, str], ValueExpiry] = {}
-    if loaded is not None:
+    if target.managed:
         from reconciler.workflows import live_expiries
 
-        expiries = live_expiries(loaded.desired(spec), state)
+        expiries = live_expiries(target.desired, state)
     is_table = args.format == "table" or (args.format == "auto" and sys.stdout.isatty())
     _say_what_else(state, {} if is_table else expiries)
     if is_table:

@@ -48,9 +48,9 @@ def run(args: ExportArguments) -> Result:
     from reconciler.workflows import (
         Split,
         SplitBy,
-        cluster_to_export,
         connection_to_write,
         export_cluster,
+        load_target,
         open_cluster,
         owners_to_split,
         require_free,
@@ -68,7 +68,7 @@ def run(args: ExportArguments) -> Result:
     if args.split_by:
         by = SplitBy(args.split_by)
         split = Split(by=by, owners=owners_to_split(args.paths) if by is SplitBy.OWNER else {}, only=args.owner)
-    spec = cluster_to_export(args.paths, args.connection.cluster)
+    spec = load_target(args.paths, cluster=args.connection.cluster).spec
     connection = None
     if folder is not None:
         connection = connection_to_write(

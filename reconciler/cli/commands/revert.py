@@ -45,7 +45,7 @@ def run(args: RevertArguments) -> Result:
             cluster=args.connection.cluster,
             trusted_ref=args.trusted_ref,
         )
-        audit.about(undoing.spec, access, source=lambda: undoing.source, trusted=undoing.trusted)
+        audit.about(undoing.target.spec, access, source=lambda: undoing.target.source, trusted=undoing.target.trusted)
         progress.step("connecting to the cluster")
         report = _revert(undoing, access, approval, approver)
     return writing.finish(args.write, report, audit, args.format)
@@ -63,7 +63,7 @@ def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writ
     from reconciler.ports import SystemClock
     from reconciler.workflows import Dialogue, open_cluster, revert_report
 
-    cluster = open_cluster(undoing.spec, access, trusted=undoing.trusted)
+    cluster = open_cluster(undoing.target.spec, access, trusted=undoing.target.trusted)
     with writing.given_back(cluster):
         return revert_report(
             undoing,

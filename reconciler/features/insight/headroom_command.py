@@ -183,11 +183,11 @@ def _blocks(shown: ShownLoads, headroom: Headroom) -> Sequence[Block]:
     return headroom_lines(near, top=shown.top, above=over, left_out=len(asked.limited) - len(near.limited))
 
 
-def _drawings(shown: ShownLoads, reader: HeadroomReader) -> Callable[[], Callable[[], Sequence[Block]]]:
+def _drawings(shown: ShownLoads, reader: HeadroomReader) -> Callable[[], Sequence[Block]]:
     """Reads for a screen: a source that fails for a while is named above what was read last."""
     last: list[Headroom] = []
 
-    def read() -> Callable[[], Sequence[Block]]:
+    def read() -> Sequence[Block]:
         from reconciler.render import line
 
         problem = ""
@@ -197,13 +197,7 @@ def _drawings(shown: ShownLoads, reader: HeadroomReader) -> Callable[[], Callabl
             if not last:
                 raise
             problem = str(error)
-        headroom = last[0]
-        moment = time.strftime("%H:%M:%S")
-
-        def draw() -> Sequence[Block]:
-            warning = [line(f"{moment}: {problem}")] if problem else []
-            return [*warning, *_blocks(shown, headroom)]
-
-        return draw
+        warning = [line(f"{time.strftime('%H:%M:%S')}: {problem}")] if problem else []
+        return [*warning, *_blocks(shown, last[0])]
 
     return read

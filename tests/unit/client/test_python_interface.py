@@ -37,7 +37,7 @@ from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, Scope, Win
 from reconciler.model.plan import ApplyResult, ChangeStatus
 from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.alter import AlterTarget
+from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.resolve import current_view
 from tests.builders import cluster_spec, current
 from tests.fakes import FakeCluster, Fault, Faults
@@ -46,8 +46,8 @@ ALICE = entity(user="alice")
 KEY = "producer_byte_rate"
 
 
-def opened(cluster: FakeCluster, target: AlterTarget | None = None) -> ClusterQuotas:
-    return ClusterQuotas(cluster, target or AlterTarget())
+def opened(cluster: FakeCluster, target: ClusterTarget | None = None) -> ClusterQuotas:
+    return ClusterQuotas(cluster, target or ClusterTarget())
 
 
 def recorded(entities: Mapping[Entity, Mapping[str, float]]) -> RecordedQuotas:
@@ -99,7 +99,7 @@ def test_a_guard_stops_a_change_until_it_is_accepted_by_its_name() -> None:
 
 def test_an_entity_of_the_manifests_is_refused_unless_that_is_accepted() -> None:
     scope = Scope(include=(Selector(types=(("user", ANY),)),))
-    owned = AlterTarget(spec=ClusterSpec(name="prod", scope=scope), managed=True)
+    owned = ClusterTarget(spec=ClusterSpec(name="prod", scope=scope), managed=True)
     quotas = opened(FakeCluster(), owned)
     with pytest.raises(GuardRefusedError, match="managed-entity"):
         quotas.plan_alter(ALICE, add={KEY: 5}).apply()
@@ -159,7 +159,7 @@ def test_what_kafka_would_refuse_is_refused_before_it_is_asked(
 
 
 def test_another_cluster_than_the_manifests_name_is_refused() -> None:
-    named = AlterTarget(spec=ClusterSpec(name="prod", cluster_id="another"))
+    named = ClusterTarget(spec=ClusterSpec(name="prod", cluster_id="another"))
     with pytest.raises(WrongClusterError):
         opened(FakeCluster({ALICE: {KEY: 5.0}}), named).plan_alter(ALICE, add={KEY: 6})
 
@@ -343,7 +343,7 @@ def test_threads_that_share_a_state_get_the_same_answers() -> None:
 
 def test_a_frozen_cluster_is_told_from_other_guards() -> None:
     always = FreezeWindow(kind=WindowKind.DENY, when=Once(), reason="year's end")
-    quotas = opened(FakeCluster(), AlterTarget(spec=cluster_spec(freeze=(always,))))
+    quotas = opened(FakeCluster(), ClusterTarget(spec=cluster_spec(freeze=(always,))))
     with pytest.raises(errors.FrozenError, match="freeze-window"):
         quotas.plan_alter(ALICE, add={KEY: 5}).apply()
     assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["freeze-window"]).verified

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from reconciler.errors import WrongClusterError
+from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.intent import OtherClusters
+from reconciler.workflows.intent import claimed_elsewhere
 from reconciler.workflows.load import chosen_cluster, load_manifests
 from reconciler.workflows.validate import validate_manifests
 from tests.builders import user
@@ -105,22 +108,22 @@ def test_two_manifests_of_one_server_need_an_id_each(
     assert errors(tmp_path, {"b.yaml": cluster("b", connection=theirs, clusterId="c1")}) == []
 
 
-def others(root: Path, name: str, **ids: str | None) -> OtherClusters:
+def others(root: Path, name: str, **ids: str | None) -> Callable[[ClusterIdentity], dict[Entity, str]]:
     for position, (one, cluster_id) in enumerate(ids.items()):
         spec = {"connection": {"bootstrapServers": [f"b{position}:9092"]}, **({"clusterId": cluster_id} if cluster_id else {})}
         (root / f"{one}.yaml").write_text(cluster(one, **spec), encoding="utf-8")
     (root / "q.yaml").write_text(quotas(ALICE), encoding="utf-8")
     loaded = load_manifests([str(root)])
-    return OtherClusters(spec=chosen_cluster(loaded, name), loaded=loaded)
+    return partial(claimed_elsewhere, chosen_cluster(loaded, name), loaded)
 
 
 def test_another_address_of_the_cluster_that_answered_is_the_same_cluster(tmp_path: Path) -> None:
     both = others(tmp_path, "prod", prod="c1", mirror="c1", other="c2")
-    assert both.claimed(ClusterIdentity(id="c1")) == {user("alice"): "mirror"}
+    assert both(ClusterIdentity(id="c1")) == {user("alice"): "mirror"}
 
 
 def test_without_an_id_of_its_own_a_manifest_does_not_reach_the_cluster_that_another_names(tmp_path: Path) -> None:
     evil = others(tmp_path, "evil", prod="c1", evil=None)
     with pytest.raises(WrongClusterError, match="evil has no clusterId, and the cluster that answers, c1, is cluster prod"):
-        evil.claimed(ClusterIdentity(id="c1"))
-    assert evil.claimed(ClusterIdentity(id="c2")) == {}
+        evil(ClusterIdentity(id="c1"))
+    assert evil(ClusterIdentity(id="c2")) == {}

@@ -15,19 +15,21 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, GuardStatus, Plan, Reason
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import DesiredEntity, DesiredState
 from reconciler.planning.diff import change_of_one
-from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
+from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request
 from reconciler.workflows.apply import Approval, Dialogue
+from reconciler.workflows.connect import ClusterTarget
 from tests.builders import TODAY, cluster_spec, ip, pair, span, user
 from tests.fakes import FakeClock, FakeCluster, Faults, Silent
 
-NOTHING_KNOWN = AlterTarget()
+NOTHING_KNOWN = ClusterTarget()
 
 
 class Run:
     """One ``alter`` and what was shown and asked on the way."""
 
-    def __init__(self, cluster: FakeCluster, *, target: AlterTarget = NOTHING_KNOWN, answer: bool = True) -> None:
+    def __init__(self, cluster: FakeCluster, *, target: ClusterTarget = NOTHING_KNOWN, answer: bool = True) -> None:
         self.cluster = cluster
         self.target = target
         self.answer = answer
@@ -147,7 +149,7 @@ def test_one_entity_that_was_named_is_never_too_many() -> None:
     nothing = VolumeLimit(percent=0, count=0)
     spec = cluster_spec(guards=GuardLimits(too_many_removals=nothing, too_many_changes=nothing))
     cluster = FakeCluster({user(name): {"producer_byte_rate": 5.0} for name in ("a", "b", "c")})
-    run = Run(cluster, target=AlterTarget(spec=spec, managed=False))
+    run = Run(cluster, target=ClusterTarget(spec=spec, managed=False))
 
     assert run.alter(make_alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
     assert set(cluster.entities) == {user("b"), user("c")}
@@ -179,10 +181,10 @@ def test_a_host_name_that_the_cluster_does_not_know_is_explained() -> None:
 
 
 USERS = Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),))
-MANAGED = AlterTarget(
+MANAGED = ClusterTarget(
     spec=cluster_spec(scope=Scope(include=(USERS,)), places={"scope": span(4, "cluster.yaml")}),
     managed=True,
-    declared={user("a"): span(7, "teams/a.yaml")},
+    desired=DesiredState(entities={user("a"): DesiredEntity(entity=user("a"), quotas={}, source=span(7, "teams/a.yaml"))}),
 )
 
 
@@ -204,7 +206,7 @@ def test_what_manifests_manage_is_refused_with_the_place_and_can_be_accepted(ent
 
 def test_an_acceptance_in_the_manifest_counts() -> None:
     accepted = Acceptance(guard="managed-entity", reason="on call", until=TODAY)
-    target = AlterTarget(spec=cluster_spec(accept=(accepted,)), managed=True)
+    target = ClusterTarget(spec=cluster_spec(accept=(accepted,)), managed=True)
 
     assert Run(FakeCluster(), target=target).alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0})).verified
 
@@ -218,7 +220,7 @@ def test_what_manifests_do_not_manage_is_free() -> None:
 
 
 def test_another_cluster_is_neither_planned_nor_written() -> None:
-    run = Run(FakeCluster(), target=AlterTarget(spec=cluster_spec(cluster_id="another"), managed=True))
+    run = Run(FakeCluster(), target=ClusterTarget(spec=cluster_spec(cluster_id="another"), managed=True))
 
     with pytest.raises(WrongClusterError):
         run.alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0}))

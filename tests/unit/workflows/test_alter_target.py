@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ManifestError, UsageError
-from reconciler.workflows.alter import load_target
+from reconciler.workflows.connect import load_target
 from tests.builders import client, user
 from tests.support.git_repository import GitRepository
 

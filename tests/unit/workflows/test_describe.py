@@ -9,7 +9,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.broker_rules import answer
-from reconciler.workflows.describe import describe_cluster, query_words
+from reconciler.workflows.describe import describe_cluster
 from tests.builders import current, pair, user
 
 LIVE = {entity: {"producer_byte_rate": 5.0} for entity in (user("alice"), user("bob"), user(), pair("alice", "app"))}
@@ -79,11 +79,4 @@ def test_only_what_is_about_the_filter_is_explained_by_it(error: BackendError, q
         describe_cluster(Broker(error), query)
 
     assert str(raised.value).startswith(str(error))
-    assert ("The filter was" in str(raised.value)) == explained
-
-
-def test_a_query_in_words_quotes_what_needs_it() -> None:
-    types = (("user", TypeMatch(kind=MatchKind.PREFIX, text="a b")), ("client-id", TypeMatch(kind=MatchKind.DEFAULT)))
-
-    assert query_words(Selector(types=types, strict=True)) == 'user prefix "a b", client-id default, strict'
-    assert query_words(Selector(types=())) == "everything"
+    assert ("Kafka filters by" in str(raised.value)) == explained

@@ -31,6 +31,7 @@ from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, Chan
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState
 from reconciler.workflows.apply import UNASKED, Approval, Dialogue
+from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.revert import Undoing, load_undoing, revert_report
 from tests.builders import client, cluster_spec, ip, pair, plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
@@ -80,7 +81,9 @@ def undo(
     **approval: Any,
 ) -> ApplyReport:
     undoing = Undoing(
-        report=read_apply_report(text_of(report), name="report.json"), file="report.json", spec=spec or ClusterSpec()
+        report=read_apply_report(text_of(report), name="report.json"),
+        file="report.json",
+        target=ClusterTarget(spec=spec or ClusterSpec()),
     )
     shown: list[Plan] = []
     return revert_report(
@@ -358,9 +361,9 @@ def test_manifests_count_only_where_they_are_named(tmp_path: Path, monkeypatch: 
         "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec: {prune: never, clusterId: c1}\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert load_undoing(text, file="r", paths=[], cluster=None).spec == ClusterSpec()
-    assert load_undoing(text, file="r", paths=["."], cluster=None).spec.name == "prod"
-    assert load_undoing(text, file="r", paths=[], cluster="prod").spec.cluster_id == "c1"
+    assert load_undoing(text, file="r", paths=[], cluster=None).target.spec == ClusterSpec()
+    assert load_undoing(text, file="r", paths=["."], cluster=None).target.spec.name == "prod"
+    assert load_undoing(text, file="r", paths=[], cluster="prod").target.spec.cluster_id == "c1"
     with pytest.raises(UsageError, match="no manifest declares cluster"):
         load_undoing(text, file="r", paths=[], cluster="other")
 
@@ -379,7 +382,7 @@ def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Pa
 
     def with_reference(ref: str | None) -> ApplyReport:
         undoing = load_undoing(text, file="r", paths=["."], cluster=None, trusted_ref=ref)
-        assert undoing.source.commit == head
+        assert undoing.target.source.commit == head
         approval = Approval(accepted=EVERYTHING)
         return revert_report(undoing, cluster, approval, dialogue=UNASKED, clock=Still(), progress=Silent())
 
@@ -404,7 +407,7 @@ def test_how_a_state_was_read_is_a_note_of_the_plan_back() -> None:
     cluster = InParts(BEFORE)
     report = applied(cluster, *CHANGES)
     shown: list[Plan] = []
-    undoing = Undoing(report=report, file="report.json", spec=ClusterSpec())
+    undoing = Undoing(report=report, file="report.json")
     approval = Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True))
     revert_report(
         undoing, cluster, approval, dialogue=Dialogue(confirm=lambda _: True, show=shown.append), clock=Still(), progress=Silent()

@@ -13,7 +13,6 @@ from reconciler.resolution.reserved_users import (
     GroupLimit,
     GroupMember,
     MemberKind,
-    ProportionalTotal,
     reserved_entity,
 )
 from reconciler.workflows.backtest import proposal_of, proposal_of_settings
@@ -63,35 +62,6 @@ def test_the_class_is_asked_for_once_for_a_state() -> None:
     assert (broker.asked, state.cluster.quota_callback, state.callback_unknown) == (1, "io.example.Own", None)
 
 
-def test_groups_and_totals_are_named_with_what_they_limit() -> None:
-    total = reserved_entity(ProportionalTotal(subject=user("etl"), topic="orders"))
-    shown = notes(Broker(GROUP_CALLBACK), LIMIT, member("alice"), member("svc-", MemberKind.USER_PREFIX), total)
-    assert shown == [
-        "user=alice, users that begin with svc- share producer_byte_rate 2 KiB/s on each broker, as group g.",
-        "user=etl has producer_byte_rate 2 KiB/s on all brokers together, by the leaders of topic orders.",
-        "The brokers have the plugin of groups.",
-    ]
-
-
-def test_parts_of_rules_are_named_as_such() -> None:
-    assert notes(Broker(GROUP_CALLBACK), member("alice"))[0] == (
-        "user=alice is in group g, whose limits are not among these entities."
-    )
-    assert notes(Broker(GROUP_CALLBACK), LIMIT)[0] == (
-        "Group g has producer_byte_rate 2 KiB/s on each broker. No member is here."
-    )
-    odd = user("kafka-quotas:something")
-    assert notes(Broker(GROUP_CALLBACK), odd)[0] == (
-        "The plugin of groups ignores user=kafka-quotas:something: their names follow none of its rules."
-    )
-
-
-def test_names_of_strangers_are_escaped() -> None:
-    (note, _) = notes(Broker(GROUP_CALLBACK), LIMIT, member("\x1b[31mx"))
-    assert "\x1b" not in note
-    assert "\\u001b[31mx" in note
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -108,13 +78,6 @@ def test_a_class_of_the_manifest_is_compared_with_that_of_the_brokers() -> None:
     spec = cluster_spec(callback=CallbackClass(name=GROUP_CALLBACK))
     assert "do not have the plugin" in notes(Broker(None), user("alice"), spec=spec)[-1]
     assert notes(Broker(GROUP_CALLBACK), user("alice"), spec=spec) == ["The brokers have the plugin of groups."]
-
-
-def test_many_groups_are_counted() -> None:
-    groups = [reserved_entity(GroupLimit(group=f"g{number}")) for number in range(8)]
-    shown = notes(Broker(GROUP_CALLBACK), *groups)
-    assert len(shown) == 7
-    assert "3 more" in shown[5]
 
 
 def test_a_backtest_names_the_class_of_the_brokers_with_and_without_manifests() -> None:
