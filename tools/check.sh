@@ -14,7 +14,7 @@ quick() {
 
 quick tests/property tests/contract \
   tests/architecture/test_api_reference.py tests/architecture/test_class_names.py tests/architecture/test_files.py \
-  tests/architecture/test_layers.py tests/architecture/test_no_forge_below_integrations.py tests/architecture/test_one_way_out.py \
+  tests/architecture/test_layers.py tests/architecture/test_no_forge.py tests/architecture/test_one_way_out.py \
   tests/architecture/test_schemas.py >"$reports/laws" 2>&1 &
 laws=$!
 tools/lint.sh >"$reports/lint" 2>&1 &

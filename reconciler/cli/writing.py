@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.cli import exit_codes, notifying, output
+from reconciler.cli import exit_codes, output
 from reconciler.cli.declaration import option
 from reconciler.cli.option_groups import ACCEPT
 from reconciler.cli.results import Result, show
@@ -278,12 +278,12 @@ class Audit:
 
     def notify(self, report: ApplyReport) -> None:
         """Send the notifications of the Cluster manifest."""
-        notifying.notify_of_report(self.spec, report, command=self._command)
+        output.notify(self.spec, report, command=self._command)
 
     def notify_failure(self, error: BaseException) -> None:
         """Send those about a run that an error ended."""
         if not self._write.validate_only:
-            notifying.notify_of_error(self.spec, error, command=self._command)
+            output.notify(self.spec, error, command=self._command)
 
     def broke_off(self, error: BaseException) -> None:
         """Add the line of a run that an error ended before anything was written."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from reconciler.documents.document import Document
     from reconciler.documents.drift import DRIFT
     from reconciler.documents.findings import EXPLANATIONS, FINDINGS, ExplanationList, FindingCounts, FindingList
-    from reconciler.documents.notification import NOTIFICATION
     from reconciler.documents.plan import PLAN, plan_digest, read_plan
     from reconciler.documents.reading import FieldError, parse
     from reconciler.documents.resolve import (

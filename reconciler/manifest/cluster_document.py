@@ -17,7 +17,6 @@ from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.moments import parse_moment
 from reconciler.manifest.profiles import parse_profiles
 from reconciler.manifest.quota_entries import quota_value
-from reconciler.manifest.webhooks import parse_webhooks
 from reconciler.model import (
     DEFAULT_DAYS,
     KNOWN_KEYS,
@@ -48,6 +47,7 @@ from reconciler.model import (
     StrimziOperators,
     Verdict,
     VolumeLimit,
+    Webhook,
     Weekly,
     WindowKind,
     compose,
@@ -369,6 +369,22 @@ def _known_zone(name: str) -> bool:
     return True
 
 
+def _webhooks(nodes: YamlSequence) -> Iterator[Webhook]:
+    """The webhooks that can be used; the schema reports the others."""
+    for node in nodes.items:
+        name, url = text(node, "name"), mapping(node, "url")
+        variable, file = text(url, "env"), text(url, "file")
+        if name is not None and (variable is None) != (file is None):
+            yield Webhook(
+                name=name,
+                format=text(node, "format") or "json",
+                variable=variable,
+                file=file,
+                events=frozenset(texts(node, "events")),
+                ca_file=text(node, "caFile"),
+            )
+
+
 _FIELDS: Final[Mapping[str, tuple[type[YamlNode], Callable[[Any, Collector], object]]]] = {
     "clusterId": (YamlScalar, lambda node, _: None if node.data is None else node.text),
     "connection": (YamlMapping, _connection),
@@ -386,7 +402,7 @@ _FIELDS: Final[Mapping[str, tuple[type[YamlNode], Callable[[Any, Collector], obj
     "quotaCallback": (YamlMapping, lambda node, _: _quota_callback(node)),
     "strimzi": (YamlMapping, lambda node, out: StrimziOperators(ignored=selectors(node.items.get("ignoredUsers"), out))),
     "traffic": (YamlMapping, lambda node, _: _metric_server(node)),
-    "notifications": (YamlSequence, lambda node, out: tuple(parse_webhooks(tuple(node.items), out))),
+    "notifications": (YamlSequence, lambda node, _: tuple(_webhooks(node))),
     "profiles": (YamlMapping, parse_profiles),
 }
 """Each field of ``spec``: the node that it is, and its reader. A reader returns ``None`` for what cannot be used."""

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Scope,
         StrimziOperators,
         VolumeLimit,
+        Webhook,
         Weekly,
         WindowKind,
     )
@@ -127,7 +128,6 @@ if TYPE_CHECKING:
         parts_of,
     )
     from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
-    from reconciler.model.notification import Notification, NotificationEvent, Webhook, WebhookFormat
     from reconciler.model.plan import (
         MAY_OVERRIDE_DECLARED,
         MOST_EXCEPTED,

@@ -15,7 +15,6 @@ from typing import Final, Self, TypeAlias
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
-from reconciler.model.notification import Webhook
 from reconciler.model.selector import Selector, any_matches
 from reconciler.model.state import QuotaProfile
 from reconciler.model.verdict import Verdict
@@ -308,6 +307,22 @@ class DeclaredBrokers:
     callback: CallbackClass | None = None
     strimzi: StrimziOperators | None = None
     """``None``: no operator of Strimzi writes quotas here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """What is sent notifications. Its address is a secret, so the manifest names where it is: one of the two."""
+
+    name: str
+    format: str = "json"
+    """``json`` or ``slack``."""
+    variable: str | None = None
+    """The environment variable with the address."""
+    file: str | None = None
+    """The file with the address."""
+    events: frozenset[str] = frozenset()
+    """Those that it wants. Empty: all."""
+    ca_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

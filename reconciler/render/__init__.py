@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from reconciler.render.apply_text import apply_report_lines, failure_lines, join_parts
     from reconciler.render.backtest_sentences import answer, limit_text, member_name, peak_text, who
     from reconciler.render.backtest_text import backtest_basis, backtest_view, proposal_lines, revision_diff, rule_lines
-    from reconciler.render.chat_message import render_chat_message
     from reconciler.render.ci_reports import (
         drift_outputs,
         findings_annotations,

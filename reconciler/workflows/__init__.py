@@ -99,12 +99,6 @@ if TYPE_CHECKING:
         is_prometheus,
         prometheus_address,
     )
-    from reconciler.workflows.notify import (
-        notification_of_drift,
-        notification_of_error,
-        notification_of_report,
-        send_notification,
-    )
     from reconciler.workflows.owners import unread_owners
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients

@@ -18,8 +18,8 @@ import yaml
 import reconciler
 from reconciler.cli.main import build_parser
 from reconciler.features.prometheus.exporters import exporter_targets
+from reconciler.features.service.metrics import RunMetrics
 from reconciler.features.service.observers import metric_labels
-from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.workflows.intent import load_intent
 from tests.support.airflow_dag import airflow_command
 

@@ -13,10 +13,10 @@ from reconciler.errors import BackendError
 from reconciler.features.service.endpoint import Health, HealthLimits
 from reconciler.features.service.log import Log, LogFormat
 from reconciler.features.service.loop import Loop, Pace, Pacing
+from reconciler.features.service.metrics import RunMetrics
 from reconciler.features.service.observers import Observers, metric_labels
 from reconciler.features.service.passes import Passes, PassOutcome, World, WriteRecorder
 from reconciler.features.service.watch import Watch
-from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.ports import QuotaCluster
 from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent, load_intent

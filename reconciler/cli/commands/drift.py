@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, notifying, option_groups
+from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, result_for
 from reconciler.cli.option_groups import BaselineSource, baseline_option
@@ -85,7 +85,7 @@ def _drift(args: DriftArguments, intent: Intent, given: GivenBaseline | None, pr
         with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as reader:
             drift = find_drift(intent, reader, given)
     except ReconcilerError as error:
-        notifying.notify_of_error(intent.spec, error, command="drift")
+        output.notify(intent.spec, error, command="drift")
         raise
-    notifying.notify_of_drift(intent.spec, drift)
+    output.notify(intent.spec, drift, command="drift")
     return drift

@@ -17,7 +17,7 @@ import reconciler
 from reconciler.errors import UsageError
 from reconciler.features.pull_requests.forge import Forge, Job, Request, quoted, text_of
 from reconciler.features.pull_requests.rest_api import read_token
-from reconciler.integrations import api_address
+from reconciler.http import api_address
 from reconciler.model import escaped
 from reconciler.ports import Clock
 

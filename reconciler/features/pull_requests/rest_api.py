@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import ClassVar, Final, NoReturn
 
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.integrations import Answer, ApiAddress, Http, NoAnswerError
+from reconciler.http import Answer, ApiAddress, Http, NoAnswerError
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.ports import Clock

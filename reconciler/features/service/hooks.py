@@ -6,7 +6,7 @@ from typing import Final
 
 from reconciler.hooks import Command, CommandGroup
 
-NEEDS: Final = ("prometheus",)
+NEEDS: Final = ("notifications", "prometheus")
 
 COMMANDS: Final = (
     Command(

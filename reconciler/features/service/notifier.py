@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from reconciler.features.notifications.notification import Notification, NotificationEvent
 from reconciler.features.service.log import Log
 from reconciler.features.service.passes import PassOutcome, PassResult
-from reconciler.model import ClusterIdentity, ClusterSpec, Notification, NotificationEvent, Webhook
+from reconciler.model import ClusterIdentity, ClusterSpec, Webhook
 from reconciler.ports import Clock
 
 _EVENTS: Final = {

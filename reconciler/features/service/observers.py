@@ -7,8 +7,8 @@ from typing import Final
 
 from reconciler.features.service.endpoint import Health
 from reconciler.features.service.log import Log
+from reconciler.features.service.metrics import LabelValues, RunMetrics
 from reconciler.features.service.passes import EntityCounts, PassOutcome, PassResult
-from reconciler.integrations import LabelValues, RunMetrics
 from reconciler.logs import Datum
 from reconciler.model import Action, ChangeStatus, DriftClass
 from reconciler.policy import GUARDS

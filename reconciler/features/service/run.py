@@ -20,16 +20,17 @@ import reconciler
 from reconciler.apply import ApplySettings
 from reconciler.documents import APPLY_REPORT
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.features.notifications.sending import send_notification
 from reconciler.features.service.cluster_loops import ClusterLoops, LoopRequests
 from reconciler.features.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.features.service.loop import Loop, Pace, Pacing, Requests, SignalRequests, Turns
+from reconciler.features.service.metrics import MetricsOfClusters, RunMetrics
 from reconciler.features.service.notifier import PassNotifier
 from reconciler.features.service.observers import Observers, metric_labels
 from reconciler.features.service.passes import Passes, PassOutcome, PassResult, World
 from reconciler.features.service.watch import Manifests, ManifestsOfCluster, SharedManifests, Watch
 from reconciler.files import write_whole
-from reconciler.integrations import MetricsOfClusters, RunMetrics
 from reconciler.logs import Datum
 from reconciler.model import ApplyReport, ClusterFailure, Plan, Severity, slug_of
 from reconciler.ports import Clock
@@ -44,7 +45,6 @@ from reconciler.workflows import (
     load_intent,
     open_cluster,
     principal,
-    send_notification,
 )
 
 _STALE_INTERVALS: Final = 3.0

@@ -19,7 +19,7 @@ from reconciler.features.pull_requests.forge import Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
 from reconciler.features.pull_requests.rest_api import Token, read_token
-from reconciler.integrations.transport import Http, api_address, proxy_for
+from reconciler.http import Http, api_address, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock
 from tests.support import gitlab_server as gitlab

@@ -15,8 +15,8 @@ import pytest
 from reconciler.errors import UnreachableError
 from reconciler.features.service.endpoint import Endpoint, EndpointError, Health, HealthLimits
 from reconciler.features.service.loop import SignalRequests
+from reconciler.features.service.metrics import RunMetrics
 from reconciler.features.service.observers import metric_labels
-from reconciler.integrations.prometheus_metrics import RunMetrics
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.polling import wait_until
 from tests.support.service_world import ServiceWorld, write_manifests

@@ -6,16 +6,16 @@ import io
 
 import pytest
 
+from reconciler.features.notifications.notification import Notification, NotificationEvent
 from reconciler.features.service.log import Log, LogFormat
 from reconciler.features.service.notifier import PassNotifier
 from reconciler.features.service.passes import EntityCounts, PassOutcome, PassResult
-from reconciler.model.finding import Span
-from reconciler.model.notification import Notification, NotificationEvent, Webhook, WebhookFormat
+from reconciler.model.cluster import Webhook
 from reconciler.model.state import ClusterIdentity
 from tests.builders import cluster_spec
 from tests.fakes import FakeClock
 
-HOOK = Webhook(name="ops", format=WebhookFormat.JSON, variable="HOOK", span=Span(file="c.yaml", line=1, column=1))
+HOOK = Webhook(name="ops", variable="HOOK")
 SPEC = cluster_spec(notifications=(HOOK,))
 SYNC = PassOutcome(result=PassResult.IN_SYNC, message="all")
 DRIFT_A = PassOutcome(result=PassResult.DIFFERS, message="not written: a", counts=EntityCounts(drift={}, planned={}))

@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from reconciler.errors import ManifestError, VanishedError
 from reconciler.features.service.endpoint import Health, HealthLimits, HealthOfClusters
 from reconciler.features.service.loop import Turns
+from reconciler.features.service.metrics import MetricsOfClusters, RunMetrics
 from reconciler.features.service.observers import metric_labels
 from reconciler.features.service.watch import ManifestsOfCluster, SharedManifests
 from reconciler.formats import Json
-from reconciler.integrations.prometheus_metrics import MetricsOfClusters, RunMetrics
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.finding import Severity
 from reconciler.workflows.every_cluster import load_every_intent

@@ -1,0 +1,1 @@
+"""Notifications of drift, of writes and of failures, sent to webhooks."""
