@@ -30,7 +30,7 @@ _CHAPTERS: Final = {
     "Manifests and their cluster": "reconciler.client.manifest_cluster",
     "Results of manifests": "reconciler.client.outcomes",
     "States in memory": "reconciler.client.recorded",
-    "What is described, and what differs": "reconciler.client.description",
+    "What is described, and what differs": "reconciler.client.outcomes",
     "Naming entities": "reconciler.client.naming",
     "In a Spark session": "reconciler.client.in_spark",
 }

@@ -1,12 +1,15 @@
-"""What the options of commands that read recorded traffic ask for."""
+"""Options of commands that read recorded traffic: how it is read, where Spark runs, and what they ask of a server."""
 
 from __future__ import annotations
 
 import datetime
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from reconciler.cli.declaration import option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,3 +84,191 @@ def label_matcher(text: str) -> LabelMatcher:
         return LabelMatcher.parse(text)
     except ValueError as error:
         raise UsageError(f"--match {escaped(text)!r} is not a label matcher, such as cluster='prod' or job=~'kafka.*'") from error
+
+
+if TYPE_CHECKING:
+    from reconciler.traffic import Between
+    from reconciler.workflows import BacktestOptions, PrometheusRequest, SparkPlace
+
+_REMOTE: Final = "sc://"
+"""How an address of Spark Connect begins."""
+
+
+def share(text: str) -> float:
+    """A share as a number or a percentage, for ``type`` of an option."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ArgumentTypeError(f"{text!r} is not a share: write a number from 0 to 1, or a percentage such as 5%")
+    return number
+
+
+def moment(text: str) -> datetime.datetime:
+    """A time with its offset, for ``type`` of an option."""
+    try:
+        at = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r} is not a time such as 2026-11-22T14:00:00Z") from error
+    if at.tzinfo is None:
+        raise ArgumentTypeError(f"{text!r} has no offset from UTC: write {text}Z if it is UTC")
+    return at.astimezone(datetime.UTC)
+
+
+def traffic_option(text: str, **keywords: Any) -> Any:
+    """``--traffic``: sources. ``text``: what the command reads, and what it does with it."""
+    return option("--traffic", section="Traffic", metavar="SOURCE", help=text, **keywords)
+
+
+def mapping_option(text: str = "read other Parquet or CSV files, or other metrics of a server, as in this TrafficMapping") -> Any:
+    """``--mapping``: the names that a source has for what is needed."""
+    return option("--mapping", section="Traffic", metavar="FILE", help=text)
+
+
+MAX_UNREADABLE: Final = option(
+    "--max-unreadable",
+    section="Traffic",
+    type=share,
+    default=0.01,
+    metavar="SHARE",
+    help="stop when more than this share of the traffic cannot be read, such as 0.05 or 5%% [default: 1%%]",
+)
+LOG_TIMEZONE: Final = option(
+    "--log-timezone",
+    section="Traffic",
+    default="UTC",
+    metavar="TZ",
+    help="read times of logs without an offset in this time zone [default: UTC]",
+)
+KNOWN_CLIENTS: Final = option(
+    "--known-clients",
+    section="Traffic",
+    metavar="FILE",
+    help="look these clients up in metric names, too: JSON lines of user and client-id",
+)
+HTTP_CONFIG: Final = option(
+    "--http-config",
+    section="Traffic",
+    metavar="FILE",
+    help="take the login for Prometheus from this file, which has the form of Prometheus's own http_config",
+)
+MATCH: Final = option(
+    "--match",
+    section="Traffic",
+    metavar="MATCHER",
+    help="read only series of Prometheus with this label, such as 'cluster=\"prod\"' (repeatable, all apply)",
+)
+
+
+def since_option(text: str) -> Any:
+    """``--since``, with this help."""
+    return option("--since", section="Traffic", type=moment, metavar="TIME", help=text)
+
+
+UNTIL: Final = option(
+    "--until",
+    section="Traffic",
+    type=moment,
+    metavar="TIME",
+    help="read them up to this time, with its offset [default: now]",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """Where Spark runs, and its settings."""
+
+    master: str | None = option(
+        "--master",
+        section="Spark",
+        metavar="URL",
+        help="run on this Spark: local[*], spark://host:7077, yarn, k8s://https://host:443, or sc://host:15002 for Spark Connect "
+        "[default: local[*], or that of spark-submit]",
+    )
+    conf: tuple[str, ...] = option(
+        "--conf",
+        section="Spark",
+        metavar="KEY=VALUE",
+        help="set this setting of Spark, such as spark.driver.memory=8g (repeatable, secrets belong into --properties-file)",
+    )
+    properties_file: Path | None = option(
+        "--properties-file", section="Spark", metavar="FILE", help="read settings of Spark from this file, as spark-submit does"
+    )
+
+    @property
+    def place(self) -> SparkPlace:
+        """The master, or the server of Spark Connect, with the settings."""
+        from reconciler.workflows import SparkPlace
+
+        is_remote = self.master is not None and self.master.startswith(_REMOTE)
+        return SparkPlace(
+            master=None if is_remote else self.master,
+            remote=self.master if is_remote else None,
+            conf=self.conf,
+            properties=self.properties_file,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How traffic is read: the login and the series of a server, other names of columns, and what may be unreadable."""
+
+    match: tuple[str, ...] = MATCH
+    http_config: Path | None = HTTP_CONFIG
+    traffic_store: Path | None = option(
+        "--traffic-store",
+        section="Traffic",
+        metavar="DIR",
+        help="keep the samples of Prometheus here, so that the next run reads only new ones [default: the user's cache folder]",
+    )
+    known_clients: Path | None = KNOWN_CLIENTS
+    log_timezone: str = LOG_TIMEZONE
+    mapping: Path | None = mapping_option()
+    max_unreadable: float = MAX_UNREADABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerModelOptions:
+    """The release and the class of the brokers; both override those of the Cluster manifest."""
+
+    kafka_version: str | None = option(
+        "--kafka-version",
+        section="Broker model",
+        metavar="V",
+        help="model this broker release [default: the snapshot's, else 3.8 and newer]",
+    )
+    quota_callback: str | None = option(
+        "--quota-callback",
+        section="Broker model",
+        metavar="MODULE:CLASS",
+        help="import and run this Python class as the brokers' client.quota.callback.class. The class that the Cluster manifest "
+        "names is loaded only with --trusted-ref",
+    )
+
+
+def reading_options(
+    reading: ReadingOptions,
+    spark: SparkOptions,
+    model: BrokerModelOptions,
+    *,
+    traffic: Sequence[str],
+    mapping: Path | None = None,
+    prometheus: PrometheusRequest | None = None,
+    between: Between | None = None,
+) -> BacktestOptions:
+    """How to read ``traffic`` or a server, on which Spark, and the broker that is modelled."""
+    from reconciler.workflows import BacktestOptions
+
+    return BacktestOptions(
+        traffic=tuple(traffic),
+        kafka_version=model.kafka_version,
+        spark=spark.place,
+        log_timezone=reading.log_timezone,
+        mapping=mapping,
+        max_unreadable=reading.max_unreadable,
+        quota_callback=model.quota_callback,
+        prometheus=prometheus,
+        known_clients=reading.known_clients,
+        between=between,
+    )

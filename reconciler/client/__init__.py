@@ -52,12 +52,11 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.client.description import Description, Differences
     from reconciler.client.in_spark import BacktestFrames, backtest
     from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
     from reconciler.client.manifest_cluster import ManifestCluster, manifests
     from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
-    from reconciler.client.outcomes import FoundDrift, JudgedTraffic, PlannedManifests
+    from reconciler.client.outcomes import Description, Differences, FoundDrift, JudgedTraffic, PlannedManifests
     from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
     from reconciler.model import (
         DEFAULT,

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from reconciler.apply import ApplySettings
-from reconciler.client.description import Description, shown_source
+from reconciler.client.outcomes import Description, shown_source
 from reconciler.client.recorded import RecordedQuotas, access_of
 from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, RefusedError, StalePlanError, UsageError
 from reconciler.model import ApplyReport, ApplyResult, ClusterIdentity, Entity, GuardStatus, Plan, Selector

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from reconciler.client.description import Description, Differences, shown_view
+from reconciler.client.outcomes import Description, Differences, shown_view
 from reconciler.errors import UsageError
 from reconciler.model import ClusterIdentity, CurrentState, Entity, Observed, ObservedFrom, Selector
 from reconciler.ports import SystemClock

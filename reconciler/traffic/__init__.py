@@ -65,7 +65,6 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
-    from reconciler.traffic.day_writer import DaysRequest, write_days
     from reconciler.traffic.incident import (
         GroupTimeline,
         RecordedThrottle,
@@ -87,10 +86,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, Kind
-    from reconciler.traffic.moved_traffic import move_traffic
+    from reconciler.traffic.moved_traffic import TrafficMoves, move_traffic
     from reconciler.traffic.provenance import recorded_coverage
     from reconciler.traffic.recording_gaps import GAP_FILES
-    from reconciler.traffic.relocation import TrafficMoves
     from reconciler.traffic.sample_parquet import (
         MOST_INTERVAL_MS,
         UNKNOWN,
@@ -103,11 +101,11 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_totals import SmallerDay
+    from reconciler.traffic.seconds.days import DaysRequest, write_days
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
-    from reconciler.traffic.shards.opening import open_sharded, open_sharded_frame
-    from reconciler.traffic.shards.run import ShardedBacktest
+    from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import Rows, Totals
     from reconciler.traffic.sources.client_names import ClientNames, decode_user

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.seconds.day_traffic import DayRows
+    from reconciler.traffic.seconds.days import DayRows
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import Rows
     from reconciler.traffic.sources.datasets import Dataset
@@ -41,7 +41,7 @@ class Datasets(Traffic):
 
     def listed(self, session: Callable[[], SparkSession]) -> Traffic:
         """As ``Traffic.listed``. Raises ``TrafficError`` and ``UsageError``."""
-        from reconciler.traffic.seconds.day_traffic import has_days
+        from reconciler.traffic.seconds.days import has_days
         from reconciler.traffic.sources.on_spark import columns_of_dataset, list_datasets
 
         spark, (first, *_) = session(), self.datasets
@@ -119,14 +119,14 @@ class DayTotals(Traffic):
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> DayRows:
         """As ``Traffic.rows_on``: a row is a second of a client."""
-        from reconciler.traffic.seconds.day_traffic import day_rows
+        from reconciler.traffic.seconds.days import day_rows
 
         del reading
         return day_rows(spark, self.datasets, self.between)
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
         """As ``Traffic.open``."""
-        from reconciler.traffic.seconds.day_traffic import open_days
+        from reconciler.traffic.seconds.days import open_days
 
         del in_process
         return open_days(self.rows_on(session(), reading), self.files)

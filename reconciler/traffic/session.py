@@ -22,7 +22,6 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.java import find_java
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
-from reconciler.traffic.spark_folder import spark_folder
 from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences, spent_times
 from reconciler.traffic.spark_setup import (
     NO_ARCHIVE,
@@ -31,6 +30,7 @@ from reconciler.traffic.spark_setup import (
     keep_classes,
     require_packages,
     require_remote_packages,
+    spark_folder,
 )
 from reconciler.traffic.spark_versions import refuse_foreign_types, send_code
 

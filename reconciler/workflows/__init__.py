@@ -92,13 +92,6 @@ if TYPE_CHECKING:
         load_manifests,
         stop_on,
     )
-    from reconciler.workflows.metrics_server import (
-        FetchedSamples,
-        PrometheusRequest,
-        configured_server,
-        is_prometheus,
-        prometheus_address,
-    )
     from reconciler.workflows.owners import unread_owners
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
@@ -122,9 +115,14 @@ if TYPE_CHECKING:
     from reconciler.workflows.situations import Situation, run_situation
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_inputs import (
+        FetchedSamples,
+        PrometheusRequest,
         SparkPlace,
+        configured_server,
+        is_prometheus,
         metric_rules,
         names_of,
+        prometheus_address,
         read_client_names,
         read_trusted_mapping,
         traffic_by_kind,

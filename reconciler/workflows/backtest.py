@@ -34,8 +34,16 @@ from reconciler.ports import Progress
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.resolution import callback_notes as quota_class_notes
 from reconciler.workflows.broker_model import broker_model, release
-from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server, require_samples
-from reconciler.workflows.traffic_inputs import SparkPlace, metric_rules, names_of, read_client_names, read_trusted_mapping
+from reconciler.workflows.traffic_inputs import (
+    PrometheusRequest,
+    SparkPlace,
+    fetch_from_server,
+    metric_rules,
+    names_of,
+    read_client_names,
+    read_trusted_mapping,
+    require_samples,
+)
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.units import divide_totals, judged_notes, leader_notes
 

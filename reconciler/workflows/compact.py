@@ -13,8 +13,14 @@ from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
 from reconciler.text import list_some
-from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server
-from reconciler.workflows.traffic_inputs import SparkPlace, metric_rules, read_client_names, read_trusted_mapping
+from reconciler.workflows.traffic_inputs import (
+    PrometheusRequest,
+    SparkPlace,
+    fetch_from_server,
+    metric_rules,
+    read_client_names,
+    read_trusted_mapping,
+)
 
 if TYPE_CHECKING:
     from reconciler.traffic import Dataset, Segment, SegmentFolder, SessionOptions, SmallerDay, SourceFile, Traffic

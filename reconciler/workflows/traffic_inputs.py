@@ -1,14 +1,18 @@
-"""Files that are given beside recorded traffic or a metrics server: a mapping of columns and metrics, and names of clients."""
+"""What recorded traffic comes with: a place for Spark, a mapping, names of clients, or the request to a metrics server."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import UsageError
-from reconciler.model import Entity
+from reconciler.errors import TrafficError, UsageError
+from reconciler.files import cache_folder
+from reconciler.hooks import added, load
+from reconciler.model import ClusterSpec, Entity, LabelMatcher, Message, MetricServer
+from reconciler.ports import Progress
 from reconciler.workflows.plan_effects import read_clients
 from reconciler.workflows.trusted import TrustedTree
 
@@ -97,3 +101,117 @@ def traffic_by_kind(arguments: Sequence[str], *, is_mapped: bool) -> tuple[tuple
         is_dataset = parse_dataset(argument) is not None
         by_kind.setdefault((find_traffic([argument]).source.value, is_dataset), []).append(argument)
     return tuple(map(tuple, by_kind.values()))
+
+
+if TYPE_CHECKING:
+    from reconciler.traffic import Between, ClientNames, MetricRule
+
+SCHEME_PREFIX: Final = "prometheus+"
+"""Before the address of a server, as ``--traffic`` has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusRequest:
+    """Which samples to read: those after ``since`` up to ``until`` (UTC). ``address`` begins with ``http``."""
+
+    address: str
+    since: datetime.datetime
+    until: datetime.datetime
+    store: Path
+    """The folder of all servers' pages."""
+    http_config: Path | None = None
+    match: tuple[LabelMatcher, ...] = ()
+    names: ClientNames | None = None
+    """Clients to look up where a metric name is all there is."""
+    rules: tuple[MetricRule, ...] = ()
+    """How series of other names are read."""
+
+    @classmethod
+    def of(
+        cls,
+        server: MetricServer,
+        *,
+        since: datetime.datetime | None = None,
+        until: datetime.datetime | None = None,
+        store: Path | None = None,
+        http_config: Path | None = None,
+        match: tuple[LabelMatcher, ...] = (),
+    ) -> PrometheusRequest:
+        """A request to ``server``, as far as the caller leaves parts out: its login, its matchers, its days up to now."""
+        end = until or datetime.datetime.now(datetime.UTC)
+        login = http_config if http_config is not None or server.http_config is None else Path(server.http_config)
+        return cls(
+            address=server.address,
+            since=since or end - datetime.timedelta(days=server.days),
+            until=end,
+            store=store or cache_folder() / "prometheus",
+            http_config=login,
+            match=match or server.match,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedSamples:
+    """The pages that have the samples, and what to know about them."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    between: Between
+    """Pages have whole hours: only samples of this time count."""
+    notes: tuple[Message, ...]
+    pages_read: tuple[Path, ...]
+    """Those of the files that were read now; the others were there."""
+    samples: int
+    """Samples that were read now."""
+    rows: int
+    """Samples of all pages."""
+
+
+def configured_server(spec: ClusterSpec, trusted: TrustedTree | None) -> MetricServer | None:
+    """The server of ``spec.traffic``, with the login file beside the Cluster manifest."""
+    server = spec.traffic
+    if server is None or server.http_config is None or spec.span is None:
+        return server
+    document = spec.span.file if trusted is None else trusted.path_of(spec.span.file)
+    return replace(server, http_config=str(Path(document).parent / server.http_config))
+
+
+def require_samples(traffic: FetchedSamples, request: PrometheusRequest) -> None:
+    """Raise ``TrafficError`` with all that is known about the reason when no client has a sample."""
+    if traffic.rows:
+        return
+    notes = "".join(f" {note}" for note in traffic.notes)
+    since, until = f"{request.since:%Y-%m-%d %H:%M}", f"{request.until:%Y-%m-%d %H:%M} UTC"
+    command = f"kafka-quotas doctor --traffic {SCHEME_PREFIX}{request.address}"
+    raise TrafficError(
+        f"{request.address} has no sample of a known client from {since} to {until}.{notes} Examine the server with {command}"
+    )
+
+
+def is_prometheus(argument: str) -> bool:
+    """True for a ``--traffic`` argument that names a Prometheus server."""
+    return argument.startswith(SCHEME_PREFIX)
+
+
+def prometheus_address(argument: str) -> str:
+    """The server's own address of a ``--traffic`` argument."""
+    return argument.removeprefix(SCHEME_PREFIX)
+
+
+def fetch_from_server(
+    request: PrometheusRequest,
+    *,
+    now: datetime.datetime,
+    progress: Progress | None = None,
+    trusted: TrustedTree | None = None,
+) -> FetchedSamples:
+    """The samples as files, by the feature that reads such servers. ``trusted``: vouches for the file of a login.
+
+    Raises ``UsageError``, also without such a feature, ``FileAccessError``, ``UntrustedError``, and ``TrafficError`` for a
+    server that refuses.
+    """
+    fetch = next(added("SAMPLE_SERVERS"), None)
+    if fetch is None:
+        raise UsageError("This installation reads no Prometheus server. Give files with --traffic")
+    samples: FetchedSamples = load(fetch)(request, now=now, progress=progress, trusted=trusted)
+    return samples

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.relocation import TrafficMoves, divide, move_rows, move_series
+from reconciler.traffic.moved_traffic import TrafficMoves, divide, move_rows, move_series
 
 AMOUNTS = st.lists(st.integers(min_value=0, max_value=2**42), min_size=1, max_size=20)
 WEIGHTS = st.lists(st.integers(min_value=1, max_value=100), min_size=1, max_size=12)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards, ids_of_names, ids_of_series, replay_keys
 from reconciler.traffic.shards.replays import choose_large
-from reconciler.traffic.shuffle.shipped import Shipped
+from reconciler.traffic.shuffle.on_spark import Shipped
 
 NODES = st.integers(-(2**63) + 1, 2**63 - 1)
 LINKS = st.lists(st.tuples(NODES, NODES), max_size=30)

@@ -113,8 +113,7 @@ def test_rows_and_report_are_those_of_one_process(
     spark: SparkSession, traffic: Traffic, change: str, exact: bool, room: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where a worker has room for few requests, large quota groups are replayed in tasks of their own."""
-    from reconciler.traffic.shards.opening import open_sharded
-    from reconciler.traffic.shards.run import ShardedBacktest
+    from reconciler.traffic.shards.run import ShardedBacktest, open_sharded
 
     asked = question(*CHANGES[change], exact=exact)
     expected = in_one_process(traffic, asked)

@@ -13,8 +13,7 @@ import pytest
 
 from reconciler.model import DEFAULT, Entity, Form, Verdict
 from reconciler.traffic import Backtest, BacktestRequest, Reading, Traffic, find_traffic, open_traffic
-from reconciler.traffic.shards.opening import open_sharded
-from reconciler.traffic.shards.run import ShardedBacktest
+from reconciler.traffic.shards.run import ShardedBacktest, open_sharded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.cli.traffic_groups import SparkOptions
+from reconciler.cli.traffic_options import SparkOptions
 from reconciler.errors import UsageError
 from reconciler.features.traffic_check.checks import CheckState, ContractCheck, ContractReport
 from reconciler.features.traffic_check.command import CheckTrafficArguments, check_traffic

@@ -16,16 +16,17 @@ from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.entity_options import SETTINGS, default_in_text_warnings, parse_settings
 from reconciler.cli.results import OutFile, Result
-from reconciler.cli.traffic_groups import (
+from reconciler.cli.traffic_options import (
     UNTIL,
     BrokerModelOptions,
     ReadingOptions,
     SparkOptions,
+    dataset_time,
+    prometheus_request,
     reading_options,
     since_option,
     traffic_option,
 )
-from reconciler.cli.traffic_options import dataset_time, prometheus_request
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.results import Result
-from reconciler.cli.traffic_groups import (
+from reconciler.cli.traffic_options import (
     HTTP_CONFIG,
     KNOWN_CLIENTS,
     LOG_TIMEZONE,
@@ -19,10 +19,10 @@ from reconciler.cli.traffic_groups import (
     UNTIL,
     SparkOptions,
     mapping_option,
+    prometheus_request,
     since_option,
     traffic_option,
 )
-from reconciler.cli.traffic_options import prometheus_request
 
 if TYPE_CHECKING:
     from reconciler.model import Message

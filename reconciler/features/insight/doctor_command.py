@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import exit_codes, option_groups, output, traffic_groups
+from reconciler.cli import exit_codes, option_groups, output, traffic_options
 from reconciler.cli.declaration import argument, group
 from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import prometheus_request
@@ -25,18 +25,18 @@ _HOURS: Final = 1
 class ExaminedSource:
     """A source of traffic, and how it is read."""
 
-    traffic: tuple[str, ...] = traffic_groups.traffic_option(
+    traffic: tuple[str, ...] = traffic_options.traffic_option(
         "examine this source instead: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or pages of exporters "
         "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable)"
     )
-    since: datetime.datetime | None = traffic_groups.since_option(
+    since: datetime.datetime | None = traffic_options.since_option(
         f"read samples of Prometheus after this time [default: {_HOURS} h before --until]"
     )
-    until: datetime.datetime | None = traffic_groups.UNTIL
-    match: tuple[str, ...] = traffic_groups.MATCH
-    http_config: Path | None = traffic_groups.HTTP_CONFIG
-    known_clients: Path | None = traffic_groups.KNOWN_CLIENTS
-    mapping: Path | None = traffic_groups.mapping_option()
+    until: datetime.datetime | None = traffic_options.UNTIL
+    match: tuple[str, ...] = traffic_options.MATCH
+    http_config: Path | None = traffic_options.HTTP_CONFIG
+    known_clients: Path | None = traffic_options.KNOWN_CLIENTS
+    mapping: Path | None = traffic_options.mapping_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import exit_codes, option_groups, traffic_groups
+from reconciler.cli import exit_codes, option_groups, traffic_options
 from reconciler.cli.declaration import group, option
 from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import label_matcher
@@ -73,14 +73,14 @@ class ShownLoads:
 class RateSource:
     """Where rates come from."""
 
-    traffic: tuple[str, ...] = traffic_groups.traffic_option(
+    traffic: tuple[str, ...] = traffic_options.traffic_option(
         "read rates of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or of an exporter's page "
         "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable) [default: spec.traffic of the Cluster manifest]"
     )
-    match: tuple[str, ...] = traffic_groups.MATCH
-    http_config: Path | None = traffic_groups.HTTP_CONFIG
-    known_clients: Path | None = traffic_groups.KNOWN_CLIENTS
-    mapping: Path | None = traffic_groups.mapping_option("read other metrics, as in this TrafficMapping")
+    match: tuple[str, ...] = traffic_options.MATCH
+    http_config: Path | None = traffic_options.HTTP_CONFIG
+    known_clients: Path | None = traffic_options.KNOWN_CLIENTS
+    mapping: Path | None = traffic_options.mapping_option("read other metrics, as in this TrafficMapping")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

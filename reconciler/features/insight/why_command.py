@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Final
 from reconciler.cli import entity_options, exit_codes, option_groups, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
-from reconciler.cli.traffic_groups import BrokerModelOptions, ReadingOptions, SparkOptions, reading_options, traffic_option
-from reconciler.cli.traffic_options import prometheus_request
+from reconciler.cli.traffic_options import (
+    BrokerModelOptions,
+    ReadingOptions,
+    SparkOptions,
+    prometheus_request,
+    reading_options,
+    traffic_option,
+)
 from reconciler.errors import UsageError
 from reconciler.text import shown
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.cli import option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.results import OutFile, Result
-from reconciler.cli.traffic_groups import share
+from reconciler.cli.traffic_options import share
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from reconciler.cli import exit_codes, output
 from reconciler.cli.declaration import group
 from reconciler.cli.option_groups import FAIL_ON, format_option
 from reconciler.cli.results import Result
-from reconciler.cli.traffic_groups import MAX_UNREADABLE, UNTIL, SparkOptions, since_option, traffic_option
+from reconciler.cli.traffic_options import MAX_UNREADABLE, UNTIL, SparkOptions, since_option, traffic_option
 from reconciler.errors import UsageError
 from reconciler.model import Severity
 from reconciler.text import list_some

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from reconciler.traffic.shards.worker import ShardPlan, ShardRules
-    from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.shuffle.shipped import Shipped
+    from reconciler.traffic.shuffle.on_spark import Shipped, SparkRows
 
 _log: Final = logging.getLogger(__name__)
 ROOM: Final = 4 * ROWS_A_PARTITION

@@ -16,7 +16,7 @@ from reconciler.traffic.judging.grouping import Series, group_series, rows_of_gr
 from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-from reconciler.traffic.second_frames import judge_seconds_here, seconds_work, target_rows
+from reconciler.traffic.session_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.shuffle.rows import LocalRows
 
 LIMIT = 1000.0

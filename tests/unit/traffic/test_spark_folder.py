@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.traffic.spark_folder import spark_folder
+from reconciler.traffic.spark_setup import spark_folder
 
 RUN = """
 import time
-from reconciler.traffic.spark_folder import spark_folder
+from reconciler.traffic.spark_setup import spark_folder
 with spark_folder() as folder:
     print(folder, flush=True)
     time.sleep(600)
