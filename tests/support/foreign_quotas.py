@@ -55,31 +55,18 @@ def jikkou(state: State) -> str:
 
 
 def terraform_state(state: State) -> str:
-    """What ``terraform show -json`` prints of it, on one line."""
-    resources = []
-    for number, (entity, quotas) in enumerate(state.items()):
+    """A raw state of it, as ``terraform state pull`` prints it, on one line."""
+    rows = []
+    for entity, quotas in state.items():
         parts = [{"type": t, "name": None if n is DEFAULT else n} for t, n in entity.parts]
         single = {"entity_type": parts[0]["type"], "entity_name": parts[0]["name"]}
         kind = "kafka_quota" if len(parts) == 1 else "kafka_quota_composite"
         values = {**(single if len(parts) == 1 else {"entity": parts}), "config": quotas, "id": "x"}
-        resources.append({"address": f"{kind}.q{number}", "mode": "managed", "type": kind, "name": "q", "values": values})
-    document = {"format_version": "1.0", "values": {"root_module": {"resources": resources}}}
-    return _json(document)
-
-
-def _json(document: object) -> str:
+        instance = {"schema_version": 0, "attributes": values, "sensitive_attributes": []}
+        rows.append({"mode": "managed", "type": kind, "name": "q", "provider": "p", "instances": [instance]})
+    document = {"version": 4, "terraform_version": "1.9.0", "serial": 1, "lineage": "x", "outputs": {}, "resources": rows}
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     return "".join(c if c.isprintable() or c == "\u2028" else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else c for c in text)
-
-
-def terraform_raw_state(state: State) -> str:
-    """The same as Terraform stores it."""
-    rows = []
-    for row in json.loads(terraform_state(state))["values"]["root_module"]["resources"]:
-        instance = {"schema_version": 0, "attributes": row["values"], "sensitive_attributes": []}
-        rows.append({"mode": "managed", "type": row["type"], "name": "q", "provider": "p", "instances": [instance]})
-    document = {"version": 4, "terraform_version": "1.9.0", "serial": 1, "lineage": "x", "outputs": {}, "resources": rows}
-    return _json(document)
 
 
 def strimzi_has(entity: Entity, quotas: Mapping[str, float]) -> bool:

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.features.importing import ImportedQuota, ImportResult, read_jikkou, read_strimzi, read_terraform
+from reconciler.features.importing.import_result import ImportedQuota, ImportResult
+from reconciler.features.importing.jikkou import read_jikkou
+from reconciler.features.importing.strimzi import read_strimzi
+from reconciler.features.importing.terraform import read_terraform
 from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
 from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, compose, display_name, escaped, in_order
 from reconciler.workflows import require_free, write_files
@@ -17,7 +20,7 @@ MARK: Final = "# Written by kafka-quotas import"
 _SUFFIXES: Final = {
     "jikkou": (".yaml", ".yml", ".json"),
     "strimzi": (".yaml", ".yml", ".json"),
-    "terraform": (".tfstate", ".json", ".tf", ".tofu"),
+    "terraform": (".tfstate", ".tf", ".tofu"),
 }
 """The files of a folder that are read for each tool; a file that is named is always read."""
 

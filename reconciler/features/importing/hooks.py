@@ -15,7 +15,10 @@ COMMANDS: Final = (
         page="coming-from.md",
         examples=(
             ("Convert the files of jikkou", "import --from jikkou jikkou --folder quotas"),
-            ("Write the convertible part of a Terraform state", "import --from terraform state.json --folder quotas --partial"),
+            (
+                "Write the convertible part of a Terraform state",
+                "import --from terraform terraform.tfstate --folder quotas --partial",
+            ),
         ),
     ),
 )

@@ -189,7 +189,7 @@ IMPORT_RULES: Final[Mapping[str, Rule]] = dict(
             "import-template",
             "A file, an entity or a value of another tool is a template: a variable, a function, a loop, a condition. Its result "
             "is known where that tool runs, not here, and it is never guessed. Let the tool itself print the result "
-            "(terraform show -json, jikkou prepare, helm template), and import that. Or run kafka-quotas export, which reads "
+            "(terraform state pull, jikkou prepare, helm template), and import that. Or run kafka-quotas export, which reads "
             "the quotas that the cluster has.",
         ),
         _rule(
@@ -239,7 +239,7 @@ def _jikkou(bad: str, good: str) -> Example:
     )
 
 
-_BARE: Final = '{"format_version": "1.0", "values": {"root_module": {}}}'
+_BARE: Final = '{"version": 4, "resources": []}'
 
 EXAMPLES: Final[Mapping[str, Example]] = {
     "import-template": _jikkou(_SPEC.replace("orders", '"{{ values.app }}"'), _SPEC),

@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.features.importing.import_result import Gatherer, ImportResult
-from reconciler.features.importing.resources import RESOURCE_FIELDS, LeftOut, Resource, leave_out, metadata_quotas, read_resources
-from reconciler.features.importing.yaml_fields import field_mapping, field_text, is_null, read_fields, refuse_unknown
+from reconciler.features.importing.resources import (
+    RESOURCE_FIELDS,
+    LeftOut,
+    Resource,
+    field_mapping,
+    field_text,
+    is_null,
+    leave_out,
+    metadata_quotas,
+    read_fields,
+    read_resources,
+    refuse_unknown,
+)
 from reconciler.model import DEFAULT, Entity, EntityName, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode

@@ -12,13 +12,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.features.importing.import_result import Gatherer, ImportResult, plain_number
-from reconciler.features.importing.resources import RESOURCE_FIELDS, LeftOut, Resource, leave_out, read_resources, stray_quotas
-from reconciler.features.importing.yaml_fields import (
+from reconciler.features.importing.resources import (
+    RESOURCE_FIELDS,
+    LeftOut,
+    Resource,
     field_mapping,
     field_text,
     is_null,
+    leave_out,
     read_fields,
+    read_resources,
     refuse_unknown,
+    stray_quotas,
 )
 from reconciler.model import DEFAULT, INT_MAX, LONG_MAX, Entity, compose
 from reconciler.text import did_you_mean, shown_part

@@ -142,16 +142,16 @@ def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: 
     addresses = []
     for name in ("gateway.example", "10.0.0.0/24"):
         values = {"entity_type": "ip", "entity_name": name, "config": {"connection_creation_rate": 5}}
-        addresses.append({"address": "kafka_quota.q", "mode": "managed", "type": "kafka_quota", "values": values})
+        addresses.append({"mode": "managed", "type": "kafka_quota", "name": "q", "instances": [{"attributes": values}]})
     users = {"entity_type": "user", "entity_name": "User:alice", "config": {"producer_byte_rate": 5}}
-    addresses.append({"address": "kafka_quota.u", "mode": "managed", "type": "kafka_quota", "values": users})
-    document = {"format_version": "1.0", "values": {"root_module": {"resources": addresses}}}
+    addresses.append({"mode": "managed", "type": "kafka_quota", "name": "u", "instances": [{"attributes": users}]})
+    document = {"version": 4, "resources": addresses}
     (tmp_path / "state.json").write_text(json.dumps(document, indent=0))
 
     done = invoke("import", "--from", "terraform", "state.json", "--folder", "quotas", "--partial", cwd=tmp_path)
 
-    assert re.search(r"state.json:\d+:11: warning:.*\[user-prefix\]", done.out)
-    assert re.search(r"state.json:\d+:11: error:.*\[ip-invalid\]", done.out)
+    assert re.search(r"state.json:\d+:\d+: warning:.*\[user-prefix\]", done.out)
+    assert re.search(r"state.json:\d+:\d+: error:.*\[ip-invalid\]", done.out)
     assert files(tmp_path / "quotas") == {"users.yaml", "ips.yaml", "kafka-quotas.yaml"}
     assert "User:alice" in (tmp_path / "quotas" / "users.yaml").read_text()
     assert invoke("validate", "quotas", cwd=tmp_path).code == 0

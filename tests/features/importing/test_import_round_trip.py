@@ -32,8 +32,7 @@ VALUES = {
 TOOLS = {
     "jikkou": ("jikkou", "q.yaml", foreign_quotas.jikkou, foreign_quotas.jikkou_has),
     "strimzi": ("strimzi", "q.yaml", foreign_quotas.strimzi, foreign_quotas.strimzi_has),
-    "terraform-show": ("terraform", "q.json", foreign_quotas.terraform_state, lambda *_: True),
-    "terraform-raw": ("terraform", "q.tfstate", foreign_quotas.terraform_raw_state, lambda *_: True),
+    "terraform": ("terraform", "q.tfstate", foreign_quotas.terraform_state, lambda *_: True),
 }
 """For each form: the tool, a file name, what writes it, and whether it can say an entity with these quotas."""
 
