@@ -18,7 +18,7 @@ from reconciler.model import (
     RowPlace,
 )
 from reconciler.traffic.backtest_request import BacktestRequest
-from reconciler.traffic.judging.by_seconds import Grid, Lines, groups_to_plot, rate_series
+from reconciler.traffic.judging.by_seconds import Grid, Lines, SecondsLimits, groups_to_plot, rate_series
 from reconciler.traffic.judging.exact import JudgedRequest, smaller_account
 from reconciler.traffic.judging.findings import capacity_findings, reason_findings, throttle_findings, unkept_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, quota_tables
@@ -108,7 +108,7 @@ class Backtest:
         # What only means show has no seconds.
         targets = {place: number_of[place] for verdict in shown if (place := verdict.place) in number_of}
         groups = groups_to_plot(grouping, set(targets.values()))
-        points = recorded.rates(grouping, groups, Lines.of(grouping, window, grid))
+        points = recorded.rates(grouping, groups, Lines(SecondsLimits.of(grouping.groups, window), grid))
         brokers = {place: grouping.targets[target].broker for place, target in targets.items()}
         return {
             place: rate_series(grouping, target, points, grid, self._holes.get(brokers[place]))

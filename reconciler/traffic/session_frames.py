@@ -30,7 +30,7 @@ from reconciler.model import (
 from reconciler.traffic.backtest import Backtest
 from reconciler.traffic.columns.charged import NEEDED
 from reconciler.traffic.columns.group_index import GroupIndex, keyed_seconds
-from reconciler.traffic.judging.by_seconds import SECONDS, BothLimits, second_rows
+from reconciler.traffic.judging.by_seconds import SECONDS, SecondsLimits, second_rows
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.verdicts import most_certain
@@ -168,7 +168,7 @@ def seconds_work(
     """
     window, controller_window = windows
     units = np.asarray([group.kind.amounts_a_unit for group in grouping.groups], dtype=np.float64)
-    limits = BothLimits.of(grouping, window) if proves(window) else None
+    limits = SecondsLimits.of(grouping.groups, window) if proves(window) else None
     of_tokens = np.asarray([group.kind is Kind.MUTATION for group in grouping.groups], dtype=np.bool_)
     certain = np.full(len(grouping.groups), np.iinfo(np.int64).max, dtype=np.int64)
     for number, target in enumerate(grouping.targets):

@@ -23,6 +23,7 @@ from reconciler.traffic.judging.by_seconds import (
     Grid,
     Lines,
     Points,
+    SecondsLimits,
     by_group,
     groups_to_plot,
     plot_points,
@@ -230,7 +231,7 @@ def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, 
     key = keys_of(group, at)
     order = np.lexsort((key,))
     key, value = key[order], amount[order]
-    lines = Lines.of(LIMITS, DEFAULT_WINDOW, GRID)
+    lines = Lines(SecondsLimits.of(LIMITS.groups, DEFAULT_WINDOW), GRID)
     whole = points_of([(key, value)], lines)
     parts = [*np.split(key, sorted(cuts))], [*np.split(value, sorted(cuts))]
     assert points_of(zip(*parts, strict=True), lines).equals(whole)
@@ -255,7 +256,7 @@ def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, 
 
 
 def points_of_clients(totals: tuple[Integers, Integers, Integers], grouping: Grouping, groups: set[int]) -> dict[int, Points]:
-    keyed, lines = KeyIndex.of(clients(), grouping, groups).keyed, Lines.of(grouping, DEFAULT_WINDOW, GRID)
+    keyed, lines = KeyIndex.of(clients(), grouping, groups).keyed, Lines(SecondsLimits.of(grouping.groups, DEFAULT_WINDOW), GRID)
     return plot_points(LocalRows(lambda _: [totals]), keyed, [1] * len(grouping.groups), lines)
 
 

@@ -8,7 +8,6 @@ cells go by in order, and each interval keeps its largest rate and how many of i
 from __future__ import annotations
 
 import datetime
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
@@ -20,28 +19,24 @@ from reconciler.model import Coverage, RateSeries
 from reconciler.traffic.judging.exact import limits_of, near_limits, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
-from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
+from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers
 from reconciler.traffic.kernels.second_sums import (
     SECOND_BITS,
     GroupVerdict,
     Rule,
     SecondsJudge,
-    SideVerdict,
+    SecondStream,
     ThrottledRates,
-    VerdictColumns,
-    bounds,
-    reach,
+    verdict_schema,
+    verdicts_of,
 )
 from reconciler.traffic.kinds import SAMPLED
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 
 Item = TypeVar("Item")
 SendSums: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[Integers, Integers]]]
-_WIDTH: Final = len(SideVerdict._fields)
-_TOTALS: Final = ("active", "amount", "near")
-_WHOLE: Final = ("number", *_TOTALS, *(f"{name}_{side}" for side in ("before", "after") for name in SideVerdict._fields))
-_RATES: Final = ("peak_upper", "peak_expected", "p999")
-SCHEMA: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa.float64()) for name in _RATES)])
+SCHEMA: Final = verdict_schema(2)
+"""Verdicts before and after the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +61,10 @@ class SecondsLimits:
         """By place in ``groups``; a number below 0 stands for a missing group, without a limit."""
         before, after = (np.where(groups < 0, np.nan, side[groups]) for side in (self.before, self.after))
         return SecondsLimits(before, after, self.capped[groups], self.era)
+
+    def throttled(self) -> tuple[ThrottledRates, ThrottledRates]:
+        """Before and after, as seconds are compared with them."""
+        return ThrottledRates.of(self.before, self.capped, self.era), ThrottledRates.of(self.after, self.capped, self.era)
 
     def judge(self) -> SecondsJudge:
         """A judge of the cells of these groups."""
@@ -105,27 +104,11 @@ def judge_seconds(
 
 
 def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: SecondsLimits) -> pa.RecordBatch:
-    """Verdicts, as ``batch_of_verdicts`` has them. ``cells``: keys (``second_sums.keys_of``), rising, and amounts."""
+    """Verdicts: ``SCHEMA``. ``cells``: keys (``second_sums.keys_of``), rising, and amounts."""
     judge = limits.judge()
     for keys, amounts in cells:
         judge.feed(keys, amounts)
-    return batch_of_verdicts(judge.columns())
-
-
-def batch_of_verdicts(judged: VerdictColumns) -> pa.RecordBatch:
-    """Verdicts for both sides, as columns of plain numbers."""
-    columns = [judged.groups, *judged.whole, *(row for side in judged.sides for row in side), *judged.rates]
-    return pa.RecordBatch.from_arrays([pa.array(c, type=f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
-
-
-def verdicts_of(table: pa.Table) -> Iterator[GroupVerdict]:
-    """The inverse of ``batch_of_verdicts``."""
-    groups, *rest = (column.to_numpy(zero_copy_only=False) for column in table.columns)
-    whole, before, after, rates = (
-        np.stack(rest[begin:end])
-        for begin, end in itertools.pairwise((0, *(len(_TOTALS) + sides * _WIDTH for sides in range(3)), len(rest)))
-    )
-    return VerdictColumns(groups, whole, rates, (before, after)).verdicts()
+    return judge.columns()
 
 
 MOST_POINTS: Final = 240
@@ -163,32 +146,11 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class BothLimits:
-    """What the rates of single seconds are compared with: limits by group number before and after, and the window."""
-
-    before: ThrottledRates
-    after: ThrottledRates
-    window: Window
-
-    @classmethod
-    def of(cls, grouping: Grouping, window: Window) -> BothLimits:
-        """A group that is not of a side is unlimited there."""
-        capped = np.asarray([group.kind.is_capped for group in grouping.groups], dtype=np.bool_)
-        before, after = (ThrottledRates.of(limits, capped, window) for limits in limits_of(grouping.groups))
-        return cls(before, after, window)
-
-
-@dataclass(frozen=True, slots=True)
 class Lines:
     """What rates are drawn against: limits and the intervals."""
 
-    rates: BothLimits
+    limits: SecondsLimits
     grid: Grid
-
-    @classmethod
-    def of(cls, grouping: Grouping, window: Window, grid: Grid) -> Lines:
-        """A group that is not of a side is unlimited there."""
-        return cls(BothLimits.of(grouping, window), grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +173,29 @@ def groups_to_plot(grouping: Grouping, targets: Collection[int]) -> set[int]:
     return groups
 
 
-def points_of(cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
+def points_of(batches_of_cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
     """Rows of ``place`` (group and interval in one number) from batches of keys and amounts in rising order of their keys."""
-    sums = _Sums(reach(lines.rates.window))
-    rows: list[pa.RecordBatch] = []
-    for keys, amounts in sums.whole(cells):
-        rows.append(_points(keys, amounts, sums, lines))
-    return _join_points(pa.Table.from_batches(rows, schema=POINTS))
+    stream, (before, after), grid = SecondStream(lines.limits.era), lines.limits.throttled(), lines.grid
+    batches = []
+    for cells in stream.whole(batches_of_cells):
+        bounded, groups = stream.bounds(cells), cells[0] >> SECOND_BITS
+        place = groups * grid.count + np.clip(((cells[0] & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
+        _, over_before, _ = bounded.over(before.at(groups))
+        _, over, possible = bounded.over(after.at(groups))
+        batches.append(_joined(place, (over_before, over, possible), (bounded.expected, bounded.upper)))
+    if not batches:
+        return pa.RecordBatch.from_pylist([], schema=POINTS)
+    # The last interval of a batch may go on in the next.
+    place, *counts, rate, upper = (column.to_numpy() for column in pa.Table.from_batches(batches).columns)
+    return _joined(place, counts, (rate, upper))
+
+
+def _joined(place: Integers, counts: Sequence[Flags | Integers], rates: Sequence[Doubles]) -> pa.RecordBatch:
+    """``POINTS``, one row for each of the places, which rise."""
+    first = first_places(place)
+    counted = [np.add.reduceat(column.astype(np.int64), first) for column in counts]
+    largest = [np.maximum.reduceat(column, first) for column in rates]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=POINTS)
 
 
 def plot_points(
@@ -297,104 +275,31 @@ def _recorded(grid: Grid, holes: Integers | None) -> tuple[bool, ...]:
     return tuple((~missing).tolist())
 
 
-class _Sums:
-    """A stream of cells, each second of a group whole, and with each batch what reaches into it from before."""
-
-    def __init__(self, reach_s: int) -> None:
-        self._reach = reach_s
-        self.tail_keys = np.empty(0, dtype=np.int64)
-        self.tail_amounts = np.empty(0, dtype=np.int64)
-
-    def whole(self, cells: Iterable[tuple[Integers, Integers]]) -> Iterator[tuple[Integers, Integers]]:
-        held_keys, held_amounts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        for more_keys, more_amounts in cells:
-            keys, amounts = np.concatenate((held_keys, more_keys)), np.concatenate((held_amounts, more_amounts))
-            if not len(keys):
-                continue
-            first = first_places(keys)
-            keys, amounts = keys[first], np.add.reduceat(amounts, first)
-            held_keys, held_amounts = keys[-1:], amounts[-1:]
-            if len(keys) > 1:
-                yield from self._given(keys[:-1], amounts[:-1])
-        if len(held_keys):
-            yield from self._given(held_keys, held_amounts)
-
-    def _given(self, keys: Integers, amounts: Integers) -> Iterator[tuple[Integers, Integers]]:
-        yield keys, amounts
-        self.tail_keys = np.concatenate((self.tail_keys, keys))[-self._reach :]
-        self.tail_amounts = np.concatenate((self.tail_amounts, amounts))[-self._reach :]
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgedSeconds:
-    """Cells of one batch with their bounds, and whether each is over: before, then certainly, probably and possibly after."""
-
-    groups: Integers
-    rates: tuple[Doubles, Doubles, Doubles]
-    before: Flags
-    after: tuple[Flags, Flags, Flags]
-
-    @classmethod
-    def of(cls, keys: Integers, amounts: Integers, sums: _Sums, limits: BothLimits) -> _JudgedSeconds:
-        """``sums``: what reaches into the batch from before."""
-        kept, groups = len(sums.tail_keys), keys >> SECOND_BITS
-        whole = bounds(np.concatenate((sums.tail_keys, keys)), np.concatenate((sums.tail_amounts, amounts)), limits.window)
-        every = np.concatenate((np.full(kept, -1, dtype=np.int64), groups))
-        certain, over, possible = whole.over(limits.after.at(every))
-        return cls(
-            groups,
-            (whole.lower[kept:], whole.expected[kept:], whole.upper[kept:]),
-            whole.over(limits.before.at(every))[1][kept:],
-            (certain[kept:], over[kept:], possible[kept:]),
-        )
-
-
 def second_rows(
-    cells: Iterable[tuple[Integers, Integers]], units: Doubles, limits: BothLimits | None, most_certain: Integers
+    cells: Iterable[tuple[Integers, Integers]], units: Doubles, limits: SecondsLimits | None, most_certain: Integers
 ) -> Iterator[pa.RecordBatch]:
     """``SECONDS`` from batches of keys and amounts in rising order of their keys.
 
     ``units``: by group number how many amounts are one unit of its key. Without ``limits``, rates are not known.
     ``most_certain``: by group how many of its seconds can be certainly over: 0, 1 for the first one, or more for all.
     """
-    has_certain = -1
-    sums = _Sums(1 if limits is None else reach(limits.window))
-    for keys, amounts in sums.whole(cells):
+    has_certain, stream = -1, SecondStream(Era.OVERLAPPING if limits is None else limits.era)
+    before, after = (None, None) if limits is None else limits.throttled()
+    for keys, amounts in stream.whole(cells):
         groups = keys >> SECOND_BITS
         unit = units[groups]
         columns = [pa.array(groups), pa.array(keys & _SECOND), pa.array(amounts / unit)]
-        if limits is None:
+        if before is None or after is None:
             columns += [pa.nulls(len(keys), field.type) for field in list(SECONDS)[3:]]
         else:
-            judged = _JudgedSeconds.of(keys, amounts, sums, limits)
-            columns += [pa.array(rate / unit) for rate in judged.rates]
-            certain, *others = judged.after
+            bounded = stream.bounds(np.stack((keys, amounts)))
+            columns += [pa.array(rate / unit) for rate in (bounded.lower, bounded.expected, bounded.upper)]
+            certain, *others = bounded.over(after.at(groups))
             most = np.where(groups == has_certain, most_certain[groups] - 1, most_certain[groups])
             certain &= most > 0
             places = np.flatnonzero(certain)
             first = places[np.unique(groups[places], return_index=True)[1]]
             certain &= (most > 1) | np.isin(np.arange(len(certain)), first)
             has_certain = int(groups[first[-1]]) if len(first) else has_certain
-            columns += [pa.array(flags) for flags in (judged.before, certain, *others)]
+            columns += [pa.array(flags) for flags in (bounded.over(before.at(groups))[1], certain, *others)]
         yield pa.RecordBatch.from_arrays(columns, schema=SECONDS)
-
-
-def _points(keys: Integers, amounts: Integers, sums: _Sums, lines: Lines) -> pa.RecordBatch:
-    grid, judged = lines.grid, _JudgedSeconds.of(keys, amounts, sums, lines.rates)
-    place = judged.groups * grid.count + np.clip(((keys & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
-    _, over, possible = judged.after
-    first = first_places(place)
-    counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (judged.before, over, possible)]
-    largest = [np.maximum.reduceat(values, first) for values in judged.rates[1:]]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=POINTS)
-
-
-def _join_points(table: pa.Table) -> pa.RecordBatch:
-    """One row a place: the last one of a batch may go on in the next."""
-    place = numbers_of(table, "place")
-    if not len(place):
-        return pa.RecordBatch.from_pylist([], schema=POINTS)
-    first = first_places(place)
-    counts = [np.add.reduceat(numbers_of(table, name), first) for name in _COUNTS[1:]]
-    rates = [np.maximum.reduceat(table.column(name).to_numpy(zero_copy_only=False), first) for name in ("rate", "upper")]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counts, *rates)], schema=POINTS)

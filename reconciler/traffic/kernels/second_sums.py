@@ -32,12 +32,13 @@ before it narrows them (request time, connections) never wrap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from reconciler.traffic.kernels.exact_totals import NEARLY_ALL, NONE, Episodes, Histograms, first_places
 from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
@@ -229,50 +230,68 @@ class GroupVerdict:
     near: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictColumns:
-    """Verdicts as columns, one row a group, by number.
-
-    ``whole``: active seconds, amount and near seconds; ``rates``: ``peak_upper``, ``peak_expected``, ``p999``; a side has a
-    row for each field of ``SideVerdict``, with ``NONE`` for ``None``.
-    """
-
-    groups: Integers
-    whole: Integers
-    rates: Doubles
-    sides: tuple[Integers, ...]
-
-    def verdicts(self) -> Iterator[GroupVerdict]:
-        """One by one."""
-        sides = [side.T.tolist() for side in self.sides]
-        rows = zip(self.groups.tolist(), self.whole.T.tolist(), self.rates.T.tolist(), *sides, strict=True)
-        for group, (active, amount, near), (upper, expected, p999), *of_sides in rows:
-            known: list[list[Any]] = [[None if value == NONE else value for value in side] for side in of_sides]
-            yield GroupVerdict(
-                group=group,
-                active=active,
-                amount=amount,
-                peak_upper=upper,
-                peak_expected=expected,
-                p999=p999,
-                sides=tuple(SideVerdict(*side) for side in known),
-                near=near,
-            )
+def verdict_schema(sides: int) -> pa.Schema:
+    """One row a group, by number, with ``NONE`` for ``None``."""
+    of_sides = (f"{name}_{side}" for side in range(sides) for name in SideVerdict._fields)
+    whole = (pa.field(name, pa.int64()) for name in ("number", "active", "amount", "near", *of_sides))
+    return pa.schema([*whole, *(pa.field(name, pa.float64()) for name in ("peak_upper", "peak_expected", "p999"))])
 
 
-@dataclass(slots=True)
-class _Parts:
-    """What the batches found so far, as arrays by group; a group on a border is there twice."""
+def verdicts_of(table: pa.Table | pa.RecordBatch) -> Iterator[GroupVerdict]:
+    """One by one. ``table``: as ``verdict_schema`` has it."""
+    width = len(SideVerdict._fields)
+    for group, active, amount, near, *sides, upper, expected, p999 in zip(
+        *(column.to_numpy(zero_copy_only=False).tolist() for column in table.columns), strict=True
+    ):
+        known: list[Any] = [None if value == NONE else value for value in sides]
+        yield GroupVerdict(
+            group=group,
+            active=active,
+            amount=amount,
+            peak_upper=upper,
+            peak_expected=expected,
+            p999=p999,
+            sides=tuple(SideVerdict(*known[begin : begin + width]) for begin in range(0, len(known), width)),
+            near=near,
+        )
 
-    totals: list[Integers] = field(default_factory=list)
-    peaks: list[Doubles] = field(default_factory=list)
+
+class SecondStream:
+    """Cells in rising order of (group, second), in batches that may end anywhere: seconds whole, with what reaches into them."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule, self._reach = rule, reach(rule)
+        self._tail = np.empty((2, 0), dtype=np.int64)
+        self.held = np.empty((2, 0), dtype=np.int64)
+        """The last second, of which more may follow. All cells have shape ``(2, n)``: keys and amounts."""
+
+    def feed(self, keys: Integers, amounts: Integers) -> Integers:
+        """The cells that are whole now; those of one group and second follow each other, and count as one."""
+        cells = np.concatenate((self.held, np.stack((keys, amounts))), axis=1)
+        if cells.size:
+            first = first_places(cells[0])
+            cells = np.stack((cells[0, first], np.add.reduceat(cells[1], first)))
+        self.held = cells[:, -1:]
+        return cells[:, :-1]
+
+    def whole(self, batches: Iterable[tuple[Integers, Integers]]) -> Iterator[Integers]:
+        """All of these, some at a time."""
+        yield from (cells for keys, amounts in batches if (cells := self.feed(keys, amounts)).size)
+        if self.held.size:
+            yield self.held
+
+    def bounds(self, cells: Integers) -> Bounds:
+        """Of whole cells, those that come next. Raises ``ValueError`` as ``bounds`` does."""
+        every = np.concatenate((self._tail, cells), axis=1)
+        found, new = bounds(every[0], every[1], self._rule), slice(self._tail.shape[1], None)
+        self._tail = every[:, -self._reach :].copy()
+        return Bounds(found.lower[new], found.expected[new], found.upper[new])
 
 
 class SecondsJudge:
     """Feed cells in order, then take the verdicts: a stream of any length in constant memory.
 
-    Cells come in rising order of (group, second); a batch may end anywhere. What a batch needs of the one before it is its last
-    seconds, and the run of seconds over the limit that was still open.
+    What a batch needs of the one before it is in ``SecondStream``, and the run of seconds over the limit that was still open.
     """
 
     def __init__(
@@ -287,80 +306,63 @@ class SecondsJudge:
 
         ``capped``: by group number, whether Kafka caps a throttle before it narrows it to 32 bits. ``None``: it caps none.
         """
-        self._rule, self._reach, self._near = rule, reach(rule), near
+        self._stream, self._near = SecondStream(rule), near
         # Sides with the same limits have the same verdicts.
         first_alike = [next(n for n, side in enumerate(limits) if np.array_equal(side, own, equal_nan=True)) for own in limits]
         judged = sorted(set(first_alike))
         self._side_of = tuple(map(judged.index, first_alike))
         self._throttled = tuple(ThrottledRates.of(limits[number], capped, rule) for number in judged)
-        self._parts = _Parts()
+        self._totals: list[Integers] = []
+        self._peaks: list[Doubles] = []
+        """By group, as is ``_totals``; a group on a border of batches is there twice."""
         self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._throttled)
         self._runs = tuple(Episodes(longest_pause_s(rule)) for _ in self._throttled)
-        self._tail_keys = np.empty(0, dtype=np.int64)
-        self._tail_amounts = np.empty(0, dtype=np.int64)
-        self._held = np.empty((2, 0), dtype=np.int64)
 
     def feed(self, keys: Integers, amounts: Integers) -> None:
         """The next cells; those of one group and second follow each other, and count as one.
 
         Raises ``ValueError`` when they are out of order, within or after the earlier ones.
         """
-        keys, amounts = np.concatenate((self._held[0], keys)), np.concatenate((self._held[1], amounts))
-        if not len(keys):
-            return
-        first = first_places(keys)
-        keys, amounts = keys[first], np.add.reduceat(amounts, first)
-        # More of the last second may follow.
-        self._held = np.stack((keys[-1:], amounts[-1:]))
-        self._feed(keys[:-1], amounts[:-1])
-
-    def _feed(self, keys: Integers, amounts: Integers) -> None:
-        if not len(keys):
-            return
-        all_keys, all_amounts = np.concatenate((self._tail_keys, keys)), np.concatenate((self._tail_amounts, amounts))
-        bounded = bounds(all_keys, all_amounts, self._rule)
-        new = slice(len(self._tail_keys), None)
-        self._tail_keys, self._tail_amounts = all_keys[-self._reach :].copy(), all_amounts[-self._reach :].copy()
-        self._judge(
-            keys >> SECOND_BITS, keys & _SECOND, amounts, Bounds(bounded.lower[new], bounded.expected[new], bounded.upper[new])
-        )
+        self._judge(self._stream.feed(keys, amounts))
 
     def verdicts(self) -> Iterator[GroupVerdict]:
         """One a group that had cells, by number. Ends the stream."""
-        return self.columns().verdicts()
+        return verdicts_of(self.columns())
 
-    def columns(self) -> VerdictColumns:
-        """The same as columns."""
-        self._feed(*self._held)
-        if not self._parts.totals:
-            nothing = (np.empty((len(SideVerdict._fields), 0), dtype=np.int64) for _ in self._side_of)
-            return VerdictColumns(np.empty(0, dtype=np.int64), np.empty((3, 0), dtype=np.int64), np.empty((3, 0)), tuple(nothing))
-        groups, *whole = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
-        peaks = np.concatenate(self._parts.peaks, axis=1)
-        top = np.maximum.reduceat(peaks[1:], first_places(peaks[0]), axis=1)
-        p999 = self._histograms.highest(NEARLY_ALL)[1]
+    def columns(self) -> pa.RecordBatch:
+        """The same as ``verdict_schema`` has it."""
+        self._judge(self._stream.held)
+        schema = verdict_schema(len(self._side_of))
+        if not self._totals:
+            return pa.RecordBatch.from_pylist([], schema=schema)
+        totals, peaks = np.concatenate(self._totals, axis=1), np.concatenate(self._peaks, axis=1)
+        first = first_places(totals[0])
+        groups, whole = totals[0, first], np.add.reduceat(totals[1:], first, axis=1)
         sides = [
-            _of_a_side(np.concatenate(side, axis=1), runs.columns(groups))
+            _of_a_side(np.concatenate(side, axis=1), first, runs.columns(groups))
             for side, runs in zip(self._sides, self._runs, strict=True)
         ]
-        every_side = tuple(sides[number] for number in self._side_of)
-        return VerdictColumns(groups, np.stack(whole), np.concatenate((top, p999[None])), every_side)
+        top, p999 = np.maximum.reduceat(peaks, first, axis=1), self._histograms.highest(NEARLY_ALL)[1]
+        columns = [groups, *whole, *(row for number in self._side_of for row in sides[number]), *top, p999]
+        return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=schema)
 
-    def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, bounded: Bounds) -> None:
+    def _judge(self, cells: Integers) -> None:
+        if not cells.size:
+            return
+        bounded, amounts = self._stream.bounds(cells), cells[1]
+        groups, seconds = cells[0] >> SECOND_BITS, cells[0] & _SECOND
         first = first_places(groups)
         here = groups[first]
-        seconds_here = np.diff(first, append=len(groups))
         near = np.zeros_like(here)
         if self._near is not None:
             near = np.add.reduceat((bounded.expected >= self._near[groups]).astype(np.int64), first)
-        self._parts.totals.append(np.stack((here, seconds_here, np.add.reduceat(amounts, first), near)))
-        upper, expected = np.maximum.reduceat(bounded.upper, first), np.maximum.reduceat(bounded.expected, first)
-        self._parts.peaks.append(np.stack((here.astype(np.float64), upper, expected)))
+        self._totals.append(np.stack((here, np.diff(first, append=len(groups)), np.add.reduceat(amounts, first), near)))
+        self._peaks.append(np.stack([np.maximum.reduceat(rates, first) for rates in (bounded.upper, bounded.expected)]))
         self._histograms.add(groups, bounded.upper)
         for throttled, side, runs in zip(self._throttled, self._sides, self._runs, strict=True):
             over = bounded.over(throttled.at(groups))
-            side.append(np.stack((here, *(row for flags in over for row in _count_and_first(flags, seconds, first)))))
+            side.append(np.stack([row for flags in over for row in _count_and_first(flags, seconds, first)]))
             runs.feed(groups, seconds, over[1])
 
 
@@ -368,13 +370,7 @@ def _count_and_first(flags: Flags, seconds: Integers, first: Integers) -> tuple[
     return np.add.reduceat(flags.astype(np.int64), first), np.minimum.reduceat(np.where(flags, seconds, _NEVER), first)
 
 
-def _by_group(rows: Integers, join: np.ufunc) -> Integers:
-    first = first_places(rows[0])
-    return np.concatenate((rows[:1, first], join.reduceat(rows[1:], first, axis=1)))
-
-
-def _of_a_side(rows: Integers, episodes: Integers) -> Integers:
-    first = first_places(rows[0])
-    counted = np.add.reduceat(rows[1::2], first, axis=1)
-    earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
+def _of_a_side(rows: Integers, first: Integers, episodes: Integers) -> Integers:
+    counted = np.add.reduceat(rows[0::2], first, axis=1)
+    earliest = np.minimum.reduceat(rows[1::2], first, axis=1)
     return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest), episodes))
