@@ -57,18 +57,9 @@ class SecondsLimits:
         before, after = limits_of(groups)
         return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), era)
 
-    def of_groups(self, groups: Integers) -> SecondsLimits:
-        """By place in ``groups``; a number below 0 stands for a missing group, without a limit."""
-        before, after = (np.where(groups < 0, np.nan, side[groups]) for side in (self.before, self.after))
-        return SecondsLimits(before, after, self.capped[groups], self.era)
-
     def throttled(self) -> tuple[ThrottledRates, ThrottledRates]:
         """Before and after, as seconds are compared with them."""
         return ThrottledRates.of(self.before, self.capped, self.era), ThrottledRates.of(self.after, self.capped, self.era)
-
-    def judge(self) -> SecondsJudge:
-        """A judge of the cells of these groups."""
-        return SecondsJudge((self.before, self.after), self.era, capped=self.capped, near=near_limits(self.before))
 
 
 def judge_seconds(
@@ -88,7 +79,10 @@ def judge_seconds(
     limits = SecondsLimits.of(groups, era)
 
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-        yield judge_cells(((key, amount) for key, amount in pieces), limits)
+        seconds = SecondsJudge((limits.before, limits.after), era, capped=limits.capped, near=near_limits(limits.before))
+        for keys, amounts in pieces:
+            seconds.feed(keys, amounts)
+        yield seconds.columns()
 
     work = GroupWork(
         name="verdicts by seconds",
@@ -101,14 +95,6 @@ def judge_seconds(
         send_sums=send_sums,
     )
     return {verdict.group: verdict for verdict in verdicts_of(rows.judge(work))}
-
-
-def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: SecondsLimits) -> pa.RecordBatch:
-    """Verdicts: ``SCHEMA``. ``cells``: keys (``second_sums.keys_of``), rising, and amounts."""
-    judge = limits.judge()
-    for keys, amounts in cells:
-        judge.feed(keys, amounts)
-    return judge.columns()
 
 
 MOST_POINTS: Final = 240
