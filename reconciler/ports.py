@@ -160,6 +160,15 @@ class LeaderInspector(Protocol):
 
 
 @runtime_checkable
+class ModeInspector(Protocol):
+    """What a cluster may be able to report about where its quotas are kept. Ask with ``isinstance``."""
+
+    def keeps_quotas_in_zookeeper(self) -> bool:
+        """True when brokers write quotas to ZooKeeper themselves. Validating there checks less than writing."""
+        ...
+
+
+@runtime_checkable
 class ExclusiveRuns(Protocol):
     """A cluster that keeps two runs of this tool apart. Ask with ``isinstance``."""
 

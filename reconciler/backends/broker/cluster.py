@@ -49,6 +49,7 @@ _STATIC_DEFAULTS: Final = {
     QuotaKey.CONSUMER_BYTE_RATE: "quota.consumer.default",
 }
 _NO_STATIC_LIMIT: Final = float(2**63 - 1)
+_DESCRIBE_QUORUM: Final = 55
 
 _log: Final = logging.getLogger(__name__)
 
@@ -208,6 +209,10 @@ class BrokerCluster:
     def server_certificates(self) -> Sequence[Certificate]:
         """Those of the brokers that were connected to, as they showed them."""
         return server_certificates(self._transport.certificates)
+
+    def keeps_quotas_in_zookeeper(self) -> bool:
+        """Whether the broker lacks a request that all brokers of KRaft clusters have."""
+        return not self._transport.offers(_DESCRIBE_QUORUM)
 
     def close(self) -> None:
         """Give back connections; safe to call twice."""

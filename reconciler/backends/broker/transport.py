@@ -167,6 +167,11 @@ class Transport:
         """By address, the certificate in DER of each server that was connected to. Empty without TLS."""
         return {} if self._tls is None else dict(self._tls.shown)
 
+    def offers(self, api_key: int) -> bool:
+        """Whether the connected broker has a request of this number."""
+        versions = self._manager.broker_version_data
+        return versions is not None and api_key in versions.api_versions
+
     def _first_that_answers(self, *, last: Any = None) -> Any:
         reasons: list[str] = []
         last_hint, last_remedy = "", None

@@ -25,6 +25,13 @@ class PlanArguments:
     paths: tuple[str, ...] = option_groups.PATHS
     show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
     show_unmanaged: bool = option("--show-unmanaged", help="list entities that no manifest declares and apply keeps")
+    server_check: str | None = option(
+        "--server-check",
+        section="Safety",
+        choices=("cluster", "sandbox"),
+        metavar="WHERE",
+        help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
+    )
     owner: tuple[str, ...] = option_groups.owners("plan")
     accept: tuple[str, ...] = option_groups.ACCEPT
     fail_on: str = option_groups.FAIL_ON
@@ -87,7 +94,7 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as source:
-        return make_plan(
+        plan = make_plan(
             intent,
             source,
             accepted=args.accept,
@@ -96,3 +103,9 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
             show_unmanaged=args.show_unmanaged,
             show_effects=args.show_effects,
         )
+        if args.server_check is None:
+            return plan
+        # It loads the client of Kafka, which most plans can do without.
+        from reconciler.workflows import check_plan
+
+        return check_plan(plan, args.server_check, source, intent, progress=progress)

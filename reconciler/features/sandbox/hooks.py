@@ -1,4 +1,4 @@
-"""What the local Kafka adds: a command."""
+"""What the local Kafka adds: a command, and the broker of ``--server-check=sandbox``."""
 
 from __future__ import annotations
 
@@ -78,3 +78,6 @@ COMMANDS: Final = (
         description="Start a Kafka, show every step from manifests to drift with real clients, and stop the Kafka.",
     ),
 )
+
+LOCAL_KAFKAS: Final = ("reconciler.features.sandbox.cluster:seeded_sandbox",)
+"""Each opens a local Kafka of a version that has a state."""

@@ -1,0 +1,110 @@
+"""A plan that a broker was asked about: what it refuses becomes findings, who was asked becomes notes."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.features.sandbox.cluster import nearest_version, seed
+from reconciler.features.sandbox.jars import KAFKA_VERSIONS
+from reconciler.model.entity import Entity
+from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
+from tests.builders import client, current, ip, plan, span, user
+from tests.fakes import FakeCluster, Faults, Silent
+
+
+class ZooKeeperCluster(FakeCluster):
+    def keeps_quotas_in_zookeeper(self) -> bool:
+        return True
+
+
+def creation(entity: Entity, line: int = 1, **quotas: float) -> Change:
+    keys = tuple(
+        KeyChange(key=k, before=None, after=v, reason=Reason.NOT_IN_CURRENT, source=span(line + i, column=7))
+        for i, (k, v) in enumerate(sorted(quotas.items()))
+    )
+    return Change(entity=entity, action=Action.CREATE, keys=keys)
+
+
+def checked(one: Plan, cluster: FakeCluster) -> Plan:
+    return check_on_cluster(one, cluster, progress=Silent())
+
+
+def test_a_refused_change_is_an_error_at_its_line_with_the_brokers_words_escaped() -> None:
+    words = "Quota producer_byte_rate must be\x1b[2J great"
+    cluster = FakeCluster(faults=Faults(refuse={user("alice"): (42, words)}))
+    changes = (
+        creation(client("app"), producer_byte_rate=1.0),
+        creation(user("alice"), line=8, consumer_byte_rate=5.0, producer_byte_rate=2.0),
+    )
+    one = plan(*changes)
+    done = checked(one, cluster)
+    (finding,) = done.findings
+    assert (finding.id, finding.severity.value, finding.entity, finding.key) == (
+        "refused-by-broker",
+        "error",
+        user("alice"),
+        "producer_byte_rate",
+    )
+    assert str(finding.span) == "quotas.yaml:9:7"
+    assert "must be\\u001b[2J great" in finding.message
+    assert (done.errored, done.applyable, done.digest) == (True, False, one.digest)
+
+
+def test_a_removal_that_no_manifest_asks_for_has_no_place() -> None:
+    gone = KeyChange(key="producer_byte_rate", before=1.0, after=None, reason=Reason.ENTITY_NOT_IN_MANIFEST)
+    change = Change(entity=user("old"), action=Action.DELETE, keys=(gone,))
+    (finding,) = checked(plan(change), FakeCluster(faults=Faults(refuse={user("old"): (-1, "")}))).findings
+    assert finding.span is None
+    assert "user=old" in finding.message
+
+
+def test_an_empty_plan_asks_nobody() -> None:
+    cluster = FakeCluster()
+    assert checked(plan(), cluster).notes == ("the plan has nothing for a broker to check",)
+    assert check_in_sandbox(plan(), current(), progress=Silent()).notes == ("the plan has nothing for a broker to check",)
+    assert cluster.validations == 0
+
+
+def test_in_zookeeper_mode_a_note_says_that_passing_is_no_proof() -> None:
+    done = checked(plan(creation(user("alice"), producer_byte_rate=1.0)), ZooKeeperCluster())
+    assert [n for n in done.notes if "ZooKeeper" in n and "can still be refused" in n]
+
+
+@pytest.mark.parametrize(
+    ("version", "chosen", "says"),
+    [
+        ("4.3", "4.3.1", []),
+        ("4.0", "4.3.1", ["Kafka 4.0"]),
+        ("10.2", "4.3.1", ["Kafka 10.2"]),
+        ("3.9", "3.9.2", ["without ZooKeeper"]),
+        ("2.8", "3.9.2", ["Kafka 2.8", "without ZooKeeper"]),
+        (None, "4.3.1", ["not known"]),
+        ("", "4.3.1", ["not known"]),
+        ("latest", "4.3.1", ["not known"]),
+    ],
+)
+def test_the_local_kafka_is_of_the_pinned_version_nearest_to_the_clusters(
+    version: str | None, chosen: str, says: list[str]
+) -> None:
+    found, notes = nearest_version(version)
+    assert found == chosen
+    assert found in KAFKA_VERSIONS
+    assert len(notes) == len(says)
+    assert all(part in note for part, note in zip(says, notes, strict=True))
+
+
+def test_seeding_takes_over_everything_that_a_broker_takes_and_tells_what_it_left_out() -> None:
+    good = {"producer_byte_rate": 5.0, "request_percentage": float("nan")}
+    entities = {
+        user("alice"): good,
+        user("zero"): {"producer_byte_rate": 0.0, "consumer_byte_rate": 7.0},
+        user("odd"): {"some_new_key": 1.0},
+        Entity.of({"client-id-prefix": "x"}): {"producer_byte_rate": 1.0},
+        ip("no-such-host.invalid"): {"connection_creation_rate": 2.0},
+    }
+    cluster = FakeCluster()
+    (note,) = seed(cluster, entities, progress=Silent())
+    assert repr(cluster.entities) == repr({user("alice"): good, user("zero"): {"consumer_byte_rate": 7.0}})
+    assert "did not take 4 values" in note
+    assert "user=zero: Quota producer_byte_rate must be greater than 0" in note
