@@ -22,9 +22,8 @@ from typing import Final
 
 from benchmarks.measure import machine, once, row
 from benchmarks.prometheus.tsdb import START_S, Sampled, fill, require_programs
-from reconciler.features.prometheus import AnswerReader, PageWriter, PrometheusApi
+from reconciler.features.prometheus import AnswerReader, PageWriter, PrometheusApi, selector_of
 from reconciler.features.sandbox.configuration import free_ports
-from reconciler.traffic import selector_of
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
 

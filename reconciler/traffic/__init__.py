@@ -65,6 +65,8 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
+    from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
+    from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, run_begins
     from reconciler.traffic.incident import (
         GroupTimeline,
         RecordedThrottle,
@@ -86,19 +88,11 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, Kind
+    from reconciler.traffic.metric_rules import ClientNames, Measure, MetricRule
     from reconciler.traffic.moved_traffic import TrafficMoves, move_traffic
+    from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.provenance import recorded_coverage
     from reconciler.traffic.recording_gaps import GAP_FILES
-    from reconciler.traffic.sample_parquet import (
-        MOST_INTERVAL_MS,
-        UNKNOWN,
-        SampledClients,
-        SampleRows,
-        SampleTotals,
-        join_rows,
-        open_samples,
-        sample_table,
-    )
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_totals import SmallerDay
     from reconciler.traffic.seconds.days import DaysRequest, write_days
@@ -107,28 +101,13 @@ if TYPE_CHECKING:
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
     from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.shuffle.rows import Rows, Totals
-    from reconciler.traffic.sources.client_names import ClientNames, decode_user
+    from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals
     from reconciler.traffic.sources.datasets import Dataset, local_path, parse_dataset
     from reconciler.traffic.sources.line_time import LineClock
     from reconciler.traffic.sources.log_documents import MARKER
     from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
     from reconciler.traffic.sources.log_files import find_logs, has_text, log_parts, split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
-    from reconciler.traffic.sources.metric_layouts import (
-        Layout,
-        Measure,
-        MetricRule,
-        MetricSeries,
-        SeriesReader,
-        Unattributed,
-        broker_of,
-        is_identity_label,
-        layout_of,
-        names_to_read,
-        read_series,
-        selector_of,
-    )
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
         DELTA,
@@ -144,6 +123,7 @@ if TYPE_CHECKING:
         are_known,
         canonical_rows,
         integers,
+        is_in_time,
         row_hashes,
         times_of,
         wrong_type,

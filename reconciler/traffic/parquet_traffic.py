@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event
 from reconciler.traffic.client_seconds import sum_here
-from reconciler.traffic.client_totals import ONE_PASS, ONE_PASS_WITH_MEANS
+from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
-from reconciler.traffic.sample_parquet import join_totals, stored_totals
 from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows
+from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows, Totals
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, MEAN, require_columns, rows_of
@@ -34,7 +39,6 @@ from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, kept
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from reconciler.traffic.shuffle.on_spark import SparkRows
@@ -49,6 +53,11 @@ _SMALL_PARQUET: Final = 10_000_000
 """Rows: half of the processor time of Spark, in 1.2 to 1.9 GB by seconds and 1.7 to 2.2 GB at every request."""
 _SMALL_GAUGES: Final = 200_000_000
 """Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
+
+
+_STORED: Final[tuple[Totals[pa.RecordBatch], ...]] = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
+TOTALS_KEY: Final = b"kafka-quotas.totals.1."
+"""The number changes with what the totals mean. The name of the totals follows."""
 
 
 class CanonicalFiles(Traffic):
@@ -216,7 +225,8 @@ def _with_stored_totals(rows: AnyRows, parts: Sequence[Part], read: Callable[[Se
         return rows
     log_event(_log, "stored totals found", files=len(stored))
     rest = [part for part in parts if part.path not in stored]
-    return rows.with_totals(join_totals(stored.values()), read(rest) if rest else None)
+    joined = [(work, pa.concat_tables(tables)) for work, tables in zip(_STORED, zip(*stored.values(), strict=True), strict=True)]
+    return rows.with_totals(joined, read(rest) if rest else None)
 
 
 def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
@@ -232,3 +242,18 @@ def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
 def _parquet_of(path: Path) -> tuple[str, ...]:
     files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
     return shown_files(path, files, what="all Parquet files of the folder are hidden, as after a job that did not finish")
+
+
+def stored_totals(footer: pq.FileMetaData) -> list[pa.Table] | None:
+    """Of each of ``_STORED`` the rows that a footer has, of all rows of its file; ``None`` without them."""
+    metadata: Mapping[bytes, bytes] = footer.metadata or {}
+    tables = []
+    for work in _STORED:
+        try:
+            with pa.ipc.open_stream(base64.b64decode(metadata[TOTALS_KEY + work.name.encode()], validate=True)) as stream:
+                tables.append(stream.read_all())
+        except (KeyError, binascii.Error, pa.ArrowInvalid, OSError):
+            return None
+        if tables[-1].schema != work.schema:
+            return None
+    return tables if (pc.sum(tables[0].column("lines")).as_py() or 0) == footer.num_rows else None

@@ -9,9 +9,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from reconciler.features.prometheus.metric_layouts import MetricSeries
+from reconciler.features.prometheus.sample_pages import (
+    UNKNOWN,
+    SampledClients,
+    SampleRows,
+    SampleTotals,
+    open_samples,
+    sample_table,
+)
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sample_parquet import UNKNOWN, SampledClients, SampleRows, SampleTotals, open_samples, sample_table
-from reconciler.traffic.sources.metric_layouts import MetricSeries
 
 _HOUR_S: Final = 3600
 

@@ -13,11 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.prometheus.metric_layouts import MetricSeries
+from reconciler.features.prometheus.sample_pages import (
+    SampledClients,
+    SampleRows,
+    SampleTotals,
+    open_samples,
+    sample_table,
+)
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sample_parquet import SampledClients, SampleRows, SampleTotals, open_samples, sample_table, stored_totals
+from reconciler.traffic.parquet_traffic import stored_totals
 from reconciler.traffic.shuffle.rows import LocalRows, Totals
-from reconciler.traffic.sources.metric_layouts import MetricSeries
 from reconciler.traffic.sources.parquet_parts import footer_of, parts_of, read_part
 from tests.support.command import invoke
 from tests.support.gauge_pages import gauge_clients, random_rates, write_hour
@@ -70,8 +77,7 @@ def test_totals_of_a_footer_are_those_of_its_rows(
     assert stored is not None
     parts = parts_of([str(file)])
     read = LocalRows(lambda columns: (batch for part in parts for batch in read_part(part, columns)))
-    assert [work for work, _ in stored] == list(WORKS)
-    for work, table in stored:
+    for work, table in zip(WORKS, stored, strict=True):
         assert sorted_rows(table) == sorted_rows(read.total(work)), work.name
 
 

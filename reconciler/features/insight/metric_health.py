@@ -17,11 +17,19 @@ from reconciler.features.insight.doctor_documents import (
     UnattributedSeries,
 )
 from reconciler.features.insight.traffic_health import TRAFFIC_RULES, DoctorRequest, ReadSource
-from reconciler.features.prometheus import MetricTargets, ScrapeTarget, foreign_page, series_text
+from reconciler.features.prometheus import (
+    Layout,
+    MetricSeries,
+    MetricTargets,
+    ScrapeTarget,
+    Unattributed,
+    foreign_page,
+    series_text,
+)
 from reconciler.model import Entity, Finding, Message, MessagePart, compose, escaped, name_part
 from reconciler.resolution import EXPOSING_VALUES, overridden_by_default_pair
 from reconciler.text import count_of, duration, list_some
-from reconciler.traffic import KEY_OF_KIND, Kind, Layout, Measure, MetricSeries, Unattributed
+from reconciler.traffic import KEY_OF_KIND, Kind, Measure
 
 _WORDS: Final = {
     Kind.PRODUCE: "produced bytes",

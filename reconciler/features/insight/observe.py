@@ -210,8 +210,8 @@ def _may_share_a_client(tags: Mapping[str, str], others: Mapping[str, str]) -> b
 
 
 if TYPE_CHECKING:
+    from reconciler.features.prometheus import MetricSeries
     from reconciler.model import LabelMatcher
-    from reconciler.traffic import MetricSeries
 
 _FRESH_S: Final = 150
 """A series whose last sample is older than that is gone; two scrapes of a minute and some delay are not."""

@@ -26,8 +26,9 @@ from reconciler.model import Message, compose, escaped, name_part
 from reconciler.workflows import is_prometheus, metric_rules, prometheus_address
 
 if TYPE_CHECKING:
+    from reconciler.features.prometheus import MetricSeries, SeriesReader
     from reconciler.model import LabelMatcher, MetricServer
-    from reconciler.traffic import ClientNames, MetricSeries, SeriesReader, TrafficMapping
+    from reconciler.traffic import ClientNames, TrafficMapping
 
 WINDOW_S: Final = 300
 """How much of the past is read: for trends, and since when a broker throttles."""
@@ -93,7 +94,7 @@ class LoadOptions:
 
     def reader(self, what: str) -> SeriesReader:
         """Reads series of ``what``. Raises ``UsageError`` for a mapping of files."""
-        from reconciler.traffic import SeriesReader
+        from reconciler.features.prometheus import SeriesReader
 
         return SeriesReader(self.names, metric_rules(self.mapping, what=what))
 
@@ -160,7 +161,7 @@ class _Series:
         return series
 
     def _attributed(self, labels: Mapping[str, str]) -> MetricSeries | str | None:
-        from reconciler.traffic import Unattributed
+        from reconciler.features.prometheus import Unattributed
 
         series = self._reader.read(labels)
         if series is Unattributed.NO_BROKER and (place := labels.get("instance") or labels.get("pod")):
@@ -189,8 +190,7 @@ def _partial(warnings: Sequence[str]) -> Iterator[Message]:
 
 class _PrometheusLoad:
     def __init__(self, address: str, options: LoadOptions) -> None:
-        from reconciler.features.prometheus import AnswerReader
-        from reconciler.traffic import selector_of
+        from reconciler.features.prometheus import AnswerReader, selector_of
 
         reader = options.reader("a Prometheus server")
         self._api, self._clock = PrometheusApi(address, options.login()), options.clock
@@ -199,8 +199,7 @@ class _PrometheusLoad:
         self._selector = selector_of(reader.rules, options.match)
 
     def read(self) -> LoadReading:
-        from reconciler.features.prometheus import ForeignAnswerError, read_answer
-        from reconciler.traffic import Unattributed
+        from reconciler.features.prometheus import ForeignAnswerError, Unattributed, read_answer
 
         series_samples: list[SeriesSamples] = []
         reasons: Counter[str] = Counter()

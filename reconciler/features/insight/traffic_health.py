@@ -198,8 +198,7 @@ def _examine_server(
     request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress | None
 ) -> TrafficHealth:
     from reconciler.features.insight.metric_health import examine_metrics
-    from reconciler.features.prometheus import MetricTargets
-    from reconciler.traffic import SeriesReader, selector_of
+    from reconciler.features.prometheus import MetricTargets, SeriesReader, selector_of
 
     until = min(server.until, now)
     if until <= server.since:
@@ -235,8 +234,7 @@ def _other_names(api: PrometheusApi, until: datetime.datetime) -> tuple[str, ...
 def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
     """Each page once: there is neither an interval nor a gap to see."""
     from reconciler.features.insight.metric_health import examine_metrics
-    from reconciler.features.prometheus import MetricTargets
-    from reconciler.traffic import SeriesReader
+    from reconciler.features.prometheus import MetricTargets, SeriesReader
 
     if not all(map(is_page, request.traffic)):
         raise UsageError("--traffic names pages of exporters and files: give one kind at a time")

@@ -12,21 +12,42 @@ if TYPE_CHECKING:
         ExporterTarget,
         exporter_rules,
         exporter_targets,
+        foreign_page,
+        foreign_selector,
         open_page,
         series_reader,
+        series_text,
     )
-    from reconciler.features.prometheus.foreign_servers import foreign_page, foreign_selector, series_text
-    from reconciler.features.prometheus.login import ReadFile, read_login, trusted_reader
+    from reconciler.features.prometheus.http import HttpLogin, ReadFile, basic_auth, read_login, trusted_reader
     from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError, read_answer
-    from reconciler.features.prometheus.metric_targets import MetricTargets, ScrapeTarget
-    from reconciler.features.prometheus.pieces import Piece, PieceReader
-    from reconciler.features.prometheus.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
-    from reconciler.features.prometheus.sample_pages import PageFacts, PageWriter, page_facts
-    from reconciler.features.prometheus.server_api import (
-        HttpLogin,
-        PrometheusApi,
-        TooManySamplesError,
-        basic_auth,
+    from reconciler.features.prometheus.metric_layouts import (
+        Layout,
+        MetricSeries,
+        SeriesReader,
+        Unattributed,
+        broker_of,
+        is_identity_label,
+        layout_of,
+        names_to_read,
+        read_series,
+        selector_of,
     )
+    from reconciler.features.prometheus.metric_targets import MetricTargets, ScrapeTarget
+    from reconciler.features.prometheus.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
+    from reconciler.features.prometheus.sample_pages import (
+        MOST_INTERVAL_MS,
+        UNKNOWN,
+        PageFacts,
+        PageWriter,
+        SampledClients,
+        SampleRows,
+        SampleTotals,
+        join_rows,
+        open_samples,
+        page_facts,
+        sample_table,
+    )
+    from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
+    from reconciler.features.prometheus.server_pages import Piece, PieceReader
 
 __getattr__ = lazy_face(__name__)

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.errors import MissingPackageError, TrafficError, UsageError
-from reconciler.features.prometheus.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
-from reconciler.features.prometheus.server_api import HttpLogin
+from reconciler.features.prometheus.http import HttpLogin, LateAnswerError, PackedAnswerError, blocks_until, request_until
 from reconciler.logs import log_event
 from reconciler.model import escaped
 

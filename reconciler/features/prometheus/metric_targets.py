@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from reconciler.features.prometheus.metric_answers import AnswerReader, Floats, samples_of
-from reconciler.traffic import Integers, Layout, MetricSeries, SeriesReader, Unattributed, layout_of
+from reconciler.features.prometheus.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
+from reconciler.traffic import Integers
 
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
 _GAP_FACTOR: Final = 2.5

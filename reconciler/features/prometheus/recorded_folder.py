@@ -22,23 +22,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, LockedError
-from reconciler.files import lock_descriptor
-from reconciler.traffic import (
-    GAP_FILES,
-    MOST_AMOUNT,
+from reconciler.features.prometheus.metric_layouts import MetricSeries, SeriesReader, Unattributed
+from reconciler.features.prometheus.sample_pages import (
     MOST_INTERVAL_MS,
     UNKNOWN,
-    Integers,
-    Measure,
-    MetricSeries,
     SampledClients,
     SampleRows,
-    SeriesReader,
-    Unattributed,
     join_rows,
     open_samples,
     sample_table,
 )
+from reconciler.files import lock_descriptor
+from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Integers, Measure
 
 _OTHER: Final = -1
 """The slot of a series that is not used. Above it are rates, below it throttle times."""

@@ -6,7 +6,6 @@ Source: Prometheus documentation, "HTTP API" (``/api/v1/query``).
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import json
 import logging
@@ -14,13 +13,11 @@ import time
 import urllib.parse
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import MissingPackageError, TrafficError, UsageError
-from reconciler.features.prometheus.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
+from reconciler.features.prometheus.http import HttpLogin, LateAnswerError, PackedAnswerError, blocks_until, request_until
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.text import duration
@@ -54,25 +51,6 @@ _ADVICE: Final = {
 _TOO_MUCH: Final = ("too many samples", "timed out", "exceeded", "limit", "too long", "too large", "more than")
 """In messages of Prometheus, Thanos, Mimir and VictoriaMetrics about a query that a shorter time makes possible."""
 _log: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpLogin:
-    """What requests carry beside the query. Values of headers are secrets: they are in no message and no log.
-
-    ``tenant``: the parts that decide which data a server shows; a new password is not one.
-    """
-
-    headers: Mapping[str, str] = field(default_factory=dict)
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    tenant: tuple[str, ...] = ()
-
-
-def basic_auth(user: str, password: str) -> str:
-    """The value of an ``Authorization`` header (RFC 7617)."""
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
 
 
 class TooManySamplesError(TrafficError):

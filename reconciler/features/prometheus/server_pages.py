@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
 import json
 import logging
+import threading
 import time
 import urllib.parse
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from reconciler.errors import FileAccessError, UsageError
-from reconciler.features.prometheus.login import read_login, trusted_reader
-from reconciler.features.prometheus.pieces import Piece, PieceReader
-from reconciler.features.prometheus.server_api import HttpLogin, PrometheusApi
+from reconciler.errors import FileAccessError, TrafficError, UsageError
+from reconciler.features.prometheus.http import HttpLogin, read_login, trusted_reader
+from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
 from reconciler.files import write_whole
 from reconciler.logs import log_event
 from reconciler.model import (
@@ -33,8 +36,8 @@ from reconciler.text import list_some
 from reconciler.workflows import FetchedSamples, PrometheusRequest, TrustedTree
 
 if TYPE_CHECKING:
+    from reconciler.features.prometheus.metric_layouts import SeriesReader
     from reconciler.features.prometheus.sample_pages import PageFacts
-    from reconciler.traffic import SeriesReader
 
 _HOUR_S: Final = 3600
 _LATE_S: Final = 300
@@ -136,7 +139,7 @@ class _NameReader:
         self.digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def reader(self) -> SeriesReader:
-        from reconciler.traffic import SeriesReader
+        from reconciler.features.prometheus.metric_layouts import SeriesReader
 
         return SeriesReader(self._request.names, self._request.rules)
 
@@ -194,7 +197,7 @@ def _piece_of(hour: datetime.datetime, now: datetime.datetime) -> Piece:
 
 
 def _selector(request: PrometheusRequest) -> str:
-    from reconciler.traffic import selector_of
+    from reconciler.features.prometheus.metric_layouts import selector_of
 
     return selector_of(request.rules, request.match)
 
@@ -257,7 +260,7 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
 
 def _example(pages: Sequence[tuple[datetime.datetime, PageFacts]], reasons: Sequence[str]) -> MessagePart:
     """One of the series that are not attributed for these reasons."""
-    from reconciler.features.prometheus.foreign_servers import series_text
+    from reconciler.features.prometheus.exporters import series_text
 
     texts = (text for _, page in pages for reason, text in page.examples.items() if reason.value in reasons)
     return name_part(series_text(json.loads(next(texts, "{}"))))
@@ -283,3 +286,114 @@ def _gaps(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mess
                 hours=hours,
                 all=len(with_samples),
             )
+
+
+_SHORTEST_S: Final = 60
+_FIRST_S: Final = 300
+"""The first piece shows how large answers are."""
+_BYTES_AT_ONCE: Final = 48 * 1024 * 1024
+_AHEAD: Final = 2
+"""The server works on so many pieces while this process decodes another one."""
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The time after ``begin_s``, up to ``end_s``: seconds since 1970."""
+
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredPiece:
+    """``last``: no other piece of its page follows. ``page``: the place of the page among those that were asked for."""
+
+    page: int
+    piece: Piece
+    last: bool
+    answers: tuple[tuple[Piece, bytes], ...]
+    """JSON that is not decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    page: int
+    piece: Piece
+    last: bool
+    result: Callable[[], tuple[tuple[Piece, bytes], ...]]
+
+
+class PieceReader:
+    """Reads pages of one selector."""
+
+    def __init__(self, api: PrometheusApi, selector: str) -> None:
+        self._api, self._selector = api, selector
+        self._length_s = _FIRST_S
+        self._longest_s: float = float("inf")
+
+    def read(self, pages: Sequence[Piece]) -> Iterator[AnsweredPiece]:
+        """The answers, in the order of the pages. Raises ``TrafficError``."""
+        plan = self._plan(pages)
+        waiting: deque[_Waiting] = deque()
+        self._begin(plan, waiting, 1)
+        while waiting:
+            first = waiting.popleft()
+            answers = first.result()
+            # The length of later pieces depends on the answers so far.
+            self._adapt(first.piece, sum(len(answer) for _, answer in answers))
+            self._begin(plan, waiting, _AHEAD)
+            yield AnsweredPiece(first.page, first.piece, first.last, answers)
+
+    def _begin(self, plan: Iterator[tuple[int, Piece, bool]], waiting: deque[_Waiting], count: int) -> None:
+        while len(waiting) < count and (planned := next(plan, None)) is not None:
+            waiting.append(_Waiting(*planned, _in_background(functools.partial(self._answers, planned[1]))))
+
+    def _plan(self, pages: Sequence[Piece]) -> Iterator[tuple[int, Piece, bool]]:
+        for number, page in enumerate(pages):
+            begin = page.begin_s
+            while begin < page.end_s:
+                rest = page.end_s - begin
+                pieces = max(1, -(-rest // max(_SHORTEST_S, min(self._length_s, self._longest_s))))
+                end = page.end_s if pieces == 1 else begin + max(1, round(rest / pieces))
+                yield number, Piece(begin, end), end >= page.end_s
+                begin = end
+
+    def _adapt(self, piece: Piece, size: int) -> None:
+        wanted = (piece.end_s - piece.begin_s) * _BYTES_AT_ONCE / max(1, size)
+        self._length_s = max(_SHORTEST_S, min(86_400, int(wanted)))
+
+    def _answers(self, piece: Piece) -> tuple[tuple[Piece, bytes], ...]:
+        """The answer for a piece; for its halves where that is too much at once."""
+        length_s = max(1, round(piece.end_s - piece.begin_s))
+        try:
+            answer = self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s)
+        except TooManySamplesError as error:
+            if length_s <= _SHORTEST_S:
+                advice = (
+                    "One minute is too much already. Choose one cluster with --match, or raise the server's limit, such as "
+                    "--query.max-samples of Prometheus."
+                )
+                raise TrafficError(f"{error}. {advice}") from error
+            half = length_s // 2
+            self._longest_s = min(self._longest_s, length_s - half)
+            middle = piece.end_s - half
+            return (*self._answers(Piece(piece.begin_s, middle)), *self._answers(Piece(middle, piece.end_s)))
+        return ((piece, answer),)
+
+
+def _in_background(work: Callable[[], Result]) -> Callable[[], Result]:
+    """Begin work in a thread that does not keep the process alive; the function that is returned waits for the result."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except TrafficError as error:
+            future.set_exception(error)
+        finally:
+            if not future.done():
+                future.set_exception(RuntimeError("a query ended with an error of its own"))
+
+    threading.Thread(target=run, name="prometheus query", daemon=True).start()
+    return future.result

@@ -13,6 +13,7 @@ The user is percent-encoded there and has no colon of its own, so the first colo
 from __future__ import annotations
 
 import re
+import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,6 @@ from reconciler.traffic import (
     Traffic,
     TrafficSource,
     WithoutTraffic,
-    decode_user,
     find_logs,
     has_text,
     log_parts,
@@ -135,7 +135,7 @@ class SecondsOfThrottles:
         throttle = RecordedThrottle(
             broker=broker,
             kind=_KINDS[match[1]],
-            user=decode_user(match[2].decode("utf-8", "replace")) if match[2] else None,
+            user=urllib.parse.unquote(match[2].decode("utf-8", "replace"), errors="replace") if match[2] else None,
             client_id=match[3].decode("utf-8", "replace") if match[3] else None,
             begin_us=at_us,
             end_us=at_us + delay_ms * 1000,

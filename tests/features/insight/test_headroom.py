@@ -17,12 +17,12 @@ from reconciler.features.insight.rate_sources import (
     open_load_source,
     split_page,
 )
+from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.effective_quotas import Caveats
 from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries
 from tests.builders import client, ip, pair, user
 
 NOW = 1_800_000_000.0

@@ -13,10 +13,9 @@ import numpy as np
 from reconciler.features.insight.doctor_documents import TrafficHealth
 from reconciler.features.insight.metric_health import RULE_ORDER, examine_metrics
 from reconciler.features.insight.traffic_health import TRAFFIC_RULES, DoctorRequest, ReadSource
+from reconciler.features.prometheus.metric_layouts import ClientNames, SeriesReader
 from reconciler.features.prometheus.metric_targets import MetricTargets
 from reconciler.model import DEFAULT, CurrentState, Entity, Finding
-from reconciler.traffic.sources.client_names import ClientNames
-from reconciler.traffic.sources.metric_layouts import SeriesReader
 from tests.builders import current
 
 SINCE = datetime.datetime(2026, 11, 22, 14, tzinfo=datetime.UTC)

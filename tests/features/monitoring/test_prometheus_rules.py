@@ -18,11 +18,11 @@ from reconciler.features.monitoring.prometheus_rules import (
     RuleOptions,
     render_prometheus_rules,
 )
+from reconciler.features.prometheus.metric_layouts import MetricSeries, read_series, unquote_client_id
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
-from reconciler.traffic.sources.client_names import unquote_client_id
-from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, read_series
+from reconciler.traffic import Measure
 from tests.builders import client, ip, pair, user
 from tests.support.hostile_names import NAMES
 

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import ExporterPage, HttpLogin
-from reconciler.features.prometheus.server_api import basic_auth
+from reconciler.features.prometheus.http import basic_auth
 from tests.support.bad_servers import hangs_up, refusing_port, serving, silent
 from tests.support.metrics_exporter import Reply, served
 

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError, samples_of
-from reconciler.features.prometheus.metric_duplicates import SeveralClustersError
+from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError, SeveralClustersError, samples_of
 from reconciler.features.prometheus.sample_pages import PageFacts, PageWriter, page_facts
 
 ALICE = {"resource": "Produce", "user": "alice", "broker_id": "1"}

@@ -16,9 +16,9 @@ import pytest
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
+from reconciler.features.prometheus.metric_layouts import ClientNames
 from reconciler.features.prometheus.server_pages import fetch_prometheus
 from reconciler.model import MetricServer
-from reconciler.traffic.sources.client_names import ClientNames
 from reconciler.workflows import PrometheusRequest
 from reconciler.workflows.compact import CompactOptions, compact_traffic
 from tests.support.gauge_parquet import steady, write_gauges

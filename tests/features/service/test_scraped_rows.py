@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.prometheus import ExporterPage, PageColumns, RecordedFolder, Retention
+from reconciler.features.prometheus import ExporterPage, PageColumns, RecordedFolder, Retention, Unattributed
 from reconciler.features.prometheus.exporter_page import PageSeries
 from reconciler.features.prometheus.recorded_folder import UnknownSeries
 from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
-from reconciler.traffic import Unattributed
 from tests.support.metrics_exporter import served
 from tests.support.polling import wait_until
 

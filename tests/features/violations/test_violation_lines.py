@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.prometheus.metric_layouts import encode_user
 from reconciler.features.violations.log import SecondsOfThrottles
 from reconciler.traffic import Kind
-from reconciler.traffic.sources.client_names import encode_user
 
 HEAD = b"[2026-11-22 14:03:00,123] DEBUG [ThrottledChannelReaper-Produce]: "
 TAIL = b" (org.apache.kafka.server.quota.ClientQuotaManager)\n"

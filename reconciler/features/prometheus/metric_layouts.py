@@ -11,12 +11,14 @@ import enum
 import fnmatch
 import functools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import urllib.parse
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.client_names import ClientNames, NameIndex, decode_user, unquote_client_id
+from reconciler.resolution import mangle, quote_client_id
+from reconciler.traffic import ClientNames, Kind, Measure, MetricRule
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher
@@ -37,19 +39,6 @@ class Unattributed(enum.StrEnum):
     """Several known clients have the same metric name."""
     NO_BROKER = "no-broker"
     """No label has a broker id."""
-
-
-class Measure(enum.StrEnum):
-    """What the samples of a series are."""
-
-    RATE = "rate"
-    """The rate that the broker compares with the limit: bytes/s, percent of a thread, mutations/s, connections/s."""
-    THROTTLE_TIME = "throttle-time"
-    """Milliseconds: the mean of the throttles of the last minute, NaN without one."""
-    TOKENS = "tokens"
-    """Tokens left of a controller mutation quota, negative in debt."""
-    QUEUE_SIZE = "queue-size"
-    """Connections of all clients that the broker has muted for this kind of quota."""
 
 
 class Layout(enum.StrEnum):
@@ -89,21 +78,6 @@ class MetricSeries:
     def amounts_a_unit(self) -> float:
         """How many amounts of the canonical schema a value of 1 is: percent of a thread become nanoseconds."""
         return self.kind.amounts_a_unit if self.measure is Measure.RATE else 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRule:
-    """How series of other names are read. ``name`` is a glob. A label without a name has the usual spellings."""
-
-    name: str
-    kind: Kind
-    measure: Measure = Measure.RATE
-    user: str | None = None
-    client_id: str | None = None
-    ip: str | None = None
-    broker: str | None = None
-    is_plain: bool = False
-    """Whether users and client-ids are in the labels as they are: neither percent-encoded nor quoted."""
 
 
 _SENSORS: Final = "(byte_?rate|request_?time|mutation_?rate|throttle_?time|throttle_?time_?ms|tokens|queue_?size)(?:_value)?"
@@ -341,3 +315,89 @@ def _mapped(rule: MetricRule, labels: Mapping[str, str]) -> MetricSeries | Unatt
     if (user is None and client_id is None) is not (rule.measure is Measure.QUEUE_SIZE):
         return None
     return _located(place, rule.kind, rule.measure, user=user, client_id=client_id)
+
+
+_QUOTED: Final = re.compile(r'"(?:[^"\\*?\n]|\\[\\"*?n])*"', re.DOTALL)
+_ESCAPES: Final = re.compile(r"\\([\\\"*?n])")
+
+
+def encode_user(user: str) -> str:
+    """The user of a tag, as ``Sanitizer.sanitize`` writes it."""
+    return urllib.parse.quote(user, safe="", errors="replace").replace("~", "%7E")
+
+
+def decode_user(text: str) -> str:
+    """The user of a tag or label."""
+    return urllib.parse.unquote(text, errors="replace")
+
+
+def unquote_client_id(text: str) -> str:
+    """The client-id of a label. Text that ``ObjectName.quote`` cannot have made is the client-id itself."""
+    if not _QUOTED.fullmatch(text):
+        return text
+    return _ESCAPES.sub(lambda match: "\n" if match[1] == "n" else match[1], text[1:-1])
+
+
+_MOST_CANDIDATES: Final = 2
+"""More need not be looked for: two are not one."""
+_BORDER: Final = re.compile(r"_client_id(?=_|$)")
+
+ClientName = tuple[str | None, str | None]
+"""User and client-id; ``None``: not in the name."""
+
+
+@dataclass(slots=True)
+class NameIndex:
+    """Known names by what a metric name keeps of them; it grows while series are read."""
+
+    _users: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _client_ids: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @classmethod
+    def of(cls, known: ClientNames) -> NameIndex:
+        """The index of these names."""
+        index = cls()
+        index.add(known.users, known.client_ids)
+        return index
+
+    def add(self, users: Iterable[str], client_ids: Iterable[str]) -> None:
+        """More known names. An empty name is in no metric name."""
+        for user in users:
+            if user:
+                self._users[_key(encode_user(user))].add(user)
+        for client_id in client_ids:
+            if client_id:
+                self._client_ids[_key(quote_client_id(client_id))].add(client_id)
+
+    def candidates(self, body: str) -> tuple[ClientName, ...]:
+        """Known clients that ``body``, the middle of a metric name, can stand for; at most two, since two do not decide.
+
+        ``body`` begins with ``user`` or ``client_id``.
+        """
+        names: list[ClientName] = []
+        for name in self._candidates(mangle(body)):
+            if name not in names:
+                names.append(name)
+            if len(names) == _MOST_CANDIDATES:
+                break
+        return tuple(names)
+
+    def _candidates(self, body: str) -> Iterator[ClientName]:
+        if match := re.fullmatch(r"client_id(?:_(.*))?", body):
+            yield from ((None, client_id) for client_id in self._named(self._client_ids, match[1]))
+        if not (match := re.fullmatch(r"user(?:_(.*))?", body)):
+            return
+        yield from ((user, None) for user in self._named(self._users, match[1]))
+        for border in _BORDER.finditer(body):
+            for user in self._named(self._users, body[len("user") : border.start()]):
+                for client_id in self._named(self._client_ids, body[border.end() :]):
+                    yield user, client_id
+
+    @staticmethod
+    def _named(names: dict[str, set[str]], mangled: str | None) -> list[str]:
+        return sorted(names.get(_key(mangled or ""), ()))
+
+
+def _key(text: str) -> str:
+    """Runs of ``_`` at the ends merge with their neighbours in a metric name."""
+    return mangle(text).strip("_")

@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.client_names import ClientNames, NameIndex
-from reconciler.traffic.sources.metric_layouts import (
+from reconciler.features.prometheus.metric_layouts import (
+    ClientNames,
     Layout,
     Measure,
     MetricRule,
     MetricSeries,
+    NameIndex,
     SeriesReader,
     Unattributed,
     broker_of,
@@ -21,6 +21,7 @@ from reconciler.traffic.sources.metric_layouts import (
     read_series,
     selector_of,
 )
+from reconciler.traffic.kinds import Kind
 
 BROKER = {"instance": "kafka-2:7071", "job": "kafka"}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.prometheus.metric_layouts import ClientNames, NameIndex, decode_user, encode_user, unquote_client_id
 from reconciler.resolution.kafka_names import mangle, quote_client_id
-from reconciler.traffic.sources.client_names import ClientNames, NameIndex, decode_user, encode_user, unquote_client_id
 
-VECTORS = json.loads((Path(__file__).parent.parent / "unit" / "traffic" / "metric_names.json").read_text("utf-8"))
+VECTORS = json.loads((Path(__file__).parent / "metric_names.json").read_text("utf-8"))
 """Made with ``Sanitizer`` of kafka-clients 4.3.1 and ``JmxCollector.toSafeName`` of jmx_exporter 1.0.1, on Java 17."""
 NAMES = st.text(
     st.one_of(st.sampled_from('ab_-AB ,="\\*?\n%~\u212a'), st.characters(codec="utf-8")), min_size=1, max_size=12
