@@ -67,17 +67,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
     from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
     from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, run_begins
-    from reconciler.traffic.incident import (
-        GroupTimeline,
-        RecordedThrottle,
-        between,
-        group_timelines,
-        has_requests,
-        incident_report,
-        is_request_log,
-        recorded_throttles,
-        unread_lines,
-    )
+    from reconciler.traffic.judging.by_seconds import Grid
     from reconciler.traffic.judging.evidence import Evidence, Mean
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series
     from reconciler.traffic.judging.history_gaps import are_enough, held_back_changes, old_limit_reason
@@ -93,6 +83,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.provenance import recorded_coverage
     from reconciler.traffic.recording_gaps import GAP_FILES
+    from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_totals import SmallerDay
     from reconciler.traffic.seconds.days import DaysRequest, write_days
@@ -101,7 +92,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
     from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals
+    from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals, add_up
     from reconciler.traffic.sources.datasets import Dataset, local_path, parse_dataset
     from reconciler.traffic.sources.line_time import LineClock
     from reconciler.traffic.sources.log_documents import MARKER
@@ -111,14 +102,17 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
         DELTA,
+        DUPLICATE,
         END_US,
         FILE,
         FIRST_US,
         GAUGE,
         MOST_AMOUNT,
         OF_METRICS,
+        RECORDED_THROTTLE,
         ROWS,
         SILENT,
+        UNCLEAR_TIME,
         UNREADABLE,
         are_known,
         canonical_rows,
@@ -132,7 +126,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic
-    from reconciler.traffic.traffic_source import Covered, Facts, Source, TrafficSource, WithoutTraffic
+    from reconciler.traffic.traffic_source import Covered, Facts, RecordedThrottle, Source, TrafficSource, WithoutTraffic
     from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store
 
 __getattr__ = lazy_face(__name__)

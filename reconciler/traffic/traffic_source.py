@@ -16,6 +16,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
+from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.recording_gaps import RecordingGap
 from reconciler.traffic.sources.normal_form import CHARGED, UNREADABLE
 
@@ -110,6 +111,34 @@ def _coverage(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
         # What is known of the controller alone is in the lines of brokers.
         if broker != CONTROLLER or len(parts) == 1
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedThrottle:
+    """What a source records about throttles of a client or of its quota group, on one broker and in one second.
+
+    A name is ``None`` where a quota group or a source does not have it. ``requests``: throttled ones; of ``of_samples``, samples
+    that show a throttle of the minute before. ``refused``: topics that the controller refused. ``throttle_ms`` and
+    ``longest_ms`` are 0 where the source has no times. ``interval_us``: since the sample before, 0 where that is not known.
+    """
+
+    broker: int
+    kind: Kind
+    user: str | None
+    client_id: str | None
+    begin_us: int
+    end_us: int
+    requests: int
+    refused: int = 0
+    throttle_ms: int = 0
+    longest_ms: int = 0
+    of_samples: bool = False
+    interval_us: int = 0
+
+    @property
+    def key(self) -> str:
+        """The quota key of its kind."""
+        return KEY_OF_KIND[self.kind].value
 
 
 class GroupJudge(Protocol):

@@ -66,7 +66,7 @@ def groups_in(evidences: Sequence[SourceEvidence], chosen: Stretch, *, is_record
 
 def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> dict[object, BucketVerdict]:
     """Those of the incident alone, as far as there is anything to judge."""
-    from reconciler.traffic import incident_report
+    from reconciler.features.insight.recorded_time import incident_report
 
     if part.proposal is None or overlap.end <= overlap.begin:
         return {}

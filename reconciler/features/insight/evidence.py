@@ -19,7 +19,8 @@ from reconciler.text import count_of, near_miss
 from reconciler.workflows import BacktestOptions, Proposal, backtest_request, fetch_samples, names_of, open_recorded
 
 if TYPE_CHECKING:
-    from reconciler.traffic import GroupTimeline, RecordedThrottle
+    from reconciler.features.insight.recorded_time import GroupTimeline
+    from reconciler.traffic import RecordedThrottle
 
 PAUSE_S: Final = 12
 """Seconds without a throttle that end an incident: no request counts longer in a sampled rate."""
@@ -137,7 +138,8 @@ def moment_at(second: float) -> datetime.datetime:
 
 
 if TYPE_CHECKING:
-    from reconciler.traffic import BacktestRequest, GroupTimeline, RecordedThrottle, TrafficSource
+    from reconciler.features.insight.recorded_time import GroupTimeline
+    from reconciler.traffic import BacktestRequest, RecordedThrottle, TrafficSource
 
 _SOURCES: Final = {
     "cells": "per-second totals",
@@ -270,14 +272,8 @@ def _evidence(
     source: str,
     notes: tuple[str, ...],
 ) -> SourceEvidence | SourceFailure:
-    from reconciler.traffic import (
-        between,
-        has_requests,
-        is_request_log,
-        recorded_coverage,
-        recorded_throttles,
-        unread_lines,
-    )
+    from reconciler.features.insight.recorded_time import between, has_requests, is_request_log, recorded_throttles, unread_lines
+    from reconciler.traffic import recorded_coverage
 
     facts = recorded.facts
     of_violations = facts.source == _VIOLATIONS
@@ -321,7 +317,7 @@ def _evidence(
 def _timelines(
     client: Entity, part: QuotaPart, recorded: TrafficSource, request_of: Callable[[Proposal], BacktestRequest]
 ) -> Sequence[PartTimeline]:
-    from reconciler.traffic import group_timelines
+    from reconciler.features.insight.recorded_time import group_timelines
 
     proposal = part.proposal
     if proposal is None:

@@ -16,13 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.model import BacktestReport, BucketVerdict, RateSeries
-from reconciler.traffic.backtest import Backtest
-from reconciler.traffic.backtest_request import BacktestRequest
-from reconciler.traffic.judging.by_seconds import Grid
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
-from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.normal_form import (
+from reconciler.traffic import (
     CHARGED,
     DUPLICATE,
     OF_METRICS,
@@ -30,8 +24,18 @@ from reconciler.traffic.sources.normal_form import (
     SILENT,
     UNCLEAR_TIME,
     UNREADABLE,
+    Backtest,
+    BacktestRequest,
+    Grid,
+    Kind,
+    RecordedThrottle,
+    RequestTraffic,
+    SecondsTraffic,
+    Source,
+    Totals,
+    TrafficSource,
+    add_up,
 )
-from reconciler.traffic.traffic_source import Source, TrafficSource
 
 _SECOND_US: Final = 1_000_000
 _NAMES: Final = ("broker", "kind", "user", "client_id")
@@ -58,34 +62,6 @@ class GroupTimeline:
 
     verdict: BucketVerdict
     seconds: RateSeries | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedThrottle:
-    """What a source records about throttles of a client or of its quota group, on one broker and in one second.
-
-    A name is ``None`` where a quota group or a source does not have it. ``requests``: throttled ones; of ``of_samples``, samples
-    that show a throttle of the minute before. ``refused``: topics that the controller refused. ``throttle_ms`` and
-    ``longest_ms`` are 0 where the source has no times. ``interval_us``: since the sample before, 0 where that is not known.
-    """
-
-    broker: int
-    kind: Kind
-    user: str | None
-    client_id: str | None
-    begin_us: int
-    end_us: int
-    requests: int
-    refused: int = 0
-    throttle_ms: int = 0
-    longest_ms: int = 0
-    of_samples: bool = False
-    interval_us: int = 0
-
-    @property
-    def key(self) -> str:
-        """The quota key of its kind."""
-        return KEY_OF_KIND[self.kind].value
 
 
 @runtime_checkable
