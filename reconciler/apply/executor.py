@@ -14,10 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from reconciler.apply.outcomes import Outcomes, Stop
-from reconciler.apply.readback import ConflictCheck, verify
-from reconciler.apply.retry import DEADLINE, Backoff, Budget, Jitter, RetryPolicy
-from reconciler.apply.writing import ChunkLimits, RequestWriter, split_into_requests
+from reconciler.apply.outcomes import DEADLINE, Backoff, Budget, Jitter, Outcomes, RetryPolicy, Stop
+from reconciler.apply.writing import ChunkLimits, ConflictCheck, RequestWriter, split_into_requests, verify
 from reconciler.errors import BackendError, RefusedError, StalePlanError
 from reconciler.logs import log_event
 from reconciler.model import ApplyReport, ApplyResult, Change, ChangeStatus, Plan

@@ -1,12 +1,29 @@
-"""The state of every change during a run: planned, written, verified or failed."""
+"""The state of every change during a run, and trying again: when that is safe, how often, how long to wait, and until when.
+
+Alterations are idempotent, so sending one again is safe as long as the cluster still has what was there before. A controller
+that is being replaced takes seconds, a broker that restarts somewhat longer; the waits add up to about that, and no further.
+The budget counts writing and verifying, not the waits that were asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
 
-from reconciler.errors import ReconcilerError
+from reconciler.errors import BackendError, OutcomeUnknownError, ReconcilerError, RequestRefusedError, UnreachableError
+from reconciler.logs import log_event
 from reconciler.model import AlterationResult, Change, ChangeOutcome, ChangeStatus
+from reconciler.ports import Clock
+
+DEADLINE: Final = "deadline"
+"""The ``failure_reason`` of a run that ran out of time."""
+_log: Final = logging.getLogger(__name__)
+_REQUEST_TIMED_OUT: Final = 7
+_NOT_CONTROLLER: Final = 41
+_PASSING: Final = frozenset({_REQUEST_TIMED_OUT, _NOT_CONTROLLER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +86,94 @@ class Outcomes:
 
     def _set(self, change: Change, status: ChangeStatus, *, error: str | None = None, code: int | None = None) -> None:
         self._of[change.entity] = ChangeOutcome(change=change, status=status, error_code=code, error=error)
+
+
+Jitter: TypeAlias = Callable[[], float]
+"""A source of random numbers, evenly from 0 to below 1."""
+Answer = TypeVar("Answer")
+
+
+class Budget:
+    """Seconds that pass from its making on, but for those spent inside ``paused``."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._end = clock.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds; never below zero."""
+        return max(0.0, self._end - self._clock.monotonic())
+
+    @property
+    def spent(self) -> bool:
+        """True from the deadline on: nothing new is begun any more."""
+        return self.left <= 0
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, but not past the deadline."""
+        self._clock.sleep(min(seconds, self.left))
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is inside does not count."""
+        start = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self._end += self._clock.monotonic() - start
+
+    def __str__(self) -> str:
+        return f"the deadline of {self._seconds:g} s for the whole run (--deadline) has passed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How often one request is sent at most, and the waits (seconds) between: doubling, half of each random."""
+
+    attempts: int = 8
+    first: float = 0.2
+    longest: float = 5.0
+
+    def waits(self, jitter: Jitter) -> Iterator[float]:
+        """One wait for each attempt that may fail. Runs that broke off together do not come back together."""
+        for attempt in range(self.attempts):
+            whole = min(self.first * 2.0**attempt, self.longest)
+            yield whole * (1 + jitter()) / 2
+
+
+def is_transient(error: BackendError) -> bool:
+    """True for what may be over in seconds, and after which looking and sending again is safe."""
+    if isinstance(error, RequestRefusedError):
+        return error.error_code in _PASSING
+    return isinstance(error, OutcomeUnknownError | UnreachableError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How one run retries: the waits, the jitter in them, and the time that is left."""
+
+    backoff: Backoff
+    jitter: Jitter
+    budget: Budget
+
+    def waits(self) -> Iterator[float]:
+        """One wait for each attempt at one request."""
+        return self.backoff.waits(self.jitter)
+
+    def ask(self, ask: Callable[[], Answer], *, also_unreachable: bool) -> Answer:
+        """Ask for what changes nothing, again while the cluster has no controller. Raises the last ``BackendError``.
+
+        ``also_unreachable``: again, too, when no broker answers, because one did a moment ago.
+        """
+        for wait in self.waits():
+            try:
+                return ask()
+            except (RequestRefusedError, UnreachableError) as error:
+                unreachable = isinstance(error, UnreachableError)
+                if (unreachable and not also_unreachable) or not is_transient(error) or self.budget.spent:
+                    raise
+                log_event(_log, "asking again", level=logging.INFO, wait_seconds=round(wait, 3), reason=str(error))
+                self.budget.sleep(wait)
+        return ask()

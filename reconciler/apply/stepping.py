@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.apply.outcomes import Stop
-from reconciler.apply.retry import Budget, Jitter
+from reconciler.apply.outcomes import Budget, Jitter, Stop
 from reconciler.errors import BackendError
 from reconciler.logs import log_event
 from reconciler.model import (

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from reconciler.planning.broker_changes import (
         BrokerChange,
         moved_leaders,
+        parse_leaders,
         same_brokers,
         with_broker_count,
         with_leaders,
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
     )
     from reconciler.planning.diff import (
         Difference,
+        brokers_of_part,
         change_of_one,
         difference,
+        keep_leader_parts,
+        keep_parts,
         nothing_to_do_notes,
         quotas_after,
         sort_for_writing,
     )
     from reconciler.planning.drift import compare
-    from reconciler.planning.leader_files import parse_leaders
     from reconciler.planning.proposed_values import propose_values
-    from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_leader_parts, keep_parts, rebalances
-    from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
+    from reconciler.planning.saved_documents import is_applied, plan_way_back, read_saved_plan, require_current
     from reconciler.planning.undeclared import (
         OverriddenLimit,
         forgotten_entities,
@@ -39,6 +41,5 @@ if TYPE_CHECKING:
         unalterable_notes,
         undeclared_in_scope,
     )
-    from reconciler.planning.way_back import plan_way_back
 
 __getattr__ = lazy_face(__name__)

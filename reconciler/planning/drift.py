@@ -40,8 +40,7 @@ from reconciler.model import (
     Scope,
     same_value,
 )
-from reconciler.planning.diff import expiry_of, require_computed
-from reconciler.planning.rebalance import brokers_of_part
+from reconciler.planning.diff import brokers_of_part, expiry_of, require_computed
 from reconciler.planning.undeclared import OverriddenLimit, needs_decision, overriding_entities, undeclared_in_scope
 from reconciler.resolution import is_alterable
 

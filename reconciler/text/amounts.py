@@ -23,8 +23,10 @@ def number_to_json(value: float) -> int | float:
     return int(value) if float(value).is_integer() and abs(value) <= _EXACT_INTEGER else value
 
 
-def number_text(value: float) -> str:
+def number_text(value: float | None) -> str:
     """Shortest text that reads back as the same double; the form used in digests. NaN and infinities as Java spells them."""
+    if value is None:
+        return "not set"
     if value != value:  # noqa: PLR0124 - the portable test for NaN
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -16,7 +16,7 @@ from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference, sort_for_writing
-from reconciler.planning.way_back import plan_way_back
+from reconciler.planning.saved_documents import plan_way_back
 from tests.builders import NOON, declared, desired, plan, user
 from tests.fakes import IDENTITY, FakeClock, FakeCluster, Silent
 

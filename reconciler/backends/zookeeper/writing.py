@@ -64,6 +64,7 @@ from reconciler.model import (
     same_value,
 )
 from reconciler.resolution import INVALID_REQUEST, IpVerdict, ip_verdict, refusal
+from reconciler.text import number_text
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -262,7 +263,7 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
         return AlterationResult(entity=alteration.entity)
     for key, value in (alteration.before or {}).items():
         if not same_value(live.get(key), value):
-            reason = f"{alteration.entity} {key} was {_text(value)} when planned and is {_text(live.get(key))} now"
+            reason = f"{alteration.entity} {key} was {number_text(value)} when planned and is {number_text(live.get(key))} now"
             return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=reason, stale=True)
     texts = {key: None if value is None else stored_text(key, value) for key, value in ops.items()}
     intended = text.altered(texts)
@@ -282,10 +283,6 @@ def _holds(config: Mapping[str, object], live: Mapping[str, float], key: str, va
 
 def _refused(alteration: Alteration, text: str) -> AlterationResult:
     return AlterationResult(entity=alteration.entity, error_code=INVALID_REQUEST, error=text)
-
-
-def _text(value: float | None) -> str:
-    return "not set" if value is None else f"{value:.17g}"
 
 
 def require_writable(client: KazooClient) -> int | None:

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler import errors
 from reconciler.apply.executor import ApplySettings
-from reconciler.apply.retry import Backoff
+from reconciler.apply.outcomes import Backoff
 from reconciler.apply.writing import ChunkLimits
 from reconciler.model.plan import ApplyResult, ChangeStatus
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.apply.retry import Backoff
+from reconciler.apply.outcomes import Backoff
 from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_requests
 from reconciler.errors import RequestRefusedError, UnreachableError
 from reconciler.model.entity import Entity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reconciler.apply.readback import Verification, verify
+from reconciler.apply.writing import Verification, verify
 from reconciler.errors import AuthorizationError, BackendError, UnreachableError
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Reason

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.apply.retry import Backoff, Budget
+from reconciler.apply.outcomes import Backoff, Budget
 from reconciler.apply.stepping import StepDown, SteppedExecutor
 from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError

@@ -12,9 +12,14 @@ from reconciler.model.cluster import Prune, Scope
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredEntity, DesiredQuota
 from reconciler.model.units import ClusterTotal, Proportional
-from reconciler.planning.diff import difference
+from reconciler.planning.diff import (
+    brokers_of_part,
+    difference,
+    is_leader_part,
+    keep_leader_parts,
+    keep_parts,
+)
 from reconciler.planning.drift import compare
-from reconciler.planning.rebalance import Rebalance, brokers_of_part, is_leader_part, keep_leader_parts, keep_parts, rebalances
 from tests.builders import current, desired, span, user
 
 KEY = QuotaKey.PRODUCER_BYTE_RATE
@@ -45,8 +50,6 @@ def test_a_change_because_of_brokers_is_distinguished_from_a_change_by_the_autho
     changes = difference(wanted, live, scope=Scope(), prune=Prune.NEVER).changes
 
     assert {change.entity: change.keys[0].brokers_before for change in changes} == {user("alice"): 4, user("bob"): None}
-    assert rebalances(changes) == (Rebalance(before=4, now=3, values=1),)
-    assert rebalances(changes)[0].more
 
 
 def test_a_part_that_is_kept_is_no_difference_any_more() -> None:
