@@ -158,16 +158,12 @@ class RetryPolicy:
     jitter: Jitter
     budget: Budget
 
-    def waits(self) -> Iterator[float]:
-        """One wait for each attempt at one request."""
-        return self.backoff.waits(self.jitter)
-
     def ask(self, ask: Callable[[], Answer], *, also_unreachable: bool) -> Answer:
         """Ask for what changes nothing, again while the cluster has no controller. Raises the last ``BackendError``.
 
         ``also_unreachable``: again, too, when no broker answers, because one did a moment ago.
         """
-        for wait in self.waits():
+        for wait in self.backoff.waits(self.jitter):
             try:
                 return ask()
             except (RequestRefusedError, UnreachableError) as error:

@@ -92,7 +92,7 @@ class RequestWriter:
         pending: Sequence[Change] = request
         self._doubt = None
         stop: Stop | None = None
-        for attempt, wait in enumerate(self._retry.waits(), start=1):
+        for attempt, wait in enumerate(self._retry.backoff.waits(self._retry.jitter), start=1):
             failed = self._send(pending)
             if failed is None:
                 log_event(_log, "request written", changes=len(pending), attempt=attempt)
@@ -211,11 +211,6 @@ def difference_from_written(change: Change, live: Mapping[Entity, Quotas]) -> st
     return None
 
 
-def first_few(texts: Sequence[str]) -> str:
-    """The first few of them, and how many more there are."""
-    return list_some(texts, _NAMED, between="; ")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
     """Whether every broker showed the planned values before the deadline; if not, ``message`` states what is missing where."""
@@ -239,7 +234,7 @@ def verify(
     if (message := _not_read_back(cluster, written, clock=clock, seconds=deadline_seconds, end=end)) is not None:
         return Verification(verified=False, message=message)
     behind, current = _lagging_brokers(cluster, written[-1], clock=clock, deadline=min(end, clock.monotonic() + deadline_seconds))
-    return Verification(verified=not behind, message=first_few(behind) or None, brokers=current)
+    return Verification(verified=not behind, message=list_some(behind, _NAMED, between="; ") or None, brokers=current)
 
 
 def await_visible(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> bool:
@@ -304,7 +299,7 @@ def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: C
 
 def _unverified(missing: Sequence[Change], live: Mapping[Entity, Quotas], written: int) -> str:
     texts = [text for change in missing if (text := difference_from_written(change, live)) is not None]
-    return f"{len(texts)} of {written} entities do not read back as written: {first_few(texts)}"
+    return f"{len(texts)} of {written} entities do not read back as written: {list_some(texts, _NAMED, between='; ')}"
 
 
 def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> tuple[list[str], int]:
@@ -393,4 +388,6 @@ class ConflictCheck:
         for change, text in differences:
             self._outcomes.explain(change, text)
         texts = [text for _, text in differences]
-        return Stop.of(StalePlanError(f"the cluster changed after planning: {first_few(texts)}. Plan again"))
+        return Stop.of(
+            StalePlanError(f"the cluster changed after planning: {list_some(texts, _NAMED, between='; ')}. Plan again")
+        )

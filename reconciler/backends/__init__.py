@@ -8,18 +8,21 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.backends.broker.cluster import BrokerCluster
-    from reconciler.backends.broker.logins import BearerTokens, BrokerLogin, LoginKind, java_classes
     from reconciler.backends.broker.settings import (
         CLIENT_ID,
+        BearerTokens,
+        BrokerLogin,
         ClientProperties,
         ConnectionSettings,
+        LoginKind,
         Security,
+        java_classes,
         parse_client_properties,
         parse_servers,
         principal_name,
         read_client_properties,
     )
-    from reconciler.backends.security.exchange import SaslExchange
+    from reconciler.backends.security.kerberos import SaslExchange
     from reconciler.backends.security.properties_file import JaasLine, JavaProperties
     from reconciler.backends.security.tls import Tls, load_private_key, local_certificates, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader

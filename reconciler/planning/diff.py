@@ -38,7 +38,7 @@ from reconciler.model import (
     key_part,
     same_value,
 )
-from reconciler.resolution import CLIENT_PRECEDENCE, is_alterable, level_of, named_or_other, weaker_levels
+from reconciler.resolution import is_alterable, named_or_other, strength, weaker_levels
 from reconciler.text import amount_part
 
 MOST_BROKERS: Final = 1000
@@ -56,7 +56,8 @@ class Difference:
 
     def summary_of(self, changes: Collection[Change]) -> Summary:
         """The counts when only some of the changes are made."""
-        return _summary(changes, unchanged=self.summary.unchanged, unmanaged=self.summary.unmanaged)
+        counts = {action.value: sum(1 for c in changes if c.action is action) for action in Action}
+        return replace(self.summary, **counts)
 
 
 def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, prune: Prune) -> Difference:
@@ -76,7 +77,7 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
         live = current.entities.get(entity, {})
         keys = _declared_changes(wanted, live)
         if keys:
-            changes.append(Change(entity=entity, action=_action(live, keys), keys=keys, note=wanted.note))
+            changes.append(Change(entity=entity, action=action_of(live, keys), keys=keys, note=wanted.note))
         elif live or wanted.quotas:
             unchanged += 1
     may_prune = prune is not Prune.NEVER and desired.complete
@@ -85,11 +86,12 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
             continue
         keys = _removals(live) if may_prune and scope.contains(entity) and is_alterable(entity) else ()
         if keys:
-            changes.append(Change(entity=entity, action=_action(live, keys), keys=keys))
+            changes.append(Change(entity=entity, action=action_of(live, keys), keys=keys))
         else:
             unmanaged.append(entity)
-    summary = _summary(changes, unchanged=unchanged, unmanaged=len(unmanaged))
-    return Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
+    summary = Summary(unchanged=unchanged, unmanaged=len(unmanaged))
+    found = Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
+    return replace(found, summary=found.summary_of(changes))
 
 
 def require_computed(desired: DesiredState) -> None:
@@ -99,19 +101,14 @@ def require_computed(desired: DesiredState) -> None:
         raise ValueError(msg)
 
 
-def _is_as_declared(wanted: DesiredEntity, live: Quotas) -> bool:
-    """The quick answer for what most entities are: unchanged. A key is its own wire name."""
-    if len(live) != len(wanted.quotas):
-        return False
-    for key, quota in wanted.quotas.items():  # noqa: SIM110 - a generator here costs a tenth of a whole plan
-        if live.get(key) != quota.value:
-            return False
-    return True
-
-
 def _declared_changes(wanted: DesiredEntity, live: Quotas) -> tuple[KeyChange, ...]:
-    if _is_as_declared(wanted, live):
-        return ()
+    # The quick answer for what most entities are, unchanged. A key is its own wire name.
+    if len(live) == len(wanted.quotas):
+        for key, quota in wanted.quotas.items():
+            if live.get(key) != quota.value:
+                break
+        else:
+            return ()
     return tuple(sorted(_key_changes(wanted, live), key=lambda change: change.key))
 
 
@@ -156,7 +153,8 @@ def _removals(live: Quotas) -> tuple[KeyChange, ...]:
     return tuple(KeyChange(key=n, before=live[n], after=None, reason=Reason.ENTITY_NOT_IN_MANIFEST) for n in known)
 
 
-def _action(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
+def action_of(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
+    """What these changes do to an entity that has these quotas now."""
     if not live:
         return Action.CREATE
     kept = len(live) - sum(1 for k in keys if k.before is not None)
@@ -165,25 +163,12 @@ def _action(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
     return Action.UPDATE
 
 
-def _summary(changes: Collection[Change], *, unchanged: int, unmanaged: int) -> Summary:
-    counts: Mapping[Action, int] = {action: sum(1 for c in changes if c.action is action) for action in Action}
-    return Summary(
-        create=counts[Action.CREATE],
-        update=counts[Action.UPDATE],
-        delete=counts[Action.DELETE],
-        unchanged=unchanged,
-        unmanaged=unmanaged,
-    )
-
-
 def change_of_one(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Change | None:
     """What is left to do; ``None`` when the entity has all of ``add`` and nothing of ``delete`` already."""
     keys = tuple(sorted((*_set(live, add), *_removed(live, delete)), key=lambda key: key.key))
     if not keys:
         return None
-    left = (live.keys() - set(delete)) | add.keys()
-    action = Action.CREATE if not live else Action.UPDATE if left else Action.DELETE
-    return Change(entity=entity, action=action, keys=keys)
+    return Change(entity=entity, action=action_of(live, keys), keys=keys)
 
 
 def nothing_to_do_notes(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Iterator[Message]:
@@ -235,7 +220,7 @@ def sort_for_writing(changes: Iterable[Change], current: Mapping[Entity, Quotas]
 
 
 def _rank(change: Change, holders: Mapping[str, _Holders]) -> tuple[int, int, object]:
-    breadth = specificity(change.entity)
+    breadth = strength(change.entity)
     if all(_loosens(change.entity, key, holders) for key in change.keys):
         return (0, breadth, change.entity.sort_key)
     if any(key.after is not None for key in change.keys):
@@ -251,20 +236,12 @@ def _loosens(entity: Entity, key: KeyChange, holders: Mapping[str, _Holders]) ->
     return not holders[key.key].may_catch(entity)
 
 
-def specificity(entity: Entity) -> int:
-    """The number of its precedence level; an address ranks with the strongest, the default address with the weakest level."""
-    level = level_of(entity)
-    if level is not None:
-        return level.number
-    return len(CLIENT_PRECEDENCE) if entity.has_default else 1
-
-
 class _Holders:
     """The entities that carry one key, indexed by the question "who catches the clients of this entity?"."""
 
     def __init__(self, entities: Iterable[Entity]) -> None:
         self._entities = frozenset(entities)
-        self._levels = {specificity(e) for e in self._entities if e.name(EntityType.IP) is None}
+        self._levels = {strength(e) for e in self._entities if e.name(EntityType.IP) is None}
 
     def may_catch(self, entity: Entity) -> bool:
         """True when some client of ``entity`` may fall to another holder once ``entity`` has no limit of its own."""

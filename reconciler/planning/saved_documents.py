@@ -13,7 +13,6 @@ from typing import Final
 from reconciler.documents import read_plan
 from reconciler.errors import AlteredDocumentError, ChangedSinceError, DocumentVersionError, OutOfScopeError, StalePlanError
 from reconciler.model import (
-    Action,
     ApplyReport,
     Change,
     ChangeOutcome,
@@ -28,6 +27,7 @@ from reconciler.model import (
     escaped,
     same_value,
 )
+from reconciler.planning.diff import action_of
 from reconciler.text import list_some, moment_text, number_text
 
 _SHOWN: Final = 10
@@ -151,10 +151,4 @@ def _back(change: Change, live: Quotas) -> Change | None:
     )
     if not keys:
         return None
-    if not live:
-        action = Action.CREATE
-    elif all(key.after is None for key in keys) and len(keys) == len(live):
-        action = Action.DELETE
-    else:
-        action = Action.UPDATE
-    return Change(entity=change.entity, action=action, keys=keys)
+    return Change(entity=change.entity, action=action_of(live, keys), keys=keys)

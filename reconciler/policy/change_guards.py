@@ -25,9 +25,7 @@ from reconciler.model import (
     KeyChange,
     Message,
     Once,
-    Prune,
     Reason,
-    RebalancePolicy,
     Span,
     Weekly,
     WindowKind,
@@ -59,7 +57,7 @@ def default_entity(context: GuardContext) -> Measurement:
         words = "Removes {names}. Every client there without its own quota loses that limit."
     else:
         words = "Changes {names}. Every client there without its own quota is affected."
-    return trip_on_any(touched, why=compose(words, names=name_entities(touched)))
+    return trip_on_any(touched, why=compose(words, names=list_entities(touched)))
 
 
 def protected_entity(context: GuardContext) -> Measurement:
@@ -68,21 +66,19 @@ def protected_entity(context: GuardContext) -> Measurement:
     touched = tuple(c.entity for c in context.new_changes() if any_matches(protected, c.entity))
     return trip_on_any(
         touched,
-        why=compose("Changes {names}, which the Cluster manifest protects.", names=name_entities(touched)),
-        set_in=context.spec.place("protected") if protected else None,
+        why=compose("Changes {names}, which the Cluster manifest protects.", names=list_entities(touched)),
+        set_in=context.spec.place("protected"),
     )
 
 
 def prune(context: GuardContext) -> Measurement:
     """Whole entities that no manifest declares, under ``prune: confirm``."""
-    gone: tuple[Entity, ...] = ()
-    if context.spec.prune is Prune.CONFIRM:
-        gone = tuple(c.entity for c in context.changes if any(k.reason is Reason.ENTITY_NOT_IN_MANIFEST for k in c.keys))
+    gone = tuple(c.entity for c in context.changes if any(k.reason is Reason.ENTITY_NOT_IN_MANIFEST for k in c.keys))
     return trip_on_any(
         gone,
         why=compose(
             "No manifest declares {names}. Pruning would remove {them}.",
-            names=name_entities(gone),
+            names=list_entities(gone),
             them="its limits" if len(gone) == 1 else "their limits",
         ),
         set_in=context.spec.place("prune"),
@@ -91,14 +87,12 @@ def prune(context: GuardContext) -> Measurement:
 
 def rebalance(context: GuardContext) -> Measurement:
     """Parts of a total that change because brokers came or went, under ``rebalance: confirm``."""
-    moved: tuple[Entity, ...] = ()
-    if context.spec.rebalance is RebalancePolicy.CONFIRM:
-        moved = tuple(c.entity for c in context.changes if any(k.brokers_before is not None for k in c.keys))
+    moved = tuple(c.entity for c in context.changes if any(k.brokers_before is not None for k in c.keys))
     return trip_on_any(
         moved,
         why=compose(
             "The number of brokers changed. Each broker would get another part of the total of {names}.",
-            names=name_entities(moved),
+            names=list_entities(moved),
         ),
         set_in=context.spec.place("rebalance"),
     )
@@ -112,7 +106,7 @@ def scope_overlap(context: GuardContext) -> Measurement:
         contested,
         why=compose(
             "The manifests also declare {names} for {others}, which is the same cluster.",
-            names=name_entities(contested),
+            names=list_entities(contested),
             others=join_messages(Message([name_part(other)]) for other in others),
         ),
         set_in=context.spec.place("scope"),
@@ -159,7 +153,7 @@ def unknown_current_keys(context: GuardContext) -> Measurement:
         why=compose(
             "The cluster has keys that this version does not know ({keys}) on {names}. They stay as they are.",
             keys=join_messages(Message([key_part(key)]) for key in keys),
-            names=name_entities(entities),
+            names=list_entities(entities),
         ),
         set_in=limit.set_in,
         only_warns=limit.count is None,
@@ -198,7 +192,7 @@ def too_many_removals(context: GuardContext) -> Measurement:
         entities=losing if exceeds else (),
         measured=affected,
         limit=f"{within}{entity_count(limit.count)}",
-        why=compose("{affected} in scope would lose limits: {names}.", affected=affected, names=name_entities(losing)),
+        why=compose("{affected} in scope would lose limits: {names}.", affected=affected, names=list_entities(losing)),
         set_in=limit.set_in,
     )
 
@@ -213,7 +207,7 @@ def too_many_changes(context: GuardContext) -> Measurement:
         entities=touched if exceeds else (),
         measured=affected,
         limit=f"{limit.percent:.3g} % and {entity_count(limit.count)}",
-        why=compose("{affected} in scope would change: {names}.", affected=affected, names=name_entities(touched)),
+        why=compose("{affected} in scope would change: {names}.", affected=affected, names=list_entities(touched)),
         set_in=limit.set_in,
     )
 
@@ -340,11 +334,6 @@ def share(entities: Sequence[Entity], context: GuardContext) -> tuple[float, str
 def entity_count(count: int) -> str:
     """``1 entity``, ``2 entities``."""
     return count_of(count, "entity", "entities")
-
-
-def name_entities(entities: Sequence[Entity]) -> Message:
-    """The first few, and how many more."""
-    return list_entities(entities, SHOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

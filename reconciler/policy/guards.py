@@ -19,6 +19,7 @@ from reconciler.model import (
     KeptEntity,
     Message,
     Prune,
+    RebalancePolicy,
     WithheldOwner,
     compose,
     flag_part,
@@ -64,6 +65,7 @@ _NEEDED: Final[Mapping[str, Callable[[GuardContext], bool]]] = {
     "managed-entity": lambda context: bool(context.managed),
     "protected-entity": lambda context: bool(context.spec.safety.protected),
     "prune": lambda context: context.spec.prune is Prune.CONFIRM,
+    "rebalance": lambda context: context.spec.rebalance is RebalancePolicy.CONFIRM,
     "scope-overlap": lambda context: bool(context.claimed_elsewhere),
 }
 """What there has to be before a guard can trip. Without it, the guard passes and is not entered."""

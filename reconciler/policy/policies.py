@@ -32,9 +32,8 @@ from reconciler.model import (
     compose,
     name_part,
 )
-from reconciler.policy.change_guards import name_entities
 from reconciler.policy.guards import Judgement
-from reconciler.text import near_miss, shown
+from reconciler.text import list_entities, near_miss, shown
 
 POLICY_VIOLATED: Final = "policy-violated"
 
@@ -132,7 +131,7 @@ def _violation(policy: PlanPolicy, about: PolicyInput, variables: Mapping[str, A
         entities.append(change.entity)
     if not entities:
         return None
-    why = compose("Changes that violate it: {entities}.", entities=name_entities(entities))
+    why = compose("Changes that violate it: {entities}.", entities=list_entities(entities))
     if reasons:
         why = compose(
             "{why} The expression could not be evaluated for {count} of them: {reason}.",

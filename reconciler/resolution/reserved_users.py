@@ -163,15 +163,10 @@ def _subject(text: str) -> Entity | str | None:
     return group if isinstance(group, str) and not names else None
 
 
-def foreign_callback(cluster: ClusterIdentity) -> str | None:
-    """The class of brokers whose limits are not known here. That of the groups' plugin is known."""
-    callback = cluster.quota_callback
-    return None if callback is None or callback == GROUP_CALLBACK else callback
-
-
 def callback_notes(cluster: ClusterIdentity) -> Iterator[Message]:
-    """What such a class means, in a sentence; nothing where the brokers have Kafka's own rules."""
-    if (callback := foreign_callback(cluster)) is not None:
+    """What brokers with a class of their own mean, in a sentence; nothing for Kafka's own rules and the groups' plugin."""
+    callback = cluster.quota_callback
+    if callback is not None and callback != GROUP_CALLBACK:
         yield compose(
             "The brokers resolve quotas with their own class {callback} ({setting}). A quota may limit other clients than it "
             "names, or none.",

@@ -114,7 +114,7 @@ def list_some(texts: Sequence[str], most: int, *, between: str = ", ") -> str:
     return f"{between.join(texts[:most])}{f'{end} {more:,} more' if more > 0 else ''}"
 
 
-def list_entities(entities: Sequence[Entity], most: int) -> Message:
+def list_entities(entities: Sequence[Entity], most: int = 3) -> Message:
     """The first ``most`` entities, and how many more there are."""
     more = len(entities) - most
     return join_messages(entities[:most]) + (f" and {more:,} more" if more > 0 else "")

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.logins import SaslLogin
 from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.security.tls import Tls
 from reconciler.errors import (
@@ -114,12 +113,6 @@ def altered(*rows: tuple[int, str | None, tuple[tuple[str, str | None], ...]]) -
 A = (("user", "a"),)
 
 
-def test_nobody_listens():
-    port = refusing_port()
-    with pytest.raises(UnreachableError, match=f"127.0.0.1:{port}: connection refused"):
-        connect(port)
-
-
 def test_every_server_that_was_tried_is_named():
     one, two = refusing_port(), refusing_port()
     with pytest.raises(UnreachableError) as raised:
@@ -177,13 +170,6 @@ def test_a_broker_from_before_client_quotas_is_unsupported():
             cluster.describe(EntityFilter())
         with pytest.raises(UnsupportedClusterError, match=r"which Kafka has since 2.6"):
             cluster.alter([set_one()], validate_only=False)
-
-
-def test_a_service_without_these_requests_brings_a_sentence_about_what_works_there():
-    with scripted(cluster_id="redpanda.0a1b") as (cluster, _):
-        cluster.identity()
-        with pytest.raises(UnsupportedClusterError, match=r"which Kafka has since 2.6.*\. Redpanda has byte rates"):
-            cluster.describe(EntityFilter())
 
 
 @pytest.mark.parametrize(
@@ -307,12 +293,6 @@ def test_a_refusal_of_the_whole_request_is_no_fact_about_its_entities():
     assert refused.value.error_code == 44
 
 
-def test_a_describe_that_the_broker_has_no_memory_for_says_so():
-    with scripted(describe=described(-1)) as (cluster, _), pytest.raises(RequestRefusedError, match="memory") as refused:
-        cluster.describe(EntityFilter())
-    assert refused.value.error_code == -1
-
-
 ANY_USER = EntityFilter(components=(FilterComponent(entity_type="user", kind=FilterKind.SPECIFIED),))
 
 
@@ -343,13 +323,6 @@ def test_a_broker_without_memory_for_the_whole_answer_is_asked_in_parts():
         assert set(state.entities) == {user(f"u{n}") for n in (2, 3, 4, 5)}
         assert "four parts" in state.notes[0]
         assert broker.asked.count(DESCRIBE) == 5
-
-
-def test_a_broker_without_memory_for_a_part_is_left_in_peace():
-    with scripted(describe=described(-1)) as (cluster, broker):
-        with pytest.raises(RequestRefusedError, match="KAFKA_HEAP_OPTS"):
-            cluster.current_state()
-        assert broker.asked.count(DESCRIBE) == 2
 
 
 def test_brokers_are_asked_at_once_and_those_that_do_not_tell_say_why():
@@ -393,26 +366,10 @@ def test_a_broker_that_falls_silent_is_asked_no_more_while_another_answers():
         assert (first.asked.count(DESCRIBE), second.asked.count(DESCRIBE)) == (1, 1)
 
 
-def test_a_principal_without_rights_learns_which_operation_is_missing():
-    with scripted(describe=described(31), alter=altered((31, "Cluster authorization failed.", A))) as (cluster, _):
-        with pytest.raises(AuthorizationError, match=r"kafka-acls .*--operation DescribeConfigs --cluster") as reading:
-            cluster.describe(EntityFilter())
-        with pytest.raises(AuthorizationError, match=r"kafka-acls .*--operation AlterConfigs --cluster") as writing:
-            cluster.alter([set_one()], validate_only=False)
-    assert (reading.value.operation, writing.value.operation) == ("DescribeConfigs", "AlterConfigs")
-
-
 def test_words_of_a_broker_cannot_move_the_cursor():
     with scripted(describe=described(99, "\x1b[2Jgone")) as (cluster, _), pytest.raises(RequestRefusedError) as refused:
         cluster.describe(EntityFilter())
     assert "\x1b" not in str(refused.value)
-
-
-def test_a_login_is_refused_by_a_server_that_knows_no_login():
-    login = SaslLogin(mechanism="PLAIN", username="alice", password="open sesame")
-    with serving(speaks_http) as port, pytest.raises(UnreachableError) as raised:
-        connect(port, seconds=QUICK, security=Security(sasl=login))
-    assert "open sesame" not in f"{raised.value!r} {login!r}"
 
 
 def test_an_interrupt_while_waiting_for_an_answer_ends_at_once():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 import time
@@ -11,11 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.logins import SaslLogin
-from reconciler.backends.broker.settings import ConnectionSettings, Security, parse_servers
-from reconciler.backends.security.tls import Tls
-from reconciler.errors import AuthenticationError, AuthorizationError, OutcomeUnknownError, UnreachableError, WrongClusterError
-from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
+from reconciler.errors import OutcomeUnknownError, WrongClusterError
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.finding import Span
 from reconciler.model.plan import Alteration
@@ -88,34 +85,6 @@ def test_a_cluster_document_is_enough_to_connect_and_its_properties_lie_beside_i
         check_cluster_id(ClusterSpec(name="prod", cluster_id="another"), state.cluster)
 
 
-@pytest.mark.parametrize("security", [plain("alice", "no-such-password"), plain("nobody", "alice-secret")])
-def test_a_wrong_login_is_told_and_never_repeated(sasl_servers, security, caplog):
-    with caplog.at_level(logging.DEBUG), pytest.raises(AuthenticationError, match=r"refused the login: .*nvalid") as raised:
-        open_cluster(sasl_servers, security=security)
-    assert security.sasl.password not in str(raised.value) + caplog.text + repr(security)
-
-
-def test_a_mechanism_that_the_listener_does_not_have(sasl_servers):
-    login = SaslLogin(mechanism="SCRAM-SHA-256", username="alice", password="alice-secret")
-    with pytest.raises(AuthenticationError, match="refused the login"):
-        open_cluster(sasl_servers, security=Security(sasl=login))
-
-
-def test_no_login_where_one_is_wanted_brings_a_hint(sasl_servers):
-    with pytest.raises(UnreachableError, match="wants TLS or a login"):
-        open_cluster(sasl_servers)
-
-
-def test_a_login_where_none_is_known_is_an_authentication_error(kafka_sandbox):
-    with pytest.raises(AuthenticationError, match="refused the login"):
-        open_cluster(kafka_sandbox.bootstrap_servers, security=plain("alice", "alice-secret"))
-
-
-def test_tls_against_plaintext(kafka_sandbox):
-    with pytest.raises((AuthenticationError, UnreachableError), match=str(kafka_sandbox.nodes[0].port)):
-        open_cluster(kafka_sandbox.bootstrap_servers, security=Security(tls=Tls()), seconds=1.0)
-
-
 def test_a_write_whose_answer_is_lost_was_done_all_the_same(proxied, clean_kafka):
     cluster, proxy = proxied
     proxy.cut_answers = True
@@ -174,29 +143,6 @@ def test_being_throttled_by_a_quota_of_ones_own_only_takes_longer(clean_kafka, s
     assert [r.error_code for r in written] == [0]
 
 
-def test_acls_decide_and_the_missing_operation_is_named(start_kafka):
-    sandbox = start_kafka(
-        SandboxSpec(
-            users=(Login(name="alice", password="alice-secret"),),
-            properties={
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "super.users": "User:ANONYMOUS",
-            },
-        )
-    )
-    cluster = open_cluster(sandbox.sasl_bootstrap_servers, security=plain("alice", "alice-secret"))
-    with pytest.raises(AuthorizationError) as reading:
-        cluster.current_state()
-    for validate_only in (True, False):
-        with pytest.raises(AuthorizationError) as writing:
-            cluster.alter([SET_ONE], validate_only=validate_only)
-        assert writing.value.operation == "AlterConfigs"
-    cluster.close()
-
-    assert reading.value.operation == "DescribeConfigs"
-    assert cluster_is_empty(sandbox)
-
-
 def cluster_is_empty(sandbox: Sandbox) -> bool:
     return raw_quotas.describe(sandbox.bootstrap_servers) == {}
 
@@ -204,7 +150,7 @@ def cluster_is_empty(sandbox: Sandbox) -> bool:
 def test_nothing_is_printed_by_the_library_however_it_ends(kafka_sandbox, sasl_servers):
     program = f"""
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.logins import SaslLogin
+from reconciler.backends.broker.settings import SaslLogin
 from reconciler.backends.broker.settings import *
 from reconciler.errors import BackendError
 for servers, security in [({kafka_sandbox.bootstrap_servers!r}, Security()), ("127.0.0.1:1", Security()),

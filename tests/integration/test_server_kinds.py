@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.features.sandbox import Sandbox
-from tests.support.bad_servers import ScriptedBroker, refusing_port, serving
+from tests.support.bad_servers import ScriptedBroker, serving
 from tests.support.command import invoke
 
 API_VERSIONS, METADATA = 18, 3
@@ -71,25 +71,6 @@ def test_a_broker_from_before_the_quota_api_is_sent_to_its_zookeeper(tmp_path: P
     )
     assert remedy == "Before Kafka 2.6, quotas are in ZooKeeper. Pass --zookeeper HOST:PORT in place of --bootstrap-server"
     assert described == f"kafka-quotas: {message}. {remedy}\n"
-
-
-def test_a_newer_server_without_the_quota_api_is_a_proxy_or_a_service(tmp_path: Path) -> None:
-    offered = {**OF_2_5_1, 0: 13, 1: 16, 50: 0, 51: 0, 60: 1, 61: 0, 65: 0, 66: 0}
-    with broker(offered) as address:
-        ((check, _, remedy),) = failures(address, tmp_path)
-
-    assert check == "describe"
-    assert "ZooKeeper" not in remedy
-    assert remedy.startswith("A proxy or a service may answer in place of a broker")
-
-
-def test_the_reason_of_a_failed_connection_decides_what_to_check(tmp_path: Path) -> None:
-    port = refusing_port()
-
-    ((check, message, remedy),) = failures(f"127.0.0.1:{port}", tmp_path)
-
-    assert (check, message) == ("connection", f"no Kafka broker can be reached (127.0.0.1:{port}: connection refused)")
-    assert remedy == "Check the port, and that a broker listens there"
 
 
 @pytest.mark.kafka

@@ -12,8 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse, DescribeClientQuotasResponse
 
-from reconciler.backends.broker.quota_messages import RawAnswer, read_alter_answer, read_describe_answer, write_alter_body
-from reconciler.backends.broker.wire import MalformedAnswerError
+from reconciler.backends.broker.quota_messages import (
+    MalformedAnswerError,
+    RawAnswer,
+    read_alter_answer,
+    read_describe_answer,
+    write_alter_body,
+)
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Alteration
 from tests.builders import pair, user

@@ -14,8 +14,7 @@ from typing import Final
 
 STORE_PASSWORD: Final = "store-s3cr3t-horse"
 KEY_PASSWORD: Final = "key-s3cr3t-horse"
-OLD_KINDS: Final = ("JKS", "JCEKS")
-KINDS: Final = ("PKCS12", *OLD_KINDS)
+KINDS: Final = ("PKCS12", "JKS")
 _PASSWORDS: Final = {"STORE_PASSWORD": STORE_PASSWORD, "KEY_PASSWORD": KEY_PASSWORD}
 _QUICK: Final = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 _STORE: Final = ("-storepass:env", "STORE_PASSWORD")
@@ -65,8 +64,7 @@ def write_all(program: Path, folder: Path) -> None:
         write_trust_store(program, folder / f"trust.{kind.lower()}", kind, folder / "ca.pem")
         write_key_store(program, folder / f"key.{kind.lower()}", kind)
     write_key_store(program, folder / "key-rsa.pkcs12", "PKCS12", algorithm="RSA")
-    for kind in OLD_KINDS:
-        write_key_store(program, folder / f"key-own-password.{kind.lower()}", kind, algorithm="RSA", own_password=True)
+    write_key_store(program, folder / "key-own-password.jks", "JKS", algorithm="RSA", own_password=True)
 
 
 if __name__ == "__main__":

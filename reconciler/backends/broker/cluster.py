@@ -1,4 +1,9 @@
-"""A cluster behind Kafka brokers, read and written with DescribeClientQuotas and AlterClientQuotas (KIP-546)."""
+"""A cluster behind Kafka brokers, read and written with DescribeClientQuotas and AlterClientQuotas (KIP-546).
+
+Kafka has no paging: a broker builds the whole answer in one piece, and answers -1 when it has no memory for it. All quotas are
+then read in one request for each shape of entity. Four strict filters see every entity that Kafka itself knows, but none of a
+type that other servers add; and the parts are not of one moment.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import contextlib
 import datetime
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from reconciler.backends.broker.error_messages import (
@@ -15,17 +20,24 @@ from reconciler.backends.broker.error_messages import (
     OF_THE_WHOLE_REQUEST,
     UNKNOWN_OUTCOME,
     UNKNOWN_SERVER_ERROR,
+    foreign_types_notes,
     request_refusal,
+    service_of,
 )
-from reconciler.backends.broker.hosted import foreign_types_notes, service_of
-from reconciler.backends.broker.quota_messages import DescribeAnswer, read_alter_answer, read_describe_answer
-from reconciler.backends.broker.requests import FullDescribe, alter_request, broker_setting_request, describe_request
+from reconciler.backends.broker.quota_messages import (
+    DescribeAnswer,
+    MalformedAnswerError,
+    alter_request,
+    broker_setting_request,
+    describe_request,
+    read_alter_answer,
+    read_describe_answer,
+)
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
-from reconciler.backends.broker.wire import MalformedAnswerError
 from reconciler.backends.security.tls import server_certificates
 from reconciler.collector import pause_collector
-from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
     Alteration,
@@ -34,6 +46,7 @@ from reconciler.model import (
     ClusterIdentity,
     CurrentState,
     Entity,
+    EntityType,
     LeaderSpread,
     Observed,
     ObservedFrom,
@@ -41,7 +54,7 @@ from reconciler.model import (
     Quotas,
     escaped,
 )
-from reconciler.ports import BrokerNode, EntityFilter
+from reconciler.ports import BrokerNode, EntityFilter, FilterComponent, FilterKind
 
 _CALLBACK_SETTING: Final = "client.quota.callback.class"
 _STATIC_DEFAULTS: Final = {
@@ -56,22 +69,37 @@ _log: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
+SHAPES: Final = (
+    (EntityType.USER,),
+    (EntityType.CLIENT_ID,),
+    (EntityType.USER, EntityType.CLIENT_ID),
+    (EntityType.IP,),
+)
+"""Every combination of types that Kafka accepts."""
+
+NOTE: Final = (
+    "the broker could not answer for all entities at once and was asked in four parts, by entity type: they are not of one "
+    "moment, and entities of types that Kafka itself does not have cannot be seen this way"
+)
+
+
 class BrokerCluster:
     """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
 
-    def __init__(self, transport: Transport, *, name: str | None, security: Security, hosts: tuple[str, ...] = ()) -> None:
+    def __init__(self, transport: Transport, *, name: str | None, security: Security, hosts: Iterable[str] = ()) -> None:
         self._transport = transport
         self._hosts = hosts
         self._name = name
         self._security = security
-        self._full_describe = FullDescribe(self.describe)
+        self._in_parts = False
+        """Whether only parts can be had of all quotas, so that no broker is asked for all again."""
 
     @classmethod
     def open(cls, settings: ConnectionSettings, *, name: str | None = None) -> Self:
         """Connect. Raises ``UnreachableError``, ``AuthenticationError`` or ``UnsupportedClusterError``."""
         transport = Transport(settings)
         transport.open()
-        return cls(transport, name=name, security=settings.security, hosts=settings.hosts)
+        return cls(transport, name=name, security=settings.security, hosts=dict(settings.servers).keys())
 
     def identity(self) -> ClusterIdentity:
         """Name as configured, the cluster's own id, and the Kafka release that its API versions fit best."""
@@ -98,13 +126,13 @@ class BrokerCluster:
         """
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
         everything = entity_filter == EntityFilter()
-        entities = self._full_describe.read() if everything else self.describe(entity_filter)
+        entities = self._describe_everything() if everything else self.describe(entity_filter)
         metadata = self._metadata()
         return CurrentState(
             cluster=self._identity_in(metadata),
             observed=observed,
             entities=entities,
-            notes=(*(self._full_describe.notes if everything else ()), *foreign_types_notes(entities)),
+            notes=(*((NOTE,) if everything and self._in_parts else ()), *foreign_types_notes(entities)),
             brokers=tuple(sorted(broker.node_id for broker in metadata.brokers)),
         )
 
@@ -119,6 +147,37 @@ class BrokerCluster:
             return self._require_entities(
                 self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker),
             )
+
+    def _describe_everything(self) -> Mapping[Entity, Quotas]:
+        """All quotas. A ``RequestRefusedError`` names the setting to raise when even a part is too large."""
+        if not self._in_parts:
+            try:
+                return self.describe(EntityFilter())
+            except RequestRefusedError as error:
+                if error.error_code != UNKNOWN_SERVER_ERROR:
+                    raise
+                self._in_parts = True
+                log_event(_log, "reading by entity type", level=logging.INFO, reason=str(error))
+        entities: dict[Entity, Quotas] = {}
+        for shape in SHAPES:
+            entities.update(self._describe_shape(shape))
+        return entities
+
+    def _describe_shape(self, shape: tuple[EntityType, ...]) -> Mapping[Entity, Quotas]:
+        components = tuple(FilterComponent(entity_type=t.value, kind=FilterKind.SPECIFIED) for t in shape)
+        try:
+            return self.describe(EntityFilter(components=components, strict=True))
+        except RequestRefusedError as error:
+            if error.error_code != UNKNOWN_SERVER_ERROR:
+                raise
+            of = " and ".join(t.value for t in shape)
+            msg = (
+                f"the broker answers with error -1 when it is asked for all quotas, and also when asked for those of {of} alone. "
+                "If its log has an OutOfMemoryError, give the brokers more heap (KAFKA_HEAP_OPTS=-Xmx...): 1 GB or more for "
+                "100,000 entities. Or ask a broker that has it (--bootstrap-server). Else look into its log. "
+                "No further request was sent"
+            )
+            raise RequestRefusedError(msg, error_code=error.error_code) from error
 
     def describe_on(
         self, entity_filter: EntityFilter, brokers: Sequence[int]
@@ -158,8 +217,11 @@ class BrokerCluster:
             )
         if not validate_only:
             _require_known_outcome(alterations, answer)
-        self._require_not_refused_whole(answer)
-        return tuple(_result(alteration.entity, answer) for alteration in alterations)
+        if len(whole := set(answer.values())) == 1 and (refused := whole.pop())[0] in OF_THE_WHOLE_REQUEST:
+            raise self._refusal(*refused, ALTER)
+        silent = UNKNOWN_SERVER_ERROR, "the cluster's answer does not mention it"
+        answers = ((alteration.entity, *answer.get(alteration.entity, silent)) for alteration in alterations)
+        return tuple(AlterationResult(entity=entity, error_code=code, error=message) for entity, code, message in answers)
 
     def quota_callback(self) -> str | None:
         """The setting ``client.quota.callback.class`` of a broker: the one with the lowest id, as all of a cluster should agree.
@@ -178,7 +240,7 @@ class BrokerCluster:
 
     def _setting(self, name: str) -> str | None:
         broker = self.brokers()[0].id
-        answer = self._read(lambda: broker_setting_request(broker, name), _unchanged, broker=broker)
+        answer = self._read(lambda: broker_setting_request(broker, name), lambda answer: answer, broker=broker)
         if not answer.results:
             raise UnsupportedClusterError("the broker answered a question about its settings with nothing")
         result = answer.results[0]
@@ -228,13 +290,6 @@ class BrokerCluster:
             actions=self._security.sasl.actions if self._security.sasl is not None else {},
             advice=service.advice if service is not None else "",
         )
-
-    def _require_not_refused_whole(self, answer: Mapping[Entity, tuple[int, str | None]]) -> None:
-        answers = set(answer.values())
-        if len(answers) == 1:
-            code, message = answers.pop()
-            if code in OF_THE_WHOLE_REQUEST:
-                raise self._refusal(code, message, ALTER)
 
     def _require_entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
         log_event(_log, "quotas read", entities=len(answer.entities), error_code=answer.error_code)
@@ -298,15 +353,6 @@ def _require_known_outcome(alterations: Sequence[Alteration], answer: Mapping[En
         text = f": {_escape_text(message)}" if message else ""
         msg = f"the cluster answered a write to {unclear[0]} with error {code}{text}. It may or may not have been done"
         raise OutcomeUnknownError(msg)
-
-
-def _result(entity: Entity, answer: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:
-    code, message = answer.get(entity, (UNKNOWN_SERVER_ERROR, "the cluster's answer does not mention it"))
-    return AlterationResult(entity=entity, error_code=code, error=message)
-
-
-def _unchanged(answer: Any) -> Any:
-    return answer
 
 
 def _escape_text(message: str | None) -> str | None:

@@ -1,22 +1,40 @@
-"""Reads and writes the two quota messages (KIP-546) without going through message objects, which takes two to ten times as long.
+"""The two quota messages (KIP-546), read and written without message objects, which take two to ten times as long.
 
 DescribeClientQuotas, answer: throttle time int32, error code int16, error message, entries: entity: (type, name), values:
 (key, float64). AlterClientQuotas, request: entries: entity: (type, name), ops: (key, value float64, remove bool); then validate
 only bool. Its answer: throttle time int32, entries: error code int16, error message, entity: (type, name).
+
+There are two encodings: fixed lengths, and compact ones with tagged fields (KIP-482). Reading works on a whole body and a
+position in it. What is cut short is noticed by whatever is read next, at the latest by ``require_end``, so nothing here looks at
+the length before it takes a slice; no count is believed before its items are there.
+
+kafka-python does the rest: versions, headers, sending. Its connections take anything that behaves as its own requests do.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import logging
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from reconciler.backends.broker import wire
-from reconciler.backends.broker.wire import COMPACT, TWO_BYTES, Encoding
-from reconciler.model import DEFAULT, Alteration, Entity, Quotas
-from reconciler.resolution import LONGEST_STRING
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribeConfigsRequest,
+)
+
+from reconciler.errors import RequestRefusedError
+from reconciler.model import DEFAULT, Alteration, Entity, EntityName, Quotas
+from reconciler.ports import EntityFilter
+from reconciler.resolution import INVALID_REQUEST, LONGEST_STRING, unsendable
 
 _HEAD: Final = struct.Struct(">ih")
 _FLOAT64: Final = struct.Struct(">d")
@@ -24,6 +42,19 @@ _FLOAT64: Final = struct.Struct(">d")
 _THROTTLE_BYTES: Final = 4
 _CODE: Final = struct.Struct(">h")
 _ONE_BYTE: Final = tuple(bytes((byte,)) for byte in range(0x80))
+
+
+NULL: Final = -1
+"""The length of a null text or list."""
+TWO_BYTES: Final = 0x80
+"""From this on a compact length has more than one byte."""
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_LONGEST_VARINT: Final = 5
+_FRAME: Final = struct.Struct(">i")
+_BROKER_RESOURCE: Final = 4
+_NEWEST: Final = AlterClientQuotasRequest.max_version
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +81,17 @@ class DescribeAnswer:
 
 def read_describe_answer(answer: RawAnswer) -> DescribeAnswer:
     """The answer without its header. Unknown types and keys are carried as they are. Raises ``MalformedAnswerError``."""
-    body, encoding = answer.body, wire.encoding_of(answer.version)
-    with wire.reading():
+    body, encoding = answer.body, COMPACT if answer.version else FIXED
+    with reading():
         _, code = _HEAD.unpack_from(body)
-        message, position = wire.nullable_text(body, _HEAD.size, encoding)
+        message, position = nullable_text(body, _HEAD.size, encoding)
         count, position = encoding.count(body, position)
         entities: dict[Entity, Quotas] = {}
         for _ in range(count):
-            entity, position = wire.entity(body, position, encoding)
+            entity, position = read_entity(body, position, encoding)
             entities[entity], position = _values(body, position, encoding)
             position = encoding.skip_tags(body, position)
-        wire.require_end(body, encoding.skip_tags(body, position))
+        require_end(body, encoding.skip_tags(body, position))
     return DescribeAnswer(error_code=code, error_message=message, entities=entities)
 
 
@@ -73,16 +104,16 @@ def _values(body: bytes, position: int, encoding: Encoding) -> tuple[Quotas, int
     for _ in range(body[position] - 1):
         if not 0 < (length := body[at]) < TWO_BYTES or body[(end := at + length) + 8]:
             return _values_one_by_one(body, position, encoding)
-        quotas[wire.known_word(body[at + 1 : end])] = _FLOAT64.unpack_from(body, end)[0]
+        quotas[known_word(body[at + 1 : end])] = _FLOAT64.unpack_from(body, end)[0]
         at = end + 9
     return quotas, at
 
 
 def _values_one_by_one(body: bytes, position: int, encoding: Encoding) -> tuple[Quotas, int]:
     quotas: dict[str, float] = {}
-    count, position = wire.length_of_list(body, position, encoding)
+    count, position = length_of_list(body, position, encoding)
     for _ in range(count):
-        key, position = wire.word(body, position, encoding)
+        key, position = read_word(body, position, encoding)
         quotas[key] = _FLOAT64.unpack_from(body, position)[0]
         position = encoding.skip_tags(body, position + 8)
     return quotas, position
@@ -90,17 +121,17 @@ def _values_one_by_one(body: bytes, position: int, encoding: Encoding) -> tuple[
 
 def read_alter_answer(answer: RawAnswer) -> Mapping[Entity, tuple[int, str | None]]:
     """By entity: error code (0 is success) and the broker's message. Raises ``MalformedAnswerError``."""
-    body, encoding = answer.body, wire.encoding_of(answer.version)
+    body, encoding = answer.body, COMPACT if answer.version else FIXED
     codes: dict[Entity, tuple[int, str | None]] = {}
-    with wire.reading():
-        count, position = wire.length_of_list(body, _THROTTLE_BYTES, encoding)
+    with reading():
+        count, position = length_of_list(body, _THROTTLE_BYTES, encoding)
         for _ in range(count):
             (code,) = _CODE.unpack_from(body, position)
-            message, position = wire.nullable_text(body, position + _CODE.size, encoding)
-            entity, position = wire.entity(body, position, encoding)
+            message, position = nullable_text(body, position + _CODE.size, encoding)
+            entity, position = read_entity(body, position, encoding)
             position = encoding.skip_tags(body, position)
             codes[entity] = code, message
-        wire.require_end(body, encoding.skip_tags(body, position))
+        require_end(body, encoding.skip_tags(body, position))
     return codes
 
 
@@ -170,3 +201,245 @@ _WRITE_FIXED: Final = _WriteEncoding(
 _WRITE_COMPACT: Final = _WriteEncoding(
     text_length=_encode_length, count=_encode_length, null=b"\x00", tags=b"\x00", op=struct.Struct(">d?x")
 )
+
+
+class MalformedAnswerError(Exception):
+    """A server's answer does not have the layout of its version. The text names the difference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """How one version of a message is read; each function takes the body and a position, and gives the next position.
+
+    ``text_length`` and ``count`` give ``NULL`` too. ``skip_tags`` passes over what may follow a structure.
+    """
+
+    text_length: Callable[[bytes, int], tuple[int, int]]
+    count: Callable[[bytes, int], tuple[int, int]]
+    skip_tags: Callable[[bytes, int], int]
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Whatever goes wrong while reading inside is a ``MalformedAnswerError``."""
+    try:
+        yield
+    except (IndexError, struct.error) as error:
+        raise MalformedAnswerError("the bytes end too early") from error
+    except UnicodeDecodeError as error:
+        raise MalformedAnswerError("a text is not UTF-8") from error
+
+
+def require_end(body: bytes, position: int) -> None:
+    """Raise ``MalformedAnswerError`` unless the body ends at the position."""
+    if position != len(body):
+        raise MalformedAnswerError(
+            "the bytes end too early" if position > len(body) else f"{len(body) - position} bytes are left over"
+        )
+
+
+def nullable_text(body: bytes, position: int, encoding: Encoding) -> tuple[str | None, int]:
+    """A text or ``None``."""
+    length, position = encoding.text_length(body, position)
+    if length == NULL:
+        return None, position
+    return body[position : position + length].decode(), position + length
+
+
+def read_word(body: bytes, position: int, encoding: Encoding) -> tuple[str, int]:
+    """A text out of few that come again and again: types and keys."""
+    length, position = encoding.text_length(body, position)
+    if length == NULL:
+        raise MalformedAnswerError("null stands where a text must be")
+    return known_word(body[position : position + length]), position + length
+
+
+def length_of_list(body: bytes, position: int, encoding: Encoding) -> tuple[int, int]:
+    """The length of a list that cannot be null."""
+    length, position = encoding.count(body, position)
+    if length == NULL:
+        raise MalformedAnswerError("null stands where a list must be")
+    return length, position
+
+
+def read_entity(body: bytes, position: int, encoding: Encoding) -> tuple[Entity, int]:
+    """An entity with all its parts; a null name is the default."""
+    # One named part with lengths of one byte and no tags, as nearly every entity is: read at once.
+    if encoding is COMPACT and body[position] == 2 and 0 < (length := body[position + 1]) < TWO_BYTES:
+        end = position + 1 + length
+        if 0 < (length := body[end]) < TWO_BYTES and body[after := end + length] == 0:
+            name = body[end + 1 : after].decode()
+            return Entity(parts=((known_word(body[position + 2 : end]), name),)), after + 1
+    return _entity_by_parts(body, position, encoding)
+
+
+def _entity_by_parts(body: bytes, position: int, encoding: Encoding) -> tuple[Entity, int]:
+    count, position = length_of_list(body, position, encoding)
+    parts: list[tuple[str, EntityName]] = []
+    for _ in range(count):
+        entity_type, position = read_word(body, position, encoding)
+        name, position = nullable_text(body, position, encoding)
+        position = encoding.skip_tags(body, position)
+        parts.append((entity_type, DEFAULT if name is None else name))
+    if not parts:
+        raise MalformedAnswerError("an entity has no type and no name")
+    if len(names := dict(parts)) < len(parts):
+        raise MalformedAnswerError("an entity has one type twice")
+    return Entity.of(names), position
+
+
+@lru_cache(maxsize=256)
+def known_word(raw: bytes) -> str:
+    """The text of some bytes; the same object for the same text, so that a large state is not full of copies."""
+    return raw.decode()
+
+
+def _int16_length(body: bytes, position: int) -> tuple[int, int]:
+    return _checked(_INT16.unpack_from(body, position)[0]), position + 2
+
+
+def _int32_length(body: bytes, position: int) -> tuple[int, int]:
+    return _checked(_INT32.unpack_from(body, position)[0]), position + 4
+
+
+def _compact_length(body: bytes, position: int) -> tuple[int, int]:
+    length, position = _varint(body, position)
+    return length - 1, position
+
+
+def _checked(length: int) -> int:
+    if length < NULL:
+        raise MalformedAnswerError("a length is negative")
+    return length
+
+
+def _varint(body: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for place in range(_LONGEST_VARINT):
+        byte = body[position + place]
+        value |= (byte & 0x7F) << 7 * place
+        if byte < TWO_BYTES:
+            return value, position + place + 1
+    raise MalformedAnswerError("a length has more than five bytes")
+
+
+def _skip_tags(body: bytes, position: int) -> int:
+    if body[position] == 0:
+        return position + 1
+    count, position = _varint(body, position)
+    for _ in range(count):
+        _, position = _varint(body, position)
+        size, position = _varint(body, position)
+        position += size
+    return position
+
+
+FIXED: Final = Encoding(text_length=_int16_length, count=_int32_length, skip_tags=lambda _, position: position)
+"""Version 0 of both quota messages (Kafka 2.6 and 2.7)."""
+
+COMPACT: Final = Encoding(text_length=_compact_length, count=_compact_length, skip_tags=_skip_tags)
+"""Version 1 of both (Kafka 2.8 and newer)."""
+
+
+_Component = DescribeClientQuotasRequest.ComponentData
+
+
+class RawRequest:
+    """A request of a kind that kafka-python knows, with the body that ``body`` gives for the version that is agreed on.
+
+    ``kind`` is the library's request class, ``answer`` its response class. What is public here is what its connections use.
+    """
+
+    def __init__(self, kind: Any, answer: Any, body: Callable[[int], bytes]) -> None:
+        self._message = kind()
+        self._answer = answer
+        self._body = body
+        self.name: str = kind.name
+        self.API_KEY: int = kind.API_KEY
+        self.API_VERSION: int | None = None
+        self.min_version: int = kind.min_version
+        self.max_version: int = kind.max_version
+        self._min_version = self._max_version = None
+        self.header: _Header | None = None
+
+    def with_header(self, *, correlation_id: int, client_id: str) -> None:
+        """What the library states of a request before it encodes it."""
+        self._message.API_VERSION = self.API_VERSION
+        self._message.with_header(correlation_id=correlation_id, client_id=client_id)
+        self.header = _Header(correlation_id, self._answer, self.API_VERSION or 0)
+
+    def encode(self, **_: Any) -> bytes:
+        """Length, header and body."""
+        version = self.API_VERSION or 0
+        header = self._message.encode_header(flexible=self._message.flexible_version_q(version))
+        body = self._body(version)
+        return b"".join((_FRAME.pack(len(header) + len(body)), header, body))
+
+    def expect_response(self) -> bool:
+        """Every quota request has an answer."""
+        return True
+
+
+class _Header:
+    """What the library keeps of a request that was sent, and asks how to read the answer."""
+
+    def __init__(self, correlation_id: int, answer: Any, version: int) -> None:
+        self.correlation_id = correlation_id
+        self._answer = answer
+        self._version = version
+
+    def get_response_class(self) -> _Header:
+        return self
+
+    def parse_header(self, data: Any) -> Any:
+        return self._answer[self._version].parse_header(data)
+
+    def decode(self, data: Any) -> RawAnswer:
+        return RawAnswer(version=self._version, body=bytes(data.read()))
+
+
+def describe_request(entity_filter: EntityFilter) -> RawRequest:
+    """A DescribeClientQuotas request; ``read_describe_answer`` reads its answer."""
+    components = [_Component(entity_type=c.entity_type, match_type=int(c.kind), match=c.name) for c in entity_filter.components]
+    message = DescribeClientQuotasRequest(components=components, strict=entity_filter.strict)
+    return RawRequest(
+        DescribeClientQuotasRequest, DescribeClientQuotasResponse, lambda version: bytes(message.encode(version=version))
+    )
+
+
+def broker_setting_request(broker: int, setting: str) -> Any:
+    """A DescribeConfigs request for one setting; only the broker itself answers it."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=_BROKER_RESOURCE, resource_name=str(broker), configuration_keys=[setting]
+    )
+    return DescribeConfigsRequest(resources=[resource], include_synonyms=False, include_documentation=False)
+
+
+def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> RawRequest:
+    """An AlterClientQuotas request; ``read_alter_answer`` reads its answer.
+
+    Raises ``ValueError`` for an entity twice or without ops, where Kafka would do half of it, and ``RequestRefusedError`` for
+    text that does not fit into a request.
+    """
+    if len({alteration.entity for alteration in alterations}) < len(alterations):
+        twice = next(entity for entity, times in Counter(a.entity for a in alterations).items() if times > 1)
+        raise ValueError(f"{twice} is altered twice in one request")
+    if without := next((alteration for alteration in alterations if not alteration.ops), None):
+        raise ValueError(f"the alteration of {without.entity} has no ops")
+
+    @functools.cache
+    def body(version: int) -> bytes:
+        return write_alter_body(alterations, validate_only=validate_only, version=version)
+
+    try:
+        body(_NEWEST)
+    except ValueError:
+        _require_sendable(alterations)
+        raise
+    return RawRequest(AlterClientQuotasRequest, AlterClientQuotasResponse, body)
+
+
+def _require_sendable(alterations: Sequence[Alteration]) -> None:
+    for alteration in alterations:
+        if reason := unsendable(alteration):
+            raise RequestRefusedError(f"{alteration.entity} cannot be sent: {reason}", error_code=INVALID_REQUEST)

@@ -14,8 +14,7 @@ import contextlib
 import logging
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
@@ -23,18 +22,18 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
+from reconciler.backends.broker.connections import PROXY_URL, LoginStoppedError, TlsSockets, login_settings
 from reconciler.backends.broker.error_messages import (
     REFUSED_CERTIFICATE,
     connection_hint,
     connection_remedy,
     describe_error,
     is_tls_failure,
+    lacks_request,
+    service_of,
 )
-from reconciler.backends.broker.hosted import lacks_request, service_of
-from reconciler.backends.broker.mechanisms import LoginStoppedError, login_settings
 from reconciler.backends.broker.quota_messages import RawAnswer
 from reconciler.backends.broker.settings import ConnectionSettings, refused_certificate, server_text
-from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.errors import (
     AuthenticationError,
     BackendError,
@@ -71,7 +70,21 @@ class Transport:
         self._settings = settings
         self._tls = TlsSockets(settings.security.tls) if settings.security.tls is not None else None
         self._net = NetworkSelector(client_id=settings.client_id)
-        self._manager = KafkaConnectionManager(self._net, **_library_settings(settings, self._tls))
+        self._manager = KafkaConnectionManager(
+            self._net,
+            **{
+                "bootstrap_servers": [server_text(host, port) for host, port in settings.servers],
+                "client_id": settings.client_id,
+                "client_software_name": "kafka-quotas",
+                "request_timeout_ms": int(settings.request_seconds * 1000),
+                "receive_message_max_bytes": _MOST_BYTES,
+                "reconnect_backoff_max_ms": 1000,
+                "proxy_url": PROXY_URL,
+                "ssl_context": self._tls.context if self._tls is not None else None,
+                "security_protocol": settings.security.protocol,
+                **login_settings(settings.security.sasl, host=settings.servers[0][0]),
+            },
+        )
         self._home: Any = None
         self._cluster_id: str | None = None
         self._is_identified = False
@@ -110,19 +123,21 @@ class Transport:
         """
         node = self._home if broker is None else broker
         with self._translated(node):
-            return self._run(self._exchange, node, message, self._settings.request_seconds)
+            return self._manager.run(self._exchange, node, message, self._settings.request_seconds)
 
     def request_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, Any | AnswerLostError | BackendError]:
         """Send a request to each of these brokers, all at once; for each its answer, or the error that ``request`` would raise.
 
         It takes as long as the slowest: one that is down, or hangs, delays no other.
         """
-        outcomes = self._run(self._exchange_each, brokers, message)
+        outcomes = self._manager.run(self._exchange_each, brokers, message)
         answers: dict[int, Any | AnswerLostError | BackendError] = {}
         for broker, outcome in outcomes.items():
             try:
                 with self._translated(broker):
-                    answers[broker] = outcome.result()
+                    if isinstance(outcome, Exception):
+                        raise outcome
+                    answers[broker] = outcome
             except (AnswerLostError, BackendError) as error:
                 answers[broker] = error
         return answers
@@ -130,18 +145,11 @@ class Transport:
     def metadata(self) -> Any:
         """The cluster's id and live brokers, as the connected broker sees them now. Raises ``BackendError``."""
         with self._translated(self._home):
-            return self._run(self._greet, self._home, self._settings.request_seconds)
+            return self._manager.run(self._greet, self._home, self._settings.request_seconds)
 
     def topics_metadata(self) -> Any:
         """All topics with their partitions that the principal may describe. Raises ``BackendError``."""
-        return self.request(
-            MetadataRequest(
-                topics=None,  # all of them
-                allow_auto_topic_creation=False,
-                include_cluster_authorized_operations=False,
-                include_topic_authorized_operations=False,
-            )
-        )
+        return self.request(_metadata_request(None))
 
     def move_home(self, error: Exception) -> None:
         """Make the first server that answers the one that is asked by default, after this error of the one that was.
@@ -180,7 +188,7 @@ class Transport:
             log_event(_log, "asking a server for the brokers", address=where, security=self._settings.security.protocol)
             try:
                 with self._translated(node):
-                    self._run(self._greet, node, self._settings.connect_seconds)
+                    self._manager.run(self._greet, node, self._settings.connect_seconds)
             except UnsupportedClusterError as error:
                 unsupported = error
                 reasons.append(f"{where}: {error}")
@@ -219,7 +227,7 @@ class Transport:
     async def _greet(self, node: Any, seconds: float) -> Any:
         """Ask for the brokers: a request that a listener which wants a login refuses to those who did not log in."""
         connection = await self._connection(node)
-        answer = await self._ask(connection, node, _brokers_request(), seconds)
+        answer = await self._ask(connection, node, _metadata_request([]), seconds)
         if not answer.brokers:
             raise AnswerLostError("the broker knows no live broker")
         self._identify(connection, node, answer)
@@ -279,16 +287,16 @@ class Transport:
             data["reason"] = reason
         log_event(_log, event, level=logging.DEBUG, **data)
 
-    async def _exchange_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, _Outcome]:
-        """All of them begin before the first is waited for."""
+    async def _exchange_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, Any]:
+        """Answers, or errors as values. All of them begin before the first is waited for."""
         seconds = self._settings.request_seconds
         begun = {broker: self._manager.call_soon(self._exchange, broker, message(), seconds) for broker in brokers}
-        outcomes: dict[int, _Outcome] = {}
+        outcomes: dict[int, Any] = {}
         for broker, future in begun.items():
             try:
-                outcomes[broker] = _Outcome(answer=await future)
+                outcomes[broker] = await future
             except (AnswerLostError, OtherClusterError, kafka_errors.KafkaError) as error:
-                outcomes[broker] = _Outcome(error=error)
+                outcomes[broker] = error
         return outcomes
 
     async def _connection(self, node: Any) -> Any:
@@ -313,7 +321,7 @@ class Transport:
             log_event(_log, "connected", level=logging.INFO, broker=node, address=self._name(node), milliseconds=milliseconds)
         await self._unpaused(connection, node)
         if self._is_identified and connection not in self._identified:
-            answer = await connection.send_request(_brokers_request(), request_timeout_ms=timeout_ms)
+            answer = await connection.send_request(_metadata_request([]), request_timeout_ms=timeout_ms)
             self._identify(connection, node, answer)
             await self._unpaused(connection, node)
         return connection
@@ -331,9 +339,6 @@ class Transport:
         if not connection.connected:
             raise kafka_errors.KafkaConnectionError("closed")
 
-    def _run(self, coroutine: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Any:
-        return self._manager.run(coroutine, *arguments)
-
     @contextlib.contextmanager
     def _translated(self, node: Any) -> Iterator[None]:
         """The library's errors from before a request was sent, as ours."""
@@ -350,7 +355,7 @@ class Transport:
         except kafka_errors.IncompatibleBrokerVersion as error:
             versions = self._manager.broker_version_data
             offered = {} if versions is None else versions.api_versions
-            service = service_of(self._settings.hosts, self.cluster_id)
+            service = service_of(dict(self._settings.servers), self.cluster_id)
             raise lacks_request(self._name(node), offered, release=self.release or (), service=service) from error
         except kafka_errors.UnknownBrokerIdError as error:
             raise UnreachableError(f"the cluster has no broker {node}") from error
@@ -371,20 +376,6 @@ class Transport:
         return server_text(server.host, server.port) if server is not None else f"broker {node}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
-    """How one of several requests ended on the library's thread."""
-
-    answer: Any = None
-    error: Exception | None = None
-
-    def result(self) -> Any:
-        """The answer. Raises the error."""
-        if self.error is not None:
-            raise self.error
-        return self.answer
-
-
 class NoConnectionError(UnreachableError):
     """No connection to one server, so nothing was sent to it; ``reason`` in a few words."""
 
@@ -393,9 +384,10 @@ class NoConnectionError(UnreachableError):
         self.reason = reason
 
 
-def _brokers_request() -> Any:
+def _metadata_request(topics: list[str] | None) -> Any:
+    """``None``: all topics."""
     return MetadataRequest(
-        topics=[],  # none of them
+        topics=topics,
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
@@ -405,18 +397,3 @@ def _brokers_request() -> Any:
 def _drop_bytes(record: logging.LogRecord) -> bool:
     """A filter of loggers: whatever level the process chose, what is sent and received is not printed."""
     return record.levelno >= logging.INFO
-
-
-def _library_settings(settings: ConnectionSettings, tls: TlsSockets | None) -> dict[str, Any]:
-    return {
-        "bootstrap_servers": [server_text(host, port) for host, port in settings.servers],
-        "client_id": settings.client_id,
-        "client_software_name": "kafka-quotas",
-        "request_timeout_ms": int(settings.request_seconds * 1000),
-        "receive_message_max_bytes": _MOST_BYTES,
-        "reconnect_backoff_max_ms": 1000,
-        "proxy_url": PROXY_URL,
-        "ssl_context": tls.context if tls is not None else None,
-        "security_protocol": settings.security.protocol,
-        **login_settings(settings.security.sasl, host=settings.servers[0][0]),
-    }

@@ -1,8 +1,7 @@
-"""Java's own key stores, JKS and JCEKS, as every ``keytool`` reads and writes them.
+"""Java's own key store JKS, as every ``keytool`` reads and writes it.
 
-Both are a list of entries behind a keyed digest. JKS protects keys by a stream of SHA-1 digests, JCEKS by DES in triple with
-a key of MD5 digests: weak by today's measure, so a store deserves the protection of its file. Secret keys, which JCEKS can have
-too, are Java objects and are refused.
+It is a list of entries behind a keyed digest, and protects keys by a stream of SHA-1 digests: weak by today's measure, so a store
+deserves the protection of its file.
 """
 
 from __future__ import annotations
@@ -13,24 +12,17 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
-from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.modes import CBC
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
-_JCEKS: Final = b"\xce\xce\xce\xce"
 _WHITENER: Final = b"Mighty Aphrodite"
 """What Java mixes into the digest of a store."""
 _DIGEST_BYTES: Final = 20
 _PRIVATE_KEY: Final = 1
 _CERTIFICATE: Final = 2
 _OF_JKS: Final = bytes.fromhex("2b060104012a02110101")
-_OF_JCEKS: Final = bytes.fromhex("2b060104012a021301")
-_SEQUENCE, _INTEGER, _OCTETS, _OID = 0x30, 0x02, 0x04, 0x06
-_MOST_ROUNDS: Final = 5_000_000
-_BLOCK_BYTES: Final = 8
+_SEQUENCE, _OCTETS, _OID = 0x30, 0x04, 0x06
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +54,8 @@ class _WrongPasswordError(ValueError):
 
 
 def is_java_store(content: bytes) -> bool:
-    """True for the content of a JKS or JCEKS store, whatever its name and configured type: Java reads either as the other."""
-    return content.startswith((_JKS, _JCEKS))
+    """True for the content of a JKS store, whatever its name and configured type."""
+    return content.startswith(_JKS)
 
 
 def open_java_store(content: bytes, password: str) -> JavaStore:
@@ -95,9 +87,7 @@ def _read_entries(body: bytes) -> JavaStore:
         elif kind == _CERTIFICATE:
             certificates.append(reader.certificate(version))
         else:
-            raise ValueError(
-                "the store has a secret key, which only Java can read. Export the other entries into a store of their own"
-            )
+            raise ValueError("the file is damaged")
     return JavaStore(keys=tuple(keys), certificates=tuple(certificates))
 
 
@@ -139,25 +129,11 @@ class _StoreBytes:
 
 
 def _reveal(protected: bytes, password: str) -> bytes:
-    algorithm, parameters, hidden = _protection(protected)
-    if algorithm == _OF_JKS:
-        return _reveal_jks(hidden, password)
-    if algorithm == _OF_JCEKS:
-        return _reveal_jceks(parameters, hidden, password)
-    raise ValueError("the key is hidden by a method that keytool does not use")
-
-
-def _protection(protected: bytes) -> tuple[bytes, bytes, bytes]:
-    """Algorithm, parameters and content of an EncryptedPrivateKeyInfo (RFC 5208)."""
+    """The key in an EncryptedPrivateKeyInfo (RFC 5208)."""
     whole = _StoreBytes(_StoreBytes(protected).der(_SEQUENCE))
-    method = whole.der(_SEQUENCE)
+    if _StoreBytes(whole.der(_SEQUENCE)).der(_OID) != _OF_JKS:
+        raise ValueError("the key is hidden by a method that keytool does not use")
     hidden = whole.der(_OCTETS)
-    reader = _StoreBytes(method)
-    algorithm = reader.der(_OID)
-    return algorithm, method[len(algorithm) + 2 :], hidden
-
-
-def _reveal_jks(hidden: bytes, password: str) -> bytes:
     salt, body, check = hidden[:_DIGEST_BYTES], hidden[_DIGEST_BYTES:-_DIGEST_BYTES], hidden[-_DIGEST_BYTES:]
     secret = password.encode("utf-16-be")
     stream, digest = b"", salt
@@ -168,22 +144,3 @@ def _reveal_jks(hidden: bytes, password: str) -> bytes:
     if not hmac.compare_digest(hashlib.sha1(secret + plain, usedforsecurity=False).digest(), check):
         raise _WrongPasswordError("the key has another password than the store")
     return plain
-
-
-def _reveal_jceks(parameters: bytes, hidden: bytes, password: str) -> bytes:
-    reader = _StoreBytes(_StoreBytes(parameters).der(_SEQUENCE))
-    salt, rounds = reader.der(_OCTETS), int.from_bytes(reader.der(_INTEGER), "big")
-    if len(salt) != _BLOCK_BYTES or not 0 < rounds <= _MOST_ROUNDS:
-        raise ValueError("the key has another form")
-    secret, derived = password.encode(), b""
-    for half in (salt[:4], salt[4:]):
-        digest = half
-        for _ in range(rounds):
-            digest = hashlib.md5(digest + secret, usedforsecurity=False).digest()
-        derived += digest
-    decryptor = Cipher(TripleDES(derived[:24]), CBC(derived[24:])).decryptor()
-    padded = decryptor.update(hidden) + decryptor.finalize()
-    padding = padded[-1] if padded else 0
-    if not 0 < padding <= _BLOCK_BYTES or padded[-padding:] != bytes([padding]) * padding:
-        raise _WrongPasswordError("the key has another password than the store")
-    return padded[:-padding]

@@ -1,7 +1,8 @@
 """Kerberos: the settings of Java's login module, and the client's side of SASL GSSAPI (RFC 4752) with the package gssapi.
 
 Brokers and ZooKeeper take the same. kafka-python's own class knows only the ticket cache of the process and lets errors of the
-package through to the caller. Connections are not encrypted by Kerberos: neither Kafka nor ZooKeeper offers that.
+package through to the caller. Connections are not encrypted by Kerberos: neither Kafka nor ZooKeeper offers that. The protocols
+are what any login is to the connection that carries it: messages to and fro, whatever the mechanism.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from reconciler.backends.security.exchange import SaslExchange
 from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.model import escaped
 
@@ -190,3 +190,29 @@ def _load_gssapi() -> Any:
     except (ImportError, OSError) as error:  # OSError: the package is there, MIT Kerberos is not
         raise MissingPackageError("Logging in with Kerberos needs", "gssapi", remark=_REMARK) from error
     return gssapi
+
+
+class SaslExchange(Protocol):
+    """One login on one connection."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last message of the client's part was given out."""
+        ...
+
+    def respond(self, challenge: bytes | None, /) -> bytes:
+        """The next message, ``None`` being the server's silence before the first. Raises ``AuthenticationError``."""
+        ...
+
+
+class ExchangeLogin(Protocol):
+    """Settings with which logins begin, one for each connection."""
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the SASL mechanism."""
+        ...
+
+    def begin(self, host: str) -> SaslExchange:
+        """Begin a login at a server. Raises ``AuthenticationError``, or ``MissingDependencyError`` without a package."""
+        ...

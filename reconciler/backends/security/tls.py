@@ -30,7 +30,7 @@ from reconciler.backends.security.java_store import is_java_store, open_java_sto
 from reconciler.errors import UsageError
 from reconciler.model import Certificate, CertificateOwner
 
-_KINDS: Final = ("PEM", "PKCS12", "JKS", "JCEKS")
+_KINDS: Final = ("PEM", "PKCS12", "JKS")
 _Read = TypeVar("_Read")
 
 
@@ -131,9 +131,7 @@ def read_tls(settings: Settings) -> Tls:
 def _kind(settings: Settings, prefix: str) -> str:
     kind = settings.get(f"{prefix}.type", "JKS").upper()
     if kind not in _KINDS and settings.get(f"{prefix}.location"):
-        raise settings.refused(
-            f"{prefix}.type", f"{kind} stores are not supported here. Supported are PEM, PKCS12, JKS and JCEKS"
-        )
+        raise settings.refused(f"{prefix}.type", f"{kind} stores are not supported here. Supported are PEM, PKCS12 and JKS")
     return kind
 
 

@@ -175,4 +175,4 @@ def _notes(rules: RuleFile) -> Iterator[str]:
     if not rules.limits:
         yield "note: the rules have no limit to compare, so they only record rates"
     for reason, entities in rules.left_out.items():
-        yield f"note: the rules leave out {list_entities(entities, 3)}: {reason}"
+        yield f"note: the rules leave out {list_entities(entities)}: {reason}"

@@ -31,7 +31,6 @@ from reconciler.model import (
     key_part,
     name_part,
 )
-from reconciler.policy.change_guards import name_entities
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -41,7 +40,7 @@ from reconciler.resolution import (
     named_or_other,
     weaker_levels,
 )
-from reconciler.text import count_of
+from reconciler.text import count_of, list_entities
 
 USER: Final = EntityType.USER.value
 CLIENT: Final = EntityType.CLIENT_ID.value
@@ -81,7 +80,7 @@ def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
                 hider=hider,
                 override="overrides" if len(keys) == 1 else "override",
                 count=count_of(len(hidden), "client-id quota"),
-                names=name_entities(list(hidden)),
+                names=list_entities(list(hidden)),
             )
             places = [(entity, of_entity[0]) for entity, of_entity in hidden.items()]
             related = [place for entity, key in places for place in subject.related([entity], "this quota never wins", key)]

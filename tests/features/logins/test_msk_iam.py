@@ -16,10 +16,10 @@ from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from botocore.credentials import CredentialProvider, Credentials
 from kafka.net.sasl.msk import AwsMskIamClient
 
-from reconciler.backends.broker.mechanisms import login_settings
+from reconciler.backends.broker.connections import login_settings
 from reconciler.backends.broker.settings import client_properties
 from reconciler.errors import AuthenticationError, UsageError
-from reconciler.features.logins.msk_iam import IamIdentity, IamLogin, iam_message, iam_token
+from reconciler.features.logins.kinds import IamIdentity, IamLogin, iam_message, iam_token
 
 KEY = "AKIAEXAMPLEEXAMPLE"
 SECRET = "s3cr3t-horse-of-aws"

@@ -6,8 +6,7 @@ import traceback
 
 import pytest
 
-from reconciler.backends.broker.logins import SaslLogin
-from reconciler.backends.broker.settings import Security, client_properties, read_client_properties
+from reconciler.backends.broker.settings import SaslLogin, Security, client_properties, read_client_properties
 from reconciler.backends.security.properties_file import parse_jaas
 from reconciler.backends.security.tls import Tls
 from reconciler.errors import FileAccessError, UsageError

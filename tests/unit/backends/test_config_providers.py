@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backends.broker.logins import SaslLogin
-from reconciler.backends.broker.settings import Security, parse_client_properties
+from reconciler.backends.broker.settings import SaslLogin, Security, parse_client_properties
 from reconciler.errors import UsageError
 
 SECRET = "s3cret-horse"

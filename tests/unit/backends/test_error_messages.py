@@ -13,7 +13,7 @@ from reconciler.backends.broker.error_messages import (
     is_tls_failure,
     request_refusal,
 )
-from reconciler.features.logins.msk_iam import IamLogin
+from reconciler.features.logins.kinds import IamLogin
 
 WRONG_HOST = "IP address mismatch, certificate is not valid for '127.0.0.1'."
 TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {WRONG_HOST} (_ssl.c:1006)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.backends.broker.hosted import foreign_types_notes, service_of
+from reconciler.backends.broker.error_messages import foreign_types_notes, service_of
 from reconciler.model.entity import Entity
 from tests.builders import client, user
 

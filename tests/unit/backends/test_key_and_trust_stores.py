@@ -17,9 +17,7 @@ from tests.support.certificates import Authority
 from tests.support.java_stores import (
     KEY_PASSWORD,
     KINDS,
-    OLD_KINDS,
     STORE_PASSWORD,
-    keytool,
     write_all,
 )
 
@@ -207,7 +205,7 @@ def test_trust_stores_of_keytool_are_read_whatever_their_type_says(kind, stores)
     assert "horse" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["key.pkcs12", "key-rsa.pkcs12", "key.jks", "key.jceks"])
+@pytest.mark.parametrize("name", ["key.pkcs12", "key-rsa.pkcs12", "key.jks"])
 def test_key_stores_of_keytool_are_read(name, stores, folder):
     kind = name.rpartition(".")[2].upper()
     settings = {"ssl_keystore_location": str(stores / name), "ssl_keystore_type": kind}
@@ -221,11 +219,10 @@ def test_key_stores_of_keytool_are_read(name, stores, folder):
     assert list((folder / "temporary").iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", OLD_KINDS)
-def test_a_key_with_a_password_of_its_own_needs_it(kind, stores):
+def test_a_key_with_a_password_of_its_own_needs_it(stores):
     settings = {
-        "ssl_keystore_location": str(stores / f"key-own-password.{kind.lower()}"),
-        "ssl_keystore_type": kind,
+        "ssl_keystore_location": str(stores / "key-own-password.jks"),
+        "ssl_keystore_type": "JKS",
         "ssl_keystore_password": STORE_PASSWORD,
     }
 
@@ -249,18 +246,8 @@ def test_the_authorities_that_come_with_java_are_read_without_a_warning():
     assert len(trusted(found)) > 50
 
 
-@pytest.mark.bulk
-def test_a_secret_key_in_a_store_is_named(folder):
-    place = ("-keystore", str(folder / "secret"), "-storetype", "JCEKS", "-storepass", STORE_PASSWORD)
-    keytool(KEYTOOL, "-genseckey", "-alias", "s", "-keyalg", "AES", "-keysize", "128", *place)
-
-    with pytest.raises(UsageError, match="the store has a secret key, which only Java can read"):
-        read(ssl_keystore_location=str(folder / "secret"), ssl_keystore_password=STORE_PASSWORD)
-
-
-@pytest.mark.parametrize("kind", OLD_KINDS)
-def test_a_store_that_was_cut_short_is_damaged(kind, folder):
-    store, whole = folder / "trust", (STORES / "java21" / f"trust.{kind.lower()}").read_bytes()
+def test_a_store_that_was_cut_short_is_damaged(folder):
+    store, whole = folder / "trust", (STORES / "java21" / "trust.jks").read_bytes()
 
     for size in (3, 4, 11, 30, 200):
         store.write_bytes(whole[:size])

@@ -11,7 +11,6 @@ import pytest
 from reconciler.features.insight.report_page import embedded
 from reconciler.model.effect import OTHER
 from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
-from reconciler.planning.diff import specificity
 from reconciler.policy.lint.precedence import USER_DEFAULTS
 from reconciler.resolution.precedence import (
     CLIENT_LEVELS,
@@ -42,7 +41,6 @@ def test_the_levels_stand_in_kafkas_order() -> None:
     assert [level.entity_for("u", "c") for level in CLIENT_PRECEDENCE] == list(IN_KAFKAS_ORDER)
     assert [level.number for level in CLIENT_PRECEDENCE] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert [level_of(entity) for entity in IN_KAFKAS_ORDER] == list(CLIENT_PRECEDENCE)
-    assert [specificity(entity) for entity in IN_KAFKAS_ORDER] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_quota_groups_follow_from_the_types_of_a_level() -> None:
