@@ -14,7 +14,6 @@ from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.bad_servers import serving
 from tests.support.change_set import PRODUCE, ChangeSet, mixed, statuses, user
-from tests.support.command import run
 from tests.support.service_process import running
 from tests.support.write_proxy import Last, WriteProxy
 
@@ -103,29 +102,6 @@ def test_apply_does_not_verify_on_another_cluster_that_has_the_same_values(
     assert report.json()["verified"] is False
     assert f"answers as cluster {other.cluster_id}" in report.json()["message"]
     work.require_true(report.json())
-
-
-def test_alter_stops(clean_kafka: Sandbox, other: Sandbox, tmp_path: Path) -> None:
-    with flipping(clean_kafka, other, before=1) as port:
-        done = run(
-            "alter", "--name", "user=a", "--add", "producer_byte_rate=1MiB", "--auto-approve", "--format", "json",
-            "--bootstrap-server", f"127.0.0.1:{port}", cwd=tmp_path,
-        )  # fmt: skip
-        require_stopped(done, clean_kafka, other)
-    assert raw_quotas.settled(other.bootstrap_servers) == {}
-
-
-def test_revert_stops(clean_kafka: Sandbox, other: Sandbox, tmp_path: Path) -> None:
-    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted={user("a"): {PRODUCE: 1_500_000.0}})
-    assert work.run(work.servers, "--report", "report.json").code == 0
-    raw_quotas.alter(other.bootstrap_servers, work.wanted)
-    with flipping(clean_kafka, other, before=1) as port:
-        done = run(
-            "revert", "report.json", ".", "--auto-approve", "--format", "json", "--accept", "too-many-removals",
-            "--bootstrap-server", f"127.0.0.1:{port}", cwd=tmp_path,
-        )  # fmt: skip
-        require_stopped(done, clean_kafka, other)
-    assert raw_quotas.settled(other.bootstrap_servers) == work.wanted
 
 
 def test_the_service_stops_a_write(clean_kafka: Sandbox, other: Sandbox, tmp_path: Path) -> None:

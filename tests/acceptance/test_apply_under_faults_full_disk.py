@@ -14,7 +14,7 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
 from tests.support.change_set import APPLY, ChangeSet, new_limits
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import COMMAND, Done, environment
 from tests.support.full_disk import FULL, run_with_room
 from tests.support.write_proxy import WriteProxy, decoded_alter, reencoded
 
@@ -70,36 +70,6 @@ def test_no_room_for_a_whole_audit_line_leaves_none_of_it(work: ChangeSet) -> No
     work.finish("--audit", "audit.jsonl")
     lines = (work.folder / "audit.jsonl").read_text().splitlines()
     assert [json.loads(line).get("result") for line in lines] == [None, "nothing_to_do"]
-
-
-def test_no_room_for_either_tells_of_both(work: ChangeSet) -> None:
-    done = apply(work, 0, "--report", "report.json", "--audit", "audit.jsonl")
-    require_done_and_told(work, done, f"cannot append to audit.jsonl: {NO_ROOM}", f"cannot write report.json: {NO_ROOM}")
-    assert files(work) == ["audit.jsonl"]
-    assert (work.folder / "audit.jsonl").read_text() == ""
-    work.finish()
-
-
-def test_no_room_when_there_was_nothing_to_do_is_no_write(work: ChangeSet) -> None:
-    assert work.run(work.servers).code == 0
-    done = apply(work, 0, "--report", "report.json")
-    assert (done.code, done.err) == (1, f"kafka-quotas: cannot write report.json: {NO_ROOM}\n")
-    assert done.json()["result"] == "nothing_to_do"
-    assert files(work) == []
-
-
-def test_no_room_for_the_plan_leaves_the_old_one(work: ChangeSet) -> None:
-    planning = ("plan", ".", "--bootstrap-server", work.servers, "--out", "json=plan.json")
-    (work.folder / "plan.json").write_text("an old plan")
-    done = run_with_room(1000, *planning, cwd=work.folder)
-    assert (done.code, done.err) == (1, f"kafka-quotas: cannot write plan.json: {NO_ROOM}\n")
-    assert (work.folder / "plan.json").read_text() == "an old plan"
-    assert files(work) == ["plan.json"]
-    assert run(*planning, cwd=work.folder).code == 0
-    applied = work.run(work.servers, "--plan", "plan.json")
-    assert applied.code == 0, applied.err
-    work.require_true(applied.json())
-    work.finish()
 
 
 def refusing_one(_number: int, frame: bytes) -> bytes:

@@ -131,25 +131,3 @@ def test_the_broker_that_is_asked_stands_still_until_the_others_have_given_it_up
 
     done = apply_through(work, nodes, home, before=lambda: nodes.stop(home), after=go_on)
     require_done(work, nodes, done)
-
-
-@pytest.mark.large
-def test_a_broker_that_is_asked_only_at_the_end_stands_still_until_then(work: ChangeSet, nodes: ThreeNodes) -> None:
-    controller = nodes.active_controller()
-    home, other = sorted(nodes.ports.keys() - {controller})
-
-    def go_on() -> None:
-        # On a slow machine it may have been given up before anybody asks it whether it has caught up.
-        wait_until(lambda: nodes.bytes_waiting(other) > 0 or other not in nodes.listed())
-        nodes.go_on(other)
-
-    done = apply_through(work, nodes, home, before=lambda: nodes.stop(other), after=go_on)
-    require_done(work, nodes, done)
-
-
-@pytest.mark.large
-def test_a_broker_is_down_from_the_start(work: ChangeSet, nodes: ThreeNodes) -> None:
-    down = min(nodes.ports.keys() - {nodes.active_controller()})
-    nodes.kill(down)
-    done = work.run(nodes.servers(*nodes.ports))
-    require_done(work, nodes, done)

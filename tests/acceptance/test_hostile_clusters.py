@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents import BASELINE, baseline_of
-from reconciler.model.plan import ManifestCommit
-from reconciler.model.state import ClusterIdentity, DesiredState
 from tests.support.bad_servers import ScriptedBroker, serving
 from tests.support.command import Done, invoke
 from tests.support.log_readers import commands_in
@@ -111,33 +108,5 @@ def test_the_wrong_cluster_is_named_on_one_line(folder: Path, command: str) -> N
     assert done.err.count("\n") == 1
 
 
-def test_the_manifest_that_expects_such_an_id_is_named_on_one_line(folder: Path) -> None:
-    (folder / "cluster.yaml").write_text(cluster("prod", clusterId=EVIL))
-    state = json.loads((folder / "now.json").read_text())
-    (folder / "now.json").write_text(json.dumps({**state, "cluster": {"name": None, "id": "c1", "kafka_version": None}}))
-    done = invoke("plan", ".", "--current", "now.json", cwd=folder)
-    assert_shown(done, code=3)
-
-
-def test_a_baseline_of_another_cluster_is_named_on_one_line(folder: Path) -> None:
-    baseline = BASELINE.write(baseline_of(DesiredState(entities={}), ClusterIdentity(name=EVIL, id=EVIL), ManifestCommit()))
-    (folder / "baseline.json").write_text(json.dumps(baseline))
-    state = json.loads((folder / "now.json").read_text())
-    (folder / "now.json").write_text(json.dumps({**state, "cluster": {"name": None, "id": "c2", "kafka_version": None}}))
-    done = invoke("drift", ".", "--current", "now.json", "--baseline", "baseline.json", cwd=folder)
-    assert done.code != 0
-    assert_shown(done, code=done.code)
-
-
 def test_json_has_the_id_as_it_is(folder: Path) -> None:
     assert invoke("plan", ".", "--current", "now.json", "--format", "json", cwd=folder).json()["cluster"]["id"] == EVIL
-
-
-def test_formatting_a_foreign_text_escapes_it_and_comparing_does_not() -> None:
-    identity = ClusterIdentity(id=EVIL)
-    assert identity.id == EVIL
-    assert identity == ClusterIdentity(id=EVIL).named(None)
-    assert identity.named("prod").id == EVIL
-    for shown in (f"{identity.id}", str(identity.id), f"{identity.id!s:>300}", "%s" % identity.id, "{}".format(identity.id)):  # noqa: UP031, UP032 - each way on purpose
-        assert shown.isprintable()
-    assert json.loads(json.dumps(identity.id)) == EVIL

@@ -190,12 +190,3 @@ def test_guards_and_changes_of_a_saved_plan_are_not_believed(folder: Folder) -> 
     (folder.path / "plan.json").write_text(json.dumps(plan))
     assert folder.apply("--plan", "plan.json").code == 3
     assert folder.live() == {}
-
-
-def test_unmanaged_entities_are_listed_when_asked_for(folder: Folder) -> None:
-    raw_quotas.alter(folder.server, {frozenset({("client-id", "stranger")}): {"consumer_byte_rate": 5.0}})
-    listed = invoke("plan", "--show-unmanaged", "--format", "json", cwd=folder.path).json()
-    jsonschema.validate(listed, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
-    assert listed["unmanaged"] == [{"client-id": "stranger"}]
-    assert "unmanaged" not in invoke("plan", "--format", "json", cwd=folder.path).json()
-    assert "? client-id=stranger" in invoke("plan", "--show-unmanaged", cwd=folder.path).out

@@ -123,20 +123,6 @@ def test_options_may_stand_anywhere(folder: Path, arguments: tuple[str, ...]) ->
     assert (done.code, "cannot read absent.json" in done.err) == (1, True)
 
 
-@pytest.mark.parametrize("command", ["apply", "plan"])
-def test_paths_may_stand_on_both_sides_of_an_option(folder: Path, command: str) -> None:
-    done = invoke(command, "all.yaml", "--cluster", "test", "absent.yaml", cwd=folder)
-    assert done.code != 64
-    assert "absent.yaml" in done.out + done.err
-
-
-def test_help_still_names_the_arguments(folder: Path) -> None:
-    done = invoke("revert", "--help", cwd=folder)
-    assert done.code == 0
-    assert "REPORT [PATH ...]" in done.out
-    assert "SUPPRESS" not in done.out
-
-
 def test_at_a_terminal_a_step_that_lasts_is_told(folder: Path) -> None:
     with serving(silent) as port:
         (folder / "all.yaml").write_text(MANIFEST % port)

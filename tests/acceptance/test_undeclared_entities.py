@@ -188,22 +188,3 @@ def test_the_service_counts_additions_and_is_not_in_sync_with_them(checkout: Che
         service.until(lambda: service.results()[-1] == "in_sync")
         assert service.metric('drift_entities{class="added"}') == 0
         assert service.end(signal.SIGTERM) == 0
-
-
-def test_the_service_never_advises_an_option_that_it_does_not_have(checkout: Checkout, tmp_path: Path) -> None:
-    checkout.declare(({"user": {"default": True}}, {RATE: "1KiB"}), ({"user": "alice"}, {RATE: "10KiB"}))
-    with running(checkout.git.folder, tmp_path / "log", "--apply", "--interval", "600") as service:
-        service.until(service.results)
-        assert service.results() == ["refused"]
-        (one,) = service.events("pass")
-        assert "--accept" not in one["message"]
-        assert "To accept, add guard default-entity to spec.accept of the Cluster manifest" in one["message"]
-        checkout.cluster(
-            "never",
-            accept=[
-                {"guard": guard, "reason": "planned", "until": "2099-01-01"} for guard in ("default-entity", "large-reduction")
-            ],
-        )
-        service.until(lambda: service.results()[-1] == "applied")
-        assert service.end(signal.SIGTERM) == 0
-    assert checkout.live()[OF_ALICE] == {RATE: 10240.0}

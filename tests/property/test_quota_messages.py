@@ -253,25 +253,3 @@ def test_no_count_is_believed_before_its_items_are_there(version):
             assert tracemalloc.get_traced_memory()[1] < 100_000
         finally:
             tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("version", "body", "reason"),
-    [
-        (0, struct.pack(">ihhih", 0, 0, -1, -2, 0), "a length is negative"),
-        (0, struct.pack(">ihhii", 0, 0, -1, 1, -1), "null stands where a list must be"),
-        (0, struct.pack(">ihhiih", 0, 0, -1, 1, 1, -1), "null stands where a text must be"),
-        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x00", "null stands where a list must be"),
-        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x02\x00", "null stands where a text must be"),
-        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x02\x05user\x02a\x00\x00", "null stands where a list must be"),
-        (1, struct.pack(">ih", 0, 0) + b"\x80\x80\x80\x80\x80\x00", "more than five bytes"),
-        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x02\x05user\x02\xff\x00\x01\x00\x00", "not UTF-8"),
-        (1, struct.pack(">ih", 0, 0) + b"\x00\x01\x00!!", "2 bytes are left over"),
-        (0, struct.pack(">ihhiii", 0, 0, -1, 1, 0, 0), "an entity has no type and no name"),
-        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x01\x01\x00\x00", "an entity has no type and no name"),
-        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x03\x02a\x02x\x00\x02a\x02y\x00\x01\x00\x00", "one type twice"),
-    ],
-)
-def test_the_refusal_says_what_is_wrong(version, body, reason):
-    with pytest.raises(MalformedAnswerError, match=reason):
-        read_describe_answer(RawAnswer(version=version, body=body))

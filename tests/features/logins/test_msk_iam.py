@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from botocore.credentials import CredentialProvider, Credentials
-from kafka.net.sasl.msk import AwsMskIamClient
 
 from reconciler.backends.broker.connections import login_settings
 from reconciler.backends.broker.settings import client_properties
@@ -92,25 +91,6 @@ def test_the_message_has_the_signature_of_the_vendors_signer_for_that_host(sessi
     assert {name: value for name, value in message.items() if name not in ("version", "user-agent")} == theirs
     assert message["version"] == "2020_10_22"
     assert SECRET not in json.dumps(message)
-
-
-def test_the_message_is_the_one_of_another_client_but_for_its_name(one_moment, monkeypatch):
-    in_environment(monkeypatch)
-    other = AwsMskIamClient(BROKER, KEY, SECRET, REGION, token=TOKEN)
-    other.datestamp, other.timestamp = f"{NOW:%Y%m%d}", f"{NOW:%Y%m%dT%H%M%SZ}"
-    theirs, ours = json.loads(other.first_message()), json.loads(iam_message(IamIdentity(IamLogin()), BROKER))
-
-    assert theirs.pop("user-agent") != ours.pop("user-agent")
-    assert ours == theirs
-
-
-def test_a_profile_is_read_by_its_name(monkeypatch, tmp_path):
-    (tmp_path / "credentials").write_text(f"[ci]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-
-    assert IamIdentity(IamLogin(profile="ci")).credentials().access_key == KEY
-    with pytest.raises(AuthenticationError, match=r"^No AWS credentials: The config profile \(other\) could not be found"):
-        IamIdentity(IamLogin(profile="other")).credentials()
 
 
 class Aws(ThreadingHTTPServer):
@@ -215,13 +195,6 @@ def test_a_host_that_shows_no_region_needs_one(monkeypatch):
         iam_message(IamIdentity(IamLogin()), "kafka.internal")
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     assert f"/{REGION}/kafka-cluster/" in iam_message(IamIdentity(IamLogin()), "kafka.internal").decode()
-
-
-@pytest.mark.parametrize(
-    "host", [BROKER, f"boot-a1.c1.kafka-serverless.{REGION}.amazonaws.com", f"b-1.x.kafka.{REGION}.amazonaws.com.cn"]
-)
-def test_the_region_is_in_the_names_of_brokers(host):
-    assert IamIdentity(IamLogin()).region(host) == REGION
 
 
 def test_the_message_goes_through_the_librarys_mechanism(monkeypatch):

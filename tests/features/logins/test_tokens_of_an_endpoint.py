@@ -232,17 +232,3 @@ def test_a_redirect_is_not_followed_for_the_request_has_the_secret(provider, tmp
     line = said(command(provider, tmp_path, "plan", provider.by_secret()))
 
     assert "the endpoint answers with HTTP status 307" in line
-
-
-def test_an_endpoint_that_is_down_is_one_sentence(provider, tmp_path):
-    settings = provider.by_secret(**{"sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:9/token"})
-    line = said(command(provider, tmp_path, "plan", settings))
-
-    assert "No token from https://127.0.0.1:9/token: connection refused" in line
-
-
-def test_a_token_of_a_principal_without_rights_brings_the_acl(provider, tmp_path):
-    provider.endpoint.subject = "stranger"
-    line = said(command(provider, tmp_path, "plan", provider.by_secret()))
-
-    assert "--operation DescribeConfigs --cluster" in line

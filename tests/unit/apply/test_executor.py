@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,12 +21,10 @@ from reconciler.model.plan import (
     ApplyReport,
     ApplyResult,
     Change,
-    ChangeStatus,
     KeyChange,
     Plan,
     Reason,
 )
-from reconciler.ports import BrokerNode, EntityFilter
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 
@@ -187,50 +185,11 @@ def test_an_interrupt_while_writing_is_a_truthful_report_not_a_lost_run() -> Non
     assert statuses(report) == ["applied", "applied", "unknown", "unknown", "not_attempted"]
 
 
-def test_a_second_run_after_a_broken_one_finishes_the_work() -> None:
-    cluster = Interrupted()
-    cluster.at = 2
-    execute(cluster, plan_for(5))
-    left = plan(*(raising(user(f"u{n}")) for n in range(5) if user(f"u{n}") not in cluster.entities))
-    assert execute(cluster, left).result is ApplyResult.DONE
-    assert cluster.entities == {user(f"u{n}"): {RATE: 2.0} for n in range(5)}
-
-
-def test_reads_that_lag_are_waited_for() -> None:
-    report = execute(FakeCluster(faults=Faults(lag=5)), plan_for(1))
-    assert (report.result, report.verified) == (ApplyResult.DONE, True)
-
-
 def test_reads_that_never_catch_up_are_a_partial_report() -> None:
     report = execute(FakeCluster(faults=Faults(lag=10_000)), plan_for(1))
     assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
     assert "user=u0" in (report.message or "")
     assert statuses(report) == ["applied"]
-
-
-class OneLaggingBroker(FakeCluster):
-    """Broker 2 never shows anything."""
-
-    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Mapping[str, float]]:
-        return {} if broker == 2 else super().describe(entity_filter, broker=broker)
-
-
-def test_a_broker_that_lags_is_named() -> None:
-    brokers = [BrokerNode(id=n, host=f"b{n}", port=9092) for n in (1, 2, 3)]
-    report = execute(OneLaggingBroker(brokers=brokers), plan_for(1))
-    assert report.result is ApplyResult.PARTIAL
-    assert "broker 2 (b2:9092)" in (report.message or "")
-
-
-def test_a_removal_reads_back_as_absence() -> None:
-    cluster = FakeCluster({user("u0"): {RATE: 1.0}})
-    report = execute(cluster, plan(raising(user("u0"), before=1.0, after=None)))
-    assert (report.result, report.verified, cluster.entities) == (ApplyResult.DONE, True, {})
-
-
-def test_a_live_value_that_is_not_a_number_can_be_replaced() -> None:
-    cluster = FakeCluster({user("u0"): {RATE: float("nan")}})
-    assert execute(cluster, plan(raising(user("u0"), before=float("nan")))).result is ApplyResult.DONE
 
 
 @pytest.mark.bulk
@@ -255,8 +214,3 @@ def test_requests_keep_the_order_split_no_entity_and_stay_within_the_limits(size
     for request in requests:
         within = sum(len(c.keys) for c in request) <= keys and sum(map(estimated_size, request)) <= size
         assert within or len(request) == 1
-
-
-def test_every_change_is_counted_in_exactly_one_status() -> None:
-    report = execute(FakeCluster(faults=Faults(writes={2: Fault.BEFORE_APPLYING})), plan_for(7))
-    assert sum(report.count(status) for status in ChangeStatus) == 7

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
-
-import pytest
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.stepping import StepDown, SteppedExecutor, rounds_of, stepping_note
@@ -68,24 +65,11 @@ def test_reductions_go_down_step_by_step_and_everything_else_at_once() -> None:
     assert clock.long == 2
 
 
-def test_without_a_large_reduction_it_is_a_plain_run() -> None:
-    cluster = FakeCluster({user("alice"): {RATE: 1000.0}})
-    clock = Waits()
-    report = execute(cluster, plan(change(user("alice"), **{RATE: (1000.0, 500.0)})), clock)
-    assert (report.result, cluster.writes, clock.long, cluster.validations) == (ApplyResult.DONE, 1, 0, 1)
-
-
 def test_the_value_at_the_end_is_validated_before_the_first_step() -> None:
     cluster = FakeCluster({user("alice"): {RATE: 1000.0}}, faults=Faults(refuse={user("alice"): (42, "no")}, read_only=True))
     report = execute(cluster, plan(change(user("alice"), **{RATE: (1000.0, 1.0)})), Waits())
     assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.FAILED, "refused-by-cluster", 0)
     assert not report.validate_only
-
-
-def test_validate_only_writes_no_step() -> None:
-    cluster = FakeCluster({user("alice"): {RATE: 1000.0}}, faults=Faults(read_only=True))
-    report = execute(cluster, plan(change(user("alice"), **{RATE: (1000.0, 1.0)})), Waits(), ApplySettings(validate_only=True))
-    assert (report.result, report.validate_only) == (ApplyResult.DONE, True)
 
 
 def test_an_interrupt_while_waiting_tells_where_every_limit_is() -> None:
@@ -132,19 +116,6 @@ def test_whoever_wrote_before_the_first_step_is_an_ordinary_stale_plan() -> None
     assert (report.result, report.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
     assert "is 77 now" in (report.message or "")
     assert cluster.writes == 0
-
-
-def test_an_interrupt_before_the_first_step_wrote_nothing() -> None:
-    def interrupt(cluster: FakeCluster) -> None:
-        raise AssertionError("nothing may be written")
-
-    class Interrupted(FakeCluster):
-        def current_state(self) -> NoReturn:
-            raise KeyboardInterrupt
-
-    what = lowered()[1]
-    with pytest.raises(KeyboardInterrupt):
-        execute(Interrupted({}, before_write=interrupt), what, Waits())
 
 
 def test_a_step_without_an_answer_names_both_values_that_it_may_have_now() -> None:

@@ -8,14 +8,12 @@ import pytest
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Backoff, Budget
-from reconciler.apply.stepping import StepDown, SteppedExecutor
 from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
-from tests.support.records import recorded
 
 RATE = "producer_byte_rate"
 TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
@@ -62,16 +60,6 @@ def test_what_passes_by_itself_is_tried_again_until_it_has_passed(error: Backend
     report = execute(cluster, 5)
     assert (report.result, report.verified, statuses(report)) == (ApplyResult.DONE, True, ["applied"] * 5)
     assert cluster.writes == 3 + 4
-
-
-def test_each_attempt_is_logged_with_its_reason_and_the_wait_after_it() -> None:
-    with recorded() as records:
-        execute(FakeCluster(before_write=failing({1: NO_CONTROLLER, 2: GONE})), 2)
-
-    attempts = [(event["attempt"], event["reason"], event["wait_seconds"]) for event in records.events("request failed")]
-    assert attempts == [(1, "not the controller", 0.15), (2, "no broker answers", 0.3)]
-    assert [event["attempt"] for event in records.events("request written")] == [3]
-    assert [event["verified"] for event in records.events("read back")] == [True]
 
 
 @pytest.mark.parametrize("error", [POLICY, NOT_ALLOWED])
@@ -125,16 +113,6 @@ def test_waits_double_up_to_a_bound_and_half_of_each_is_left_to_chance() -> None
     assert list(backoff.waits(lambda: 0.0)) == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
     assert list(backoff.waits(lambda: 0.5)) == [0.75, 1.5, 3.0, 6.0, 6.0, 6.0]
     assert all(wait < 8.0 for wait in backoff.waits(lambda: 0.999_999))
-
-
-@pytest.mark.parametrize("chance", [0.0, 0.5, 0.999])
-def test_a_cluster_that_never_answers_is_asked_so_often_and_no_more(chance: float) -> None:
-    clock = FakeClock()
-    cluster = FakeCluster(before_write=failing(dict.fromkeys(range(1, 100), LOST)))
-    report = execute(cluster, 2, clock=clock, chance=chance)
-    assert (report.result, cluster.writes) == (ApplyResult.PARTIAL, Backoff().attempts)
-    assert clock.seconds == pytest.approx(sum(Backoff().waits(lambda: chance)))
-    assert sum(Backoff().waits(lambda: 0.0)) > 8, "shorter than a broker takes to restart"
 
 
 @pytest.mark.parametrize("code", [7, 41])
@@ -234,30 +212,6 @@ def test_pauses_are_not_counted() -> None:
     assert (budget.left, budget.spent) == (2.0, False)
     budget.sleep(50.0)
     assert (clock.seconds, budget.spent) == (105.0, True)
-
-
-def test_the_waits_between_steps_do_not_count_but_everything_else_of_all_steps_does() -> None:
-    def run(write_seconds: float) -> tuple[FakeCluster, ApplyReport]:
-        clock = FakeClock()
-
-        def slow(_: FakeCluster) -> None:
-            clock.seconds += write_seconds
-
-        cluster = FakeCluster({user("a"): {RATE: 800.0}}, before_write=slow)
-        executor = SteppedExecutor(
-            cluster,
-            clock=clock,
-            progress=Silent(),
-            settings=ApplySettings(run_seconds=10.0),
-            step_down=StepDown(factor=2.0, wait_seconds=500.0),
-        )
-        return cluster, executor.run(plan(setting(user("a"), before=800.0, after=100.0)))
-
-    cluster, report = run(write_seconds=1.0)
-    assert (report.result, cluster.writes) == (ApplyResult.DONE, 3)
-    cluster, report = run(write_seconds=6.0)
-    assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.PARTIAL, "deadline", 2)
-    assert report.outcomes[0].reached == {RATE: (200.0,)}
 
 
 def test_an_error_that_nobody_thought_of_ends_a_run_that_wrote_with_its_report() -> None:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.backends.broker.settings import parse_servers, server_text
-from reconciler.errors import UsageError, WrongClusterError
+from reconciler.backends.broker.settings import parse_servers
+from reconciler.errors import UsageError
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.finding import Span
-from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.connect import Access, check_cluster_id, open_cluster
+from reconciler.workflows.connect import Access, open_cluster
 
 
 def test_lists_are_split_at_commas_and_documents_at_items():
     assert parse_servers((" b1:9092, b2:9093 ,", "[::1]:1")) == (("b1", 9092), ("b2", 9093), ("::1", 1))
-
-
-def test_an_address_prints_as_it_is_written():
-    assert [server_text(*server) for server in parse_servers(("b1:9092,[::1]:1",))] == ["b1:9092", "[::1]:1"]
 
 
 @pytest.mark.parametrize(
@@ -26,11 +21,6 @@ def test_an_address_prints_as_it_is_written():
 def test_what_is_no_server_is_a_usage_error(text):
     with pytest.raises(UsageError, match="HOST:PORT"):
         parse_servers((text,))
-
-
-def test_nothing_given_says_how_to_give_it():
-    with pytest.raises(UsageError, match="--bootstrap-server HOST:PORT"):
-        open_cluster(ClusterSpec(name="prod"))
 
 
 def test_the_command_line_replaces_the_whole_connection(tmp_path):
@@ -49,12 +39,3 @@ def test_properties_lie_beside_the_document(tmp_path):
     )
     with pytest.raises(Exception, match=str(tmp_path / "not-there.properties")):
         open_cluster(spec)
-
-
-def test_a_cluster_id_is_compared_only_when_it_is_given():
-    check_cluster_id(ClusterSpec(), ClusterIdentity(id="a"))
-    check_cluster_id(ClusterSpec(cluster_id="a"), ClusterIdentity(id="a"))
-    for actual in ("b", None, "A"):
-        with pytest.raises(WrongClusterError) as wrong:
-            check_cluster_id(ClusterSpec(name="prod", cluster_id="a"), ClusterIdentity(id=actual))
-        assert (wrong.value.expected, wrong.value.actual) == ("a", actual or "unknown")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backends.security.kerberos import KerberosLogin
 from reconciler.backends.zookeeper.login import DigestError, digest_answer
 from reconciler.backends.zookeeper.settings import (
     DigestLogin,
@@ -77,11 +76,6 @@ def test_a_jaas_line_that_cannot_be_used_is_refused_without_repeating_it(line: s
     assert SECRET not in str(raised.value)
 
 
-def test_settings_for_brokers_mean_nothing_here(tmp_path) -> None:
-    found = zookeeper_security({"security.protocol": "SASL_SSL", "ssl.truststore.location": "/nowhere"}, source="x")
-    assert (found.login, found.tls) == (None, None)
-
-
 @pytest.mark.parametrize("suffix", ["p12", "pfx", "pem"])
 def test_a_store_s_kind_is_told_by_its_name(tmp_path, suffix: str) -> None:
     authority = Authority()
@@ -149,15 +143,6 @@ def test_the_example_of_the_rfc_comes_out() -> None:
 def test_a_challenge_that_asks_for_something_else_is_refused(challenge: bytes) -> None:
     with pytest.raises(DigestError):
         digest_answer(challenge, username="a", password="b", uri="c/d", cnonce="e")
-
-
-def test_kerberos_takes_the_options_of_javas_module_and_the_service_is_zookeeper() -> None:
-    line = 'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/k" principal="kafka@R";'
-    found = zookeeper_security({"zookeeper.sasl.jaas.config": line}, source="x")
-    assert found.login == KerberosLogin(
-        service_name="zookeeper", principal="kafka@R", keytab="/k", setting="zookeeper.sasl.jaas.config"
-    )
-    assert (found.principal, found.files) == ("kafka@R", ("/k",))
 
 
 @pytest.mark.parametrize("text", [SECRET, f":{SECRET}"])

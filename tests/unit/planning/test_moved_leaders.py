@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.units import LeaderSpread
-from reconciler.planning.broker_changes import moved_leaders, same_brokers, with_broker_count, without_brokers
+from reconciler.planning.broker_changes import moved_leaders, with_broker_count, without_brokers
 
 BROKERS = (1, 2, 3)
 leaders = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=30).map(tuple)
@@ -24,17 +24,6 @@ def test_a_lost_brokers_partitions_go_to_the_others_one_after_the_other() -> Non
     moved = moved_leaders(spread_of(orders=(1, 2, 3, 3, 3, 3)), without_brokers(BROKERS, {3}))
     assert moved.by_topic == {"orders": ((1, 2, 1, 2, 1, 2), 6)}
     assert (moved.partitions, moved.leaderless) == (((1, 3), (2, 3)), 1)
-
-
-def test_counts_alone_move_in_the_same_way() -> None:
-    moved = moved_leaders(LeaderSpread(partitions=((1, 3), (2, 1), (3, 5))), without_brokers(BROKERS, {3}))
-    assert moved.partitions == ((1, 6), (2, 3))
-    assert moved.by_topic == {}
-
-
-def test_leaders_stay_where_no_broker_comes_or_goes() -> None:
-    spread = spread_of(orders=(1, 1, 2))
-    assert moved_leaders(spread, same_brokers(BROKERS)) is spread
 
 
 @given(orders=leaders, clicks=leaders, count=st.integers(min_value=1, max_value=9))

@@ -58,23 +58,6 @@ def test_spellings_of_one_address_that_disagree_make_its_limit_unknown() -> None
     assert same.answer(ip("0:0:0:0:0:0:0:1")).quotas[ADDRESS_KEY].source == ip("0:0:0:0:0:0:0:1")
 
 
-def test_addresses_are_compared_by_what_they_are() -> None:
-    before, after = EffectiveQuotas(limited(**{"::1": 7.0})), EffectiveQuotas(limited(**{"0:0:0:0:0:0:0:1": 7.0}))
-    found = compare_known(before, after, most=10)
-    # The source is another entity; the limit of the one address is the same.
-    assert {effect.direction.value for one in found.clients for effect in one.effects} == {"other_source"}
-    unclear = EffectiveQuotas(limited(**{"::1": 7.0, "0::1": 8.0}))
-    told = compare(before, unclear, [(ip("::1"), KnownAddress(ip="::1"))]).clients
-    assert [(one.effects, list(one.unknown)) for one in told] == [((), [ADDRESS_KEY])]
-
-
-def test_connections_have_no_limit_without_a_quota() -> None:
-    answer = EffectiveQuotas({user("a"): {PRODUCE: 1.0}}).answer(ip("10.0.0.7"), ResolveOptions(explain=True))
-    assert answer.quotas == answer.unknown == {}
-    assert answer.ladder is not None
-    assert [rung.status for rung in answer.ladder[ADDRESS_KEY]] == [RungStatus.UNSET, RungStatus.UNSET]
-
-
 def test_a_callback_of_the_brokers_own_leaves_only_addresses_known() -> None:
     answers = EffectiveQuotas({user("a"): {PRODUCE: 1.0}, ip("10.0.0.7"): {ADDRESS_KEY: 2.0}}, Caveats(callback="custom"))
     answer = answers.answer(user("a"), ResolveOptions(explain=True, include_overrides=True))

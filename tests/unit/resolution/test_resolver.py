@@ -1,6 +1,6 @@
 from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.resolver import AddressTable, Resolver, resolve
+from reconciler.resolution.resolver import Resolver
 
 KEY = "producer_byte_rate"
 
@@ -37,33 +37,6 @@ def test_the_truth_table_of_kafkas_own_class() -> None:
             assert (found.value, found.bucket) == (limit, BucketName(user=user_tag, client_id=client_tag))
 
 
-def test_an_empty_client_id_finds_only_quotas_of_users() -> None:
-    limits = [Resolver(table, KEY).resolve("alice", "").value for table in tables()]
-    assert limits == [None, None, 3, 3, 3, 6, 6, 6]
-
-
-def test_an_empty_client_id_is_unlimited_under_pairs_only() -> None:
-    table = {entity(DEFAULT, DEFAULT): {KEY: 4.0}, entity("alice", DEFAULT): {KEY: 7.0}}
-    found = resolve(table, user="alice", client_id="", key=KEY)
-    assert found.value is None
-    assert found.bucket == BucketName(user="alice", client_id="")
-
-
-def test_a_default_user_quota_hides_an_explicit_client_quota() -> None:
-    table = {entity(DEFAULT): {KEY: 10.0}, entity(client="app"): {KEY: 99.0}}
-    found = resolve(table, user="anyone", client_id="app", key=KEY)
-    assert (found.value, found.level, found.source) == (10.0, 6, entity(DEFAULT))
-    assert [(c.level, c.value) for c in found.overridden] == [(7, 99.0)]
-
-
-def test_keys_are_resolved_independently() -> None:
-    table = {entity("alice", "app"): {KEY: 5.0}, entity("alice"): {"consumer_byte_rate": 7.0}}
-    produce = resolve(table, user="alice", client_id="app", key=KEY)
-    fetch = resolve(table, user="alice", client_id="app", key="consumer_byte_rate")
-    assert (produce.value, produce.bucket.client_id) == (5.0, "app")
-    assert (fetch.value, fetch.bucket.client_id) == (7.0, "")
-
-
 def test_with_one_kind_of_quota_everybody_gets_that_kinds_bucket() -> None:
     users = Resolver({entity("alice"): {KEY: 1.0}}, KEY)
     pairs = Resolver({entity("alice", "app"): {KEY: 1.0}}, KEY)
@@ -71,28 +44,3 @@ def test_with_one_kind_of_quota_everybody_gets_that_kinds_bucket() -> None:
     assert users.resolve("bob", "x").bucket == BucketName(user="bob", client_id="")
     assert pairs.resolve("bob", "x").bucket == BucketName(user="bob", client_id="x")
     assert both.resolve("bob", "x").bucket == BucketName(user="", client_id="x")
-
-
-def test_without_any_quota_of_the_key_nothing_is_measured() -> None:
-    resolver = Resolver({entity("alice"): {"request_percentage": 50.0}}, KEY)
-    assert not resolver.enabled
-    assert resolver.resolve("alice", "app").bucket == BucketName(user="", client_id="app")
-
-
-def test_a_literal_default_name_is_an_ordinary_name() -> None:
-    table = {entity("<default>"): {KEY: 1.0}, entity(client=DEFAULT): {KEY: 2.0}}
-    assert resolve(table, user="<default>", client_id="c", key=KEY).value == 1.0
-    assert resolve(table, user="bob", client_id="c", key=KEY).value == 2.0
-
-
-def test_foreign_entity_types_and_addresses_limit_nobody() -> None:
-    table = {Entity.of({"client-id-prefix": "a"}): {KEY: 1.0}, Entity.of({"ip": "10.0.0.1"}): {KEY: 1.0}}
-    assert not Resolver(table, KEY).enabled
-
-
-def test_addresses_fall_back_to_the_default_address() -> None:
-    key = "connection_creation_rate"
-    table = {Entity.of({"ip": "10.0.0.1"}): {key: 5.0}, Entity.of({"ip": DEFAULT}): {key: 9.0}}
-    assert [c.value for c in AddressTable(table).resolve("10.0.0.1").candidates] == [5.0, 9.0]
-    assert [c.value for c in AddressTable(table).resolve("10.0.0.2").candidates] == [9.0]
-    assert AddressTable({}).resolve("10.0.0.2").candidates == ()
