@@ -1,4 +1,6 @@
-"""Writes the JSON Schemas of documents from their classes: descriptions are the docstrings. ``make format`` runs it.
+"""Writes the JSON Schemas: of documents from their classes, whose docstrings describe them, and of manifests from their shapes.
+
+``make format`` runs it.
 
 A test fails while a schema is not what this would write.
 """
@@ -19,39 +21,64 @@ from typing import Any, Final
 
 import reconciler
 from reconciler.documents import Document, Row, RowMember
+from reconciler.formats import Shape
 
 FOLDER: Final = Path(__file__).parents[1] / "schemas"
 _VERSION: Final = "Version of this format. The first number changes when readers may break, the second when members are added."
 
 
 def schemas() -> dict[str, str]:
-    """The text of each file of ``schemas`` that is made of a class."""
-    return {f"{name}.v1.schema.json": _text(document) for name, document in sorted(_documents().items())}
-
-
-def _documents() -> dict[str, Document[Any]]:
-    found: dict[str, Document[Any]] = {}
+    """The text of each file of ``schemas``."""
+    texts: dict[str, str] = {}
     for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
         if not module.name.endswith("__main__"):
-            values = vars(importlib.import_module(module.name)).values()
-            found |= {each.name: each for each in values if isinstance(each, Document) and each.title}
-    return found
+            for each in vars(importlib.import_module(module.name)).values():
+                if isinstance(each, Document) and each.title:
+                    texts[each.name] = _text(each)
+                elif isinstance(each, Shape) and "title" in each.schema:
+                    name = _dashed(each.schema["properties"]["kind"]["const"])
+                    definitions: dict[str, Any] = {}
+                    schema = {**_about(name, each.schema["title"]), **_shape(each.schema, definitions)}
+                    texts[name] = _json({**schema, "$defs": definitions})
+    return {f"{name}.v1.schema.json": text for name, text in sorted(texts.items())}
+
+
+def _shape(part: Any, definitions: dict[str, Any]) -> Any:
+    """The same with the schemas of shapes in their place. A shape with a name is a definition."""
+    if isinstance(part, Shape):
+        if part.name is None:
+            return _shape(part.schema, definitions)
+        if part.name not in definitions:
+            definitions[part.name] = {}
+            definitions[part.name] = _shape(part.schema, definitions)
+        return {"$ref": f"#/$defs/{part.name}"}
+    if isinstance(part, Mapping):
+        own = {key: _shape(value, definitions) for key, value in part.items() if key != "$of"}
+        return {**_shape(part["$of"], definitions), **own} if "$of" in part else own
+    return [_shape(each, definitions) for each in part] if isinstance(part, list | tuple) else part
+
+
+def _dashed(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def _about(name: str, title: str) -> dict[str, str]:
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, "$id": f"urn:kafka-quotas:schema:{name}:v1", "title": title}
+
+
+def _json(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _text(document: Document[Any]) -> str:
     definitions: dict[str, Any] = {}
     row = document.codec.row(document.cls)
-    about = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:kafka-quotas:schema:{document.name}:v1",
-        "title": document.title,
-    }
     version = {"type": "string", "pattern": r"^1\.[0-9]+$", "description": _VERSION}
     whole = _object(row, definitions)
     whole["required"].insert(0, "format_version")
     whole["properties"] = {"format_version": version, **whole["properties"]}
-    schema = {**about, **whole, "$defs": dict(sorted(definitions.items()))}
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return _json({**_about(document.name, document.title), **whole, "$defs": dict(sorted(definitions.items()))})
 
 
 def _object(row: Row, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +127,7 @@ def _resolved(schema: Any, around: Row, definitions: dict[str, Any]) -> Any:  # 
     if (row := schema.get("row")) is not None:
         if row.cls is around.cls:  # An object of its own members.
             return {key: value for key, value in _object(row, definitions).items() if key != "description"}
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", row.cls.__name__).lower()
+        name = _dashed(row.cls.__name__)
         if name not in definitions:
             definitions[name] = {}
             definitions[name] = _object(row, definitions)

@@ -19,7 +19,22 @@ if TYPE_CHECKING:
         quoted_json,
         value_to_json,
     )
-    from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check, load_schema, schema_folder, schema_names
+    from reconciler.formats.schema_check import SchemaProblem, check, load_schema, schema_folder, schema_names
+    from reconciler.formats.shapes import (
+        API_VERSION,
+        TEXT,
+        Fields,
+        Shape,
+        choice,
+        document,
+        flag,
+        labels,
+        listing,
+        number,
+        record,
+        table,
+        text,
+    )
     from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, no_limit_advice, parse_value, value_text
 
 __getattr__ = lazy_face(__name__)

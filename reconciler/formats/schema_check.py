@@ -1,18 +1,18 @@
 """JSON Schema checks (draft 2020-12) of YAML documents, every problem with its place and a suggestion.
 
-A compiled validator (jsonschema-rs) decides, a hundred times faster than jsonschema. Only a document that fails is walked
-again by jsonschema, for the details.
+A compiled validator (jsonschema-rs) decides. Only a document that it refuses is walked, node by node, for the details.
 
 The schemas are inside the installed package, or beside it in a source tree.
 """
 
 from __future__ import annotations
 
-import enum
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,20 +24,12 @@ from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlSequence
 _SUFFIX: Final = ".v1.schema.json"
 
 
-class SchemaProblemKind(enum.StrEnum):
-    """What is wrong; the values are finding ids."""
-
-    UNKNOWN_FIELD = "unknown-field"
-    MISSING_FIELD = "missing-field"
-    WRONG_TYPE = "wrong-type"
-    WRONG_VALUE = "wrong-value"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaProblem:
     """One thing that the schema refuses. ``path`` leads to it from the document's root; ``value`` is the plain data there."""
 
-    kind: SchemaProblemKind
+    id: str
+    """The id of the finding: ``unknown-field``, ``missing-field``, ``wrong-type`` or ``wrong-value``."""
     path: tuple[str | int, ...]
     message: str
     line: int
@@ -45,128 +37,148 @@ class SchemaProblem:
     value: Plain = None
 
 
-_KINDS: Final = {"type": SchemaProblemKind.WRONG_TYPE, "required": SchemaProblemKind.MISSING_FIELD}
-_BOUNDS: Final = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
-_TYPE_WORDS: Final = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "text",
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "null": "null",
-}
-
-
 @cache
-def _fast(schema_name: str) -> Any:
+def _validator(schema_name: str) -> Any:
     import jsonschema_rs
 
     return jsonschema_rs.Draft202012Validator(load_schema(schema_name))
 
 
-@cache
-def _thorough(schema_name: str) -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(load_schema(schema_name))
-
-
 def check(root: YamlNode, schema_name: str, *, most: int = 100_000) -> tuple[SchemaProblem, ...]:
     """The problems of one document, in the order of their places; none for a valid one.
 
-    The check ends after ``most`` problems, and returns at least one more than that when there are more.
+    The check ends after ``most`` problems, and returns one more than that when there are more.
     """
-    if _fast(schema_name).is_valid(root.data):
+    if _validator(schema_name).is_valid(root.data):
         return ()
-    problems: dict[tuple[object, ...], SchemaProblem] = {}
-    data, numbers = sieved(root.data, schema_name)
-    for error in _thorough(schema_name).iter_errors(data):
-        if len(problems) > most:
-            break
-        for problem in _problems(error, path_in_whole(tuple(error.absolute_path), numbers), root):
-            problems.setdefault((problem.path, problem.kind, problem.message), problem)
-    return tuple(sorted(problems.values(), key=lambda p: (p.line, p.column, p.kind, p.message)))
+    schema = load_schema(schema_name)
+    problems = islice(_problems(root, schema, (), schema.get("$defs", {})), most + 1)
+    by_place = {(problem.path, problem.id, problem.message): problem for problem in problems}
+    if not by_place:  # To Python "$" is also before a line end.
+        message = "the document is refused by the schema. Look for texts that end with a line end"
+        return (SchemaProblem(id="wrong-value", path=(), message=message, line=root.line, column=root.column),)
+    return tuple(sorted(by_place.values(), key=lambda p: (p.line, p.column, p.id, p.message)))
 
 
-def _problems(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
-    match error.validator:
-        case "additionalProperties":
-            yield from _unknown_fields(error, path, root)
-        case "required":
-            yield from _missing_fields(error, path, root)
-        case _:
-            line, column = _place(root, path)
-            kind = _KINDS.get(error.validator, SchemaProblemKind.WRONG_VALUE)
-            yield SchemaProblem(
-                kind=kind, path=path, message=_message(error, path), line=line, column=column, value=error.instance
-            )
+def _problems(
+    node: YamlNode, schema: Mapping[str, Any], path: tuple[str | int, ...], definitions: Mapping[str, Any]
+) -> Iterator[SchemaProblem]:
+    if "$ref" in schema:
+        yield from _problems(node, definitions[schema["$ref"].removeprefix("#/$defs/")], path, definitions)
+    data = node.data
+    for word, is_refused in _REFUSED.items():
+        if word in schema and is_refused(data, schema[word]):
+            kind = "wrong-type" if word == "type" else "wrong-value"
+            message = _message(word, schema, data, path)
+            yield SchemaProblem(id=kind, path=path, message=message, line=node.line, column=node.column, value=data)
+    if isinstance(node, YamlSequence) and "items" in schema:
+        for number, item in enumerate(node.items):
+            yield from _problems(item, schema["items"], (*path, number), definitions)
+    elif isinstance(node, YamlMapping):
+        yield from _problems_of_fields(node, schema, path, definitions)
 
 
 _MOST_UNKNOWN: Final = 100
 """Unknown fields of one mapping that are named. The others are counted: looking for what each was meant to be takes long."""
 
 
-def _unknown_fields(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
-    known = error.schema.get("properties", {})
-    unknown = [name for name in error.instance if name not in known]
-    for place, name in enumerate(unknown[: _MOST_UNKNOWN + 1]):
-        more = len(unknown) - place
-        message = (
-            compose("{field} has {count} more fields that are not known", field=_title(path), count=f"{more:,}")
-            if place == _MOST_UNKNOWN and more > 1
-            else compose(
-                "{field} has no field {name}{hint}",
-                field=_title(path),
-                name=shown_part(name),
-                hint=did_you_mean(name, known),
-            )
-        )
-        line, column = _key_place(root, (*path, name))
-        yield SchemaProblem(
-            kind=SchemaProblemKind.UNKNOWN_FIELD,
-            path=(*path, name),
-            message=message,
-            line=line,
-            column=column,
-            value=error.instance[name],
-        )
+def _problems_of_fields(
+    node: YamlMapping, schema: Mapping[str, Any], path: tuple[str | int, ...], definitions: Mapping[str, Any]
+) -> Iterator[SchemaProblem]:
+    known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+    for name in schema.get("required", ()):
+        if name not in node.items:
+            words = compose("{field} needs the field {name}", field=_title(path), name=shown_part(name))
+            yield SchemaProblem(id="missing-field", path=(*path, name), message=words, line=node.line, column=node.column)
+    unknown = [name for name in node.items if name not in known] if others is False else []
+    for number, name in enumerate(unknown[: _MOST_UNKNOWN + 1]):
+        more = len(unknown) - number
+        if number == _MOST_UNKNOWN and more > 1:
+            words = compose("{field} has {count} more fields that are not known", field=_title(path), count=f"{more:,}")
+        else:
+            hint = did_you_mean(name, known)
+            words = compose("{field} has no field {name}{hint}", field=_title(path), name=shown_part(name), hint=hint)
+        line, column = node.keys[name]
+        data = node.data[name]
+        yield SchemaProblem(id="unknown-field", path=(*path, name), message=words, line=line, column=column, value=data)
+    for name, value in node.items.items():
+        field = known.get(name, others)
+        if isinstance(field, Mapping):
+            yield from _problems(value, field, (*path, name), definitions)
 
 
-def _missing_fields(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
-    line, column = _place(root, path)
-    for name in error.validator_value:
-        if name not in error.instance:
-            message = compose("{field} needs the field {name}", field=_title(path), name=shown_part(name))
-            yield SchemaProblem(
-                kind=SchemaProblemKind.MISSING_FIELD, path=(*path, name), message=message, line=line, column=column
-            )
+def _is_number(data: Plain) -> bool:
+    return isinstance(data, int | float) and not isinstance(data, bool)
 
 
-def _message(error: Any, path: tuple[str | int, ...]) -> Message:
-    wanted, instance = error.validator_value, error.instance
-    value = _described(instance)
-    match error.validator:
+_TYPES: Final[Mapping[str, tuple[str, Callable[[Plain], bool]]]] = {
+    "object": ("a mapping", lambda data: isinstance(data, dict)),
+    "array": ("a list", lambda data: isinstance(data, list)),
+    "string": ("text", lambda data: isinstance(data, str)),
+    "number": ("a number", _is_number),
+    "integer": ("a whole number", lambda data: _is_number(data) and data == int(data)),  # type: ignore[arg-type]
+    "boolean": ("true or false", lambda data: isinstance(data, bool)),
+    "null": ("null", lambda data: data is None),
+}
+
+
+def _types(wanted: str | list[str]) -> list[str]:
+    return [wanted] if isinstance(wanted, str) else wanted
+
+
+def _is_other(data: Plain, wanted: object) -> bool:
+    """To JSON Schema 1.0 is 1, and true is not."""
+    return data != wanted or isinstance(data, bool) is not isinstance(wanted, bool)
+
+
+_REFUSED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "type": lambda data, wanted: not any(_TYPES[word][1](data) for word in _types(wanted)),
+    "enum": lambda data, wanted: all(_is_other(data, each) for each in wanted),
+    "const": _is_other,
+    "minItems": lambda data, least: isinstance(data, list) and len(data) < least,
+    "maxItems": lambda data, most: isinstance(data, list) and len(data) > most,
+    "uniqueItems": lambda data, _: isinstance(data, list) and len({json.dumps(each) for each in data}) < len(data),
+    "minProperties": lambda data, least: isinstance(data, dict) and len(data) < least,
+    "maxProperties": lambda data, most: isinstance(data, dict) and len(data) > most,
+    "propertyNames": lambda data, _: isinstance(data, dict) and "" in data,
+    "minLength": lambda data, least: isinstance(data, str) and len(data) < least,
+    "maxLength": lambda data, most: isinstance(data, str) and len(data) > most,
+    "pattern": lambda data, form: isinstance(data, str) and not re.search(form, data),
+    "minimum": lambda data, bound: _is_number(data) and data < bound,
+    "exclusiveMinimum": lambda data, bound: _is_number(data) and data <= bound,
+    "maximum": lambda data, bound: _is_number(data) and data > bound,
+    "oneOf": lambda data, options: isinstance(data, dict) and sum(each["required"][0] in data for each in options) != 1,
+}
+"""Keywords of JSON Schema that manifests use, and when each refuses a value.
+
+``oneOf``: exactly one of some fields. ``propertyNames``: none is empty.
+"""
+_BOUNDS: Final = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
+
+
+def _message(word: str, schema: Mapping[str, Any], data: Plain, path: tuple[str | int, ...]) -> Message:
+    wanted, value = schema[word], _described(data)
+    match word:
         case "type":
-            types = [wanted] if isinstance(wanted, str) else wanted
-            words = compose("must be {types}, not {value}", types=" or ".join(_TYPE_WORDS[t] for t in types), value=value)
+            words = compose("must be {types}, not {value}", types=" or ".join(_TYPES[t][0] for t in _types(wanted)), value=value)
         case "enum":
-            hint = did_you_mean(str(instance), [str(choice) for choice in wanted])
-            words = compose("cannot be {value}{hint}", value=value, hint=hint)
+            words = compose("cannot be {value}{hint}", value=value, hint=did_you_mean(str(data), [str(each) for each in wanted]))
         case "const":
             words = compose("must be {wanted}, not {value}", wanted=_described(wanted), value=value)
         case "minItems" | "minProperties" | "minLength":
-            words = compose("is empty")
+            words = compose("is empty") if not data else compose("needs more fields")
         case "maxProperties":
-            words = compose("has {count} fields. Give exactly one of them", count=len(instance))
+            words = compose("has {count} fields. Give exactly one of them", count=len(data) if isinstance(data, dict) else 0)
         case "pattern":
-            form = error.schema.get("description", "the text has another form")
+            form = schema.get("description", "the text has another form")
             words = compose("cannot be {value}: {form}", value=value, form=form)
         case "minimum" | "exclusiveMinimum" | "maximum":
-            bound = f"{_BOUNDS[error.validator]} {wanted}"
-            words = compose("must be {bound}, not {value}", bound=bound, value=value)
+            words = compose("must be {bound}, not {value}", bound=f"{_BOUNDS[word]} {wanted}", value=value)
+        case "oneOf":
+            fields = " or ".join(each["required"][0] for each in wanted)
+            words = compose("needs either {fields}", fields=fields)
         case _:
-            words = compose("is refused by the schema ({rule})", rule=str(error.validator))
+            words = compose("is refused by the schema ({rule})", rule=word)
     return compose("{field} {words}", field=_title(path), words=words)
 
 
@@ -192,59 +204,6 @@ def _described(value: object) -> str | MessagePart:
             return "a mapping"
         case _:
             return "a list"
-
-
-def _place(root: YamlNode, path: tuple[str | int, ...]) -> tuple[int, int]:
-    node = root
-    for part in path:
-        node = _child(node, part)
-    return node.line, node.column
-
-
-def _key_place(root: YamlNode, path: tuple[str | int, ...]) -> tuple[int, int]:
-    node = root
-    for part in path[:-1]:
-        node = _child(node, part)
-    name = path[-1]
-    return node.keys[name] if isinstance(node, YamlMapping) and isinstance(name, str) else (node.line, node.column)
-
-
-def _child(node: YamlNode, part: str | int) -> YamlNode:
-    if isinstance(node, YamlMapping) and isinstance(part, str):
-        return node.items.get(part, node)
-    if isinstance(node, YamlSequence) and isinstance(part, int):
-        return node.items[part]
-    return node
-
-
-PATH: Final = ("spec", "quotas")
-"""Where the long list is, in the one kind of document that has one."""
-_SCHEMA: Final = "client-quotas"
-
-
-@cache
-def _entry() -> Any:
-    import jsonschema_rs
-
-    return jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/entry", "$defs": load_schema(_SCHEMA)["$defs"]})
-
-
-def sieved(data: Any, schema_name: str) -> tuple[Any, Sequence[int] | None]:
-    """The same data with only the bad entries in its list, and their numbers in the whole list; ``None`` without such a list."""
-    spec = data.get("spec") if schema_name == _SCHEMA and isinstance(data, dict) else None
-    entries = spec.get("quotas") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(entries, list):
-        return data, None
-    valid = _entry().is_valid
-    bad = [number for number, entry in enumerate(entries) if not valid(entry)]
-    return {**data, "spec": {**spec, "quotas": [entries[number] for number in bad]}}, bad
-
-
-def path_in_whole(path: tuple[str | int, ...], numbers: Sequence[int] | None) -> tuple[str | int, ...]:
-    """A path in sieved data, as it is in the whole."""
-    if numbers is None or path[:2] != PATH or len(path) < 3 or not isinstance(path[2], int):
-        return path
-    return (*path[:2], numbers[path[2]], *path[3:])
 
 
 def schema_folder() -> Path:

@@ -1,4 +1,4 @@
-"""Cluster manifests into ``ClusterSpec``: scope, guards, broker settings and backtest policy.
+"""Cluster manifests into ``ClusterSpec``: connection, scope, guards, freeze windows, broker settings, backtest policy, webhooks.
 
 Fields that the schema refused keep their built-in value; their findings are reported where the schema is checked.
 """
@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from enum import StrEnum
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any, Final
 
-from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, text, texts
+from reconciler.formats import Fields, Shape, choice, document, flag, labels, listing, number, record, text
+from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterDocument
-from reconciler.manifest.moments import parse_moment
-from reconciler.manifest.profiles import parse_profiles
-from reconciler.manifest.quota_entries import quota_value
+from reconciler.manifest.fields import SELECTOR, TEXT, names_or_labels, selectors
+from reconciler.manifest.profiles import profiles
+from reconciler.manifest.quota_values import parse_moment, quota_shape
 from reconciler.model import (
     DEFAULT_DAYS,
-    KNOWN_KEYS,
     WEEKDAYS,
     Acceptance,
     BacktestPolicy,
@@ -35,12 +34,12 @@ from reconciler.model import (
     Isolation,
     LabelMatcher,
     MetricServer,
+    NotificationEvent,
     Once,
     OwnerChoice,
     Prune,
     QuotaKey,
     RebalancePolicy,
-    Recurrence,
     ReductionLimit,
     SafetyRules,
     Scope,
@@ -48,368 +47,509 @@ from reconciler.model import (
     Verdict,
     VolumeLimit,
     Webhook,
+    WebhookFormat,
     Weekly,
     WindowKind,
     compose,
 )
-from reconciler.resolution import BROKER_SETTINGS
+from reconciler.resolution import CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS, WINDOW_NUM, WINDOW_SECONDS
 from reconciler.text import shown_part
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence
 
 
-def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
-    """A Cluster manifest, as far as it can be understood. Only fields that are written are read."""
-    metadata, spec = mapping(root, "metadata"), mapping(root, "spec")
-    written = spec.items if spec else {}
-    # A field of another type than the schema wants is as if it were not there.
-    values = {name: read(node, out) for name, (kind, read) in _FIELDS.items() if isinstance(node := written.get(name), kind)}
-    known = {name: value for name, value in values.items() if value is not None}
-
-    def some(names: Mapping[str, str]) -> dict[str, Any]:
-        return {names[name]: value for name, value in known.items() if name in names}
-
-    labels = mapping(metadata, "labels")
-    made = ClusterSpec(
-        name=text(metadata, "name"),
-        labels={k: v.text for k, v in labels.items.items() if isinstance(v, YamlScalar)} if labels else {},
-        safety=SafetyRules(**some(_SAFETY)),
-        brokers=DeclaredBrokers(**some(_BROKERS)),
-        span=out.span(root),
-        places={name: out.span(node) for name, node in written.items()},
-        **some(_OTHER),
-    )
-    return ClusterDocument(file=out.file, span=out.span(root), spec=made)
-
-
-def _word(words: type[StrEnum]) -> Callable[[YamlScalar, Collector], StrEnum | None]:
-    known = {word.value: word for word in words}
-    return lambda node, _: known.get(node.text) if node.data is not None else None
-
-
-def _scope(node: YamlMapping, out: Collector) -> Scope:
-    return Scope(include=selectors(node.items.get("include"), out), exclude=selectors(node.items.get("exclude"), out))
-
-
-def _connection(node: YamlMapping, out: Collector) -> Connection:
-    connection = Connection(
-        bootstrap_servers=texts(node, "bootstrapServers"), properties=text(node, "properties"), zookeeper=text(node, "zookeeper")
-    )
+def _connection(node: YamlMapping, out: Collector, **values: Any) -> Connection:
+    connection = Connection(**values)
     if connection.bootstrap_servers and connection.zookeeper:
         out.add("conflicting-connection", "give bootstrapServers or zookeeper, not both", node)
     return connection
 
 
-def _acceptances(nodes: YamlSequence, out: Collector) -> Iterator[Acceptance]:
-    for node in nodes.items:
-        guard, reason, until = text(node, "guard"), text(node, "reason"), scalar(node, "until")
-        if guard is None or reason is None or until is None:
-            continue
-        try:
-            day = datetime.date.fromisoformat(until.text)
-        except ValueError:
-            out.add(
-                "invalid-date",
-                compose("{until} is not a day written as YYYY-MM-DD", until=shown_part(until.text)),
-                until,
-            )
-            continue
-        match = node.items.get("match") if isinstance(node, YamlMapping) else None
-        chosen = selector(match, out)
-        if match is not None and chosen is None:
-            # Without its selector it would accept far more than was written.
-            continue
-        yield Acceptance(guard=guard, reason=reason, until=day, match=chosen, span=out.span(node))
+_CONNECTION: Final = record(
+    _connection,
+    "bootstrapServers, or zookeeper. Secrets only ever in the properties file.",
+    {
+        "bootstrapServers": listing(TEXT, "host:port of some brokers.", minItems=1),
+        "properties": text("Path of a Java client.properties file with the security settings."),
+        "zookeeper": text("host:port,host:port/chroot for clusters that keep quotas in ZooKeeper."),
+    },
+)
 
 
-_LEAST: Final = 1
+def _volume(built_in: VolumeLimit) -> Callable[..., VolumeLimit]:
+    return lambda node, out, **values: replace(built_in, **values, set_in=out.span(node))
 
 
-def _broker_settings(node: YamlMapping) -> dict[str, int]:
-    """Those that are written; what the schema refused is as if it were not."""
-    settings = {}
-    for name in BROKER_SETTINGS:
-        value = node.items.get(name)
-        data = value.data if isinstance(value, YamlScalar) else None
-        # To JSON Schema 11.0 is an integer, too.
-        if isinstance(data, int | float) and not isinstance(data, bool) and data >= _LEAST and data == int(data):
-            settings[name] = int(data)
-    return settings
+def _factor(about: str) -> Shape:
+    return number(about, minimum=0, maximum=1)
 
 
-def _quota_callback(node: YamlMapping) -> CallbackClass | None:
-    """The class and its options, nothing of which is looked for here."""
-    name, options = text(node, "class"), mapping(node, "options")
-    if name is None:
-        return None
-    written = options.items if options else {}
-    return CallbackClass(
-        name=name, options={key: v.text for key, v in written.items() if isinstance(v, YamlScalar) and v.data is not None}
-    )
-
-
-def _metric_server(node: YamlMapping) -> MetricServer | None:
-    """The server of ``spec.traffic``; ``None`` where the schema refused a part, since fewer matchers choose other series."""
-    address = text(node, "prometheus")
-    if address is None:
-        return None
-    days = node.items.get("days")
-    try:
-        match = tuple(map(LabelMatcher.parse, texts(node, "match")))
-    except ValueError:
-        return None
-    return MetricServer(
-        address=address,
-        http_config=text(node, "httpConfig"),
-        match=match,
-        days=days.data if isinstance(days, YamlScalar) and isinstance(days.data, int) and days.data > 0 else DEFAULT_DAYS,
-    )
-
-
-def _guard_limits(node: YamlMapping, out: Collector) -> GuardLimits:
-    """The limits as written, and the built-in ones for the rest."""
-    limits = {
-        name.replace("-", "_"): read(value, out)
-        for name, read in _LIMITS.items()
-        if isinstance(value := node.items.get(name), YamlMapping)
-    }
-    return replace(GuardLimits(), **limits)
-
-
-def _volume(built_in: VolumeLimit) -> Callable[[YamlMapping, Collector], VolumeLimit]:
-    def read(node: YamlMapping, out: Collector) -> VolumeLimit:
-        percent, count, minimum = _number(node, "percent"), _whole(node, "count"), _whole(node, "minimum")
-        return VolumeLimit(
-            percent=built_in.percent if percent is None else percent,
-            count=built_in.count if count is None else count,
-            minimum=built_in.minimum if minimum is None else minimum,
-            set_in=out.span(node),
-        )
-
-    return read
-
-
-def _reduction(node: YamlMapping, out: Collector) -> ReductionLimit:
-    factor, keys = _number(node, "factor"), mapping(node, "keys")
-    factors = {key: value for key in (keys.items if keys else ()) if (value := _number(keys, key)) is not None}
-    return ReductionLimit(
-        factor=ReductionLimit().factor if factor is None else factor,
-        keys={key: value for key, value in factors.items() if key in KNOWN_KEYS},
-        set_in=out.span(node),
-    )
-
-
-_LIMITS: Final[Mapping[str, Callable[[YamlMapping, Collector], Any]]] = {
-    "too-many-removals": _volume(GuardLimits().too_many_removals),
-    "too-many-changes": _volume(GuardLimits().too_many_changes),
-    "large-reduction": _reduction,
-    "unknown-current-keys": lambda node, out: CountLimit(count=_whole(node, "count"), set_in=out.span(node)),
-}
-
-
-def _number(node: YamlMapping | None, name: str) -> float | None:
-    value = node.data.get(name) if node else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _whole(node: YamlMapping, name: str) -> int | None:
-    value = node.data.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-_VERDICTS: Final = {verdict.value: verdict for verdict in Verdict}
-
-
-def _backtest_policy(node: YamlMapping, out: Collector) -> BacktestPolicy:
-    """The rules as written, and the built-in needs for those that are not."""
-    history, built_in = mapping(node, "history"), HistoryNeeds()
-    return BacktestPolicy(
-        history=HistoryNeeds(
-            hours=_number_or_default(history, "hours", built_in.hours),
-            coverage_percent=_number_or_default(history, "coveragePercent", built_in.coverage_percent),
+_GUARDS: Final = record(
+    GuardLimits,
+    "Limits of the guards; those left out keep their built-in limits.",
+    {
+        "too-many-removals": record(
+            _volume(GuardLimits().too_many_removals),
+            "How many entities may lose limits in one run. More than percent or more than count trips the guard.",
+            {
+                "percent": number("Percent of the entities in scope (default 10).", minimum=0, maximum=100),
+                "count": number("Number of entities (default 5).", whole=True, minimum=0),
+                "minimum": number(
+                    "The percentage applies only while more entities than this are in scope (default 5).", whole=True, minimum=0
+                ),
+            },
+            minProperties=1,
         ),
-        fail=tuple(_rules(items(node, "fail"), out)),
-    )
+        "too-many-changes": record(
+            _volume(GuardLimits().too_many_changes),
+            "How many entities that the cluster has may change in one run, new ones not counted. More than percent and more than "
+            "count trips the guard.",
+            {
+                "percent": number("Percent of the entities in scope (default 30).", minimum=0, maximum=100),
+                "count": number("Number of entities (default 10).", whole=True, minimum=0),
+            },
+            minProperties=1,
+        ),
+        "large-reduction": record(
+            ReductionLimit,
+            "How far a value may fall in one run; below its factor times the current value the guard trips.",
+            {
+                "factor": _factor("The smallest new value, as a share of the current one (default 0.5)."),
+                "keys": record(
+                    dict,
+                    "Other factors for some keys.",
+                    {key.value: _factor(f"The factor for {key}.") for key in QuotaKey},
+                    minProperties=1,
+                ),
+            },
+            minProperties=1,
+        ),
+        "unknown-current-keys": record(
+            CountLimit,
+            "Declared entities on which the cluster has keys that this version does not know. They are never written; without a "
+            "count the guard only warns.",
+            {"count": number("Number of such entities above which the guard trips.", whole=True, minimum=0)},
+            needs=("count",),
+        ),
+    },
+)
 
 
-def _capacity(node: YamlMapping, out: Collector) -> dict[str, float]:
-    """What one broker can do, by key."""
-    written = ((key, scalar(node, key.value)) for key in QuotaKey)
-    values = ((key, quota_value(key, value, None, out)) for key, value in written if value is not None)
-    return {key.value: value.value for key, value in values if value is not None}
-
-
-def _rules(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[FailRule]:
-    for node in nodes:
-        verdicts = tuple(_VERDICTS[word] for word in texts(node, "verdicts") if word in _VERDICTS)
-        if not isinstance(node, YamlMapping) or not verdicts:
-            continue
-        match = selector(node.items.get("match"), out)
-        if "match" in node.items and match is None:
-            # Without its selector it would fail far more than was written; what is wrong with it has been said.
-            continue
-        yield FailRule(
-            verdicts=verdicts,
-            owners=_owners(node.items.get("owners")),
-            match=match,
-            keys=tuple(key for key in texts(node, "keys") if key in KNOWN_KEYS),
-            seconds=int(_number_or_default(node, "seconds", 1)),
-            unchanged=node.data.get("unchanged") is True,
-            reason=text(node, "reason"),
-            span=out.span(node),
+def _moment(node: YamlScalar, out: Collector) -> datetime.datetime | None:
+    moment = parse_moment(node.text)
+    if moment is None and node.data is not None:
+        message = compose(
+            "{written} is not a moment with its offset from UTC, such as {example}",
+            written=shown_part(node.text),
+            example="2026-12-23T18:00:00+01:00",
         )
-
-
-def _owners(node: YamlNode | None) -> OwnerChoice | None:
-    if node is None:
-        return None
-    labels = mapping(node, "labels")
-    if labels is not None:
-        return OwnerChoice(labels={label: value.text for label, value in labels.items.items() if isinstance(value, YamlScalar)})
-    return OwnerChoice(names=tuple(item.text for item in getattr(node, "items", ()) if isinstance(item, YamlScalar)))
-
-
-def _number_or_default(node: YamlMapping | None, name: str, built_in: float) -> float:
-    value = node.data.get(name) if node else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else built_in
+        out.add("invalid-freeze-window", message, node)
+    return moment
 
 
 _HOURS: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9]) ?- ?(?:([01][0-9]|2[0-3]):([0-5][0-9])|24:00)")
-_ONCE: Final = ("from", "to")
-_WEEKLY: Final = ("days", "hours", "timeZone")
-_OF_A_WINDOW: Final = frozenset({"kind", "reason"})
-"""Fields of both. With any further one, which the schema refuses, the window may be a misspelt one."""
 
 
-def _freeze_windows(nodes: YamlSequence, out: Collector) -> Iterator[FreezeWindow]:
-    """All windows that can be understood; whatever is wrong with the others is an error, so nothing is written without them."""
-    for node in nodes.items:
-        if not isinstance(node, YamlMapping) or not node.items:
-            # An error of the schema already.
-            continue
-        when = _recurrence(node, out)
-        if when is not None:
-            kind = WindowKind.ALLOW if text(node, "kind") == WindowKind.ALLOW else WindowKind.DENY
-            yield FreezeWindow(kind=kind, when=when, reason=text(node, "reason"), span=out.span(node))
-
-
-def _recurrence(node: YamlMapping, out: Collector) -> Recurrence | None:
-    once, weekly = (any(name in node.items for name in names) for names in (_ONCE, _WEEKLY))
-    if once and weekly:
-        out.add("invalid-freeze-window", "a window has from and to, or days, hours and timeZone, not both", node)
+def _hours(node: YamlScalar, out: Collector) -> tuple[int, int] | None:
+    """Minutes after midnight."""
+    if node.data is None:
         return None
-    if not once and not weekly and node.items.keys() <= _OF_A_WINDOW:
-        out.add("invalid-freeze-window", "a window needs from or to (once), or days (every week)", node)
-    if not once and not weekly:
+    match = _HOURS.fullmatch(node.text)
+    if match is None:
+        message = compose("{hours} are not hours such as 18:00-08:00 or 09:00-24:00", hours=shown_part(node.text))
+        out.add("invalid-freeze-window", message, node)
         return None
-    return _once(node, out) if once else _weekly(node, out)
-
-
-def _once(node: YamlMapping, out: Collector) -> Once | None:
-    moments: dict[str, datetime.datetime | None] = {}
-    for name in _ONCE:
-        written = scalar(node, name)
-        moments[name] = None if written is None else parse_moment(written.text)
-        if written is not None and moments[name] is None:
-            example = "2026-12-23T18:00:00+01:00"
-            message = compose(
-                "{written} is not a moment with its offset from UTC, such as {example}",
-                written=shown_part(written.text),
-                example=example,
-            )
-            out.add("invalid-freeze-window", message, written)
-            return None
-    start, end = moments["from"], moments["to"]
-    if start is not None and end is not None and start >= end:
-        out.add("invalid-freeze-window", "the window ends before it begins", node)
+    start = int(match[1]) * 60 + int(match[2])
+    end = 1440 if match[3] is None else int(match[3]) * 60 + int(match[4])
+    if start == end:
+        out.add("invalid-freeze-window", "the window ends when it begins. For whole days leave hours out", node)
         return None
-    return Once(start=start, end=end)
+    return start, end
 
 
-def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
-    days = frozenset(WEEKDAYS.index(day) for day in texts(node, "days") if day in WEEKDAYS)
-    if not days:
-        # Days that are given and none of which is known are an error of the schema already.
-        if "days" not in node.items:
-            out.add("invalid-freeze-window", "a weekly window needs days, such as [sat, sun]", node)
-        return None
-    start, end = 0, 1440
-    hours = scalar(node, "hours")
-    if hours is not None:
-        match = _HOURS.fullmatch(hours.text)
-        if match is None:
-            out.add(
-                "invalid-freeze-window",
-                compose("{hours} are not hours such as 18:00-08:00 or 09:00-24:00", hours=shown_part(hours.text)),
-                hours,
-            )
-            return None
-        start = int(match[1]) * 60 + int(match[2])
-        end = 1440 if match[3] is None else int(match[3]) * 60 + int(match[4])
-        if start == end:
-            out.add("invalid-freeze-window", "the window ends when it begins. For whole days leave hours out", hours)
-            return None
-    zone = scalar(node, "timeZone")
-    if zone is not None and not _known_zone(zone.text):
-        message = compose(
-            "{zone} is not a time zone. Write a name of the IANA database, such as Europe/Berlin",
-            zone=shown_part(zone.text),
-        )
-        out.add("invalid-freeze-window", message, zone)
-        return None
-    return Weekly(days=days, start=start, end=end, time_zone=zone.text if zone else "UTC")
-
-
-def _known_zone(name: str) -> bool:
+def _zone(node: YamlScalar, out: Collector) -> str | None:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+    if node.data is None:
+        return None
     try:
-        ZoneInfo(name)
+        ZoneInfo(node.text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
+        message = compose(
+            "{zone} is not a time zone. Write a name of the IANA database, such as Europe/Berlin", zone=shown_part(node.text)
+        )
+        out.add("invalid-freeze-window", message, node)
+        return None
+    return node.text
 
 
-def _webhooks(nodes: YamlSequence) -> Iterator[Webhook]:
-    """The webhooks that can be used; the schema reports the others."""
-    for node in nodes.items:
-        name, url = text(node, "name"), mapping(node, "url")
-        variable, file = text(url, "env"), text(url, "file")
-        if name is not None and (variable is None) != (file is None):
-            yield Webhook(
-                name=name,
-                format=text(node, "format") or "json",
-                variable=variable,
-                file=file,
-                events=frozenset(texts(node, "events")),
-                ca_file=text(node, "caFile"),
-            )
+def _window(
+    node: YamlMapping,
+    out: Collector,
+    *,
+    kind: WindowKind = WindowKind.DENY,
+    reason: str | None = None,
+    days: tuple[int, ...] = (),
+    hours: tuple[int, int] = (0, 1440),
+    time_zone: str = "UTC",
+    **moments: datetime.datetime,
+) -> FreezeWindow | None:
+    weekly = not node.items.keys().isdisjoint({"days", "hours", "timeZone"})
+    start, end = moments.get("start"), moments.get("end")
+    problem = ""
+    if moments and weekly:
+        problem = "a window has from and to, or days, hours and timeZone, not both"
+    elif not moments and not weekly and node.items:
+        problem = "a window needs from or to (once), or days (every week)"
+    elif start is not None and end is not None and start >= end:
+        problem = "the window ends before it begins"
+    elif weekly and "days" not in node.items:
+        problem = "a weekly window needs days, such as [sat, sun]"
+    if problem:
+        out.add("invalid-freeze-window", problem, node)
+    if problem or not node.items or (weekly and not days):
+        return None
+    week = Weekly(days=frozenset(days), start=hours[0], end=hours[1], time_zone=time_zone)
+    return FreezeWindow(kind=kind, when=week if weekly else Once(start=start, end=end), reason=reason, span=out.span(node))
 
 
-_FIELDS: Final[Mapping[str, tuple[type[YamlNode], Callable[[Any, Collector], object]]]] = {
-    "clusterId": (YamlScalar, lambda node, _: None if node.data is None else node.text),
-    "connection": (YamlMapping, _connection),
-    "scope": (YamlMapping, _scope),
-    "prune": (YamlScalar, _word(Prune)),
-    "rebalance": (YamlScalar, _word(RebalancePolicy)),
-    "isolate": (YamlScalar, _word(Isolation)),
-    "protected": (YamlSequence, selectors),
-    "guards": (YamlMapping, _guard_limits),
-    "freeze": (YamlSequence, lambda node, out: tuple(_freeze_windows(node, out))),
-    "accept": (YamlSequence, lambda node, out: tuple(_acceptances(node, out))),
-    "backtest": (YamlMapping, _backtest_policy),
-    "capacity": (YamlMapping, _capacity),
-    "brokerSettings": (YamlMapping, lambda node, _: _broker_settings(node)),
-    "quotaCallback": (YamlMapping, lambda node, _: _quota_callback(node)),
-    "strimzi": (YamlMapping, lambda node, out: StrimziOperators(ignored=selectors(node.items.get("ignoredUsers"), out))),
-    "traffic": (YamlMapping, lambda node, _: _metric_server(node)),
-    "notifications": (YamlSequence, lambda node, _: tuple(_webhooks(node))),
-    "profiles": (YamlMapping, parse_profiles),
-}
-"""Each field of ``spec``: the node that it is, and its reader. A reader returns ``None`` for what cannot be used."""
-_SAFETY: Final = {name: name for name in ("protected", "guards", "freeze", "accept", "isolate")}
-_BROKERS: Final = {"capacity": "capacity", "brokerSettings": "settings", "quotaCallback": "callback", "strimzi": "strimzi"}
-_OTHER: Final = {
-    "clusterId": "cluster_id",
-    **{name: name for name in ("connection", "scope", "prune", "rebalance", "backtest", "traffic", "notifications", "profiles")},
-}
-"""Where the value of each field is: in the safety rules, the declared brokers, or the specification itself."""
+def _with(shape: Shape, read: Callable[[Any, Any], Any]) -> Shape:
+    return replace(shape, read=read)
+
+
+_REASON: Final = text("The reason, for the user whose change is refused.")
+_FREEZE: Final = listing(
+    record(
+        _window,
+        "Once, with from and to (either may be left open), or every week, with days.",
+        {
+            "kind": choice(
+                WindowKind,
+                "deny: frozen inside this window (the default). allow: frozen outside all such windows.",
+                default="deny",
+            ),
+            "from": _with(text("The beginning, as 2026-12-23T18:00:00+01:00; left out: since ever."), _moment),
+            "to": _with(text("The end, which is outside of the window; left out: until the window is taken out."), _moment),
+            "days": listing(
+                choice({day: number for number, day in enumerate(WEEKDAYS)}),
+                "Weekdays on which the window begins.",
+                minItems=1,
+            ),
+            "hours": _with(
+                text("Wall-clock times, as 18:00-08:00 (which ends on the next day) or 09:00-24:00; left out: the whole day."),
+                _hours,
+            ),
+            "timeZone": _with(text("IANA name of the zone whose clocks count, such as Europe/Berlin (default UTC)."), _zone),
+            "reason": _REASON,
+        },
+        attributes={"from": "start", "to": "end"},
+        minProperties=1,
+    ),
+    "When apply writes nothing unless guard freeze-window is accepted. Deny beats allow; where there are allow windows, the "
+    "cluster is frozen outside all of them.",
+    examples=[
+        [
+            {"from": "2026-12-23T18:00:00+01:00", "to": "2027-01-04T08:00:00+01:00", "reason": "end of the year"},
+            {"kind": "allow", "days": ["mon", "tue", "wed", "thu"], "hours": "09:00-16:00", "timeZone": "Europe/Berlin"},
+        ]
+    ],
+)
+
+
+def _day(node: YamlScalar, out: Collector) -> datetime.date | None:
+    if node.data is None:
+        return None
+    try:
+        return datetime.date.fromisoformat(node.text)
+    except ValueError:
+        out.add("invalid-date", compose("{until} is not a day written as YYYY-MM-DD", until=shown_part(node.text)), node)
+        return None
+
+
+_ACCEPT: Final = listing(
+    record(
+        Acceptance,
+        "A guard, a last day and a reason.",
+        {
+            "guard": text("The id of the guard."),
+            "match": SELECTOR,
+            "until": _with(text("The last day, as YYYY-MM-DD.", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), _day),
+            "reason": text("The reason, for later readers.", pattern=r"\S", type=("string", "number", "boolean")),
+        },
+        needs=("guard", "until", "reason"),
+    ),
+    "Guards accepted here, each with a last day and a reason.",
+)
+
+
+def _owners(node: YamlMapping | YamlSequence, _: Collector) -> OwnerChoice | None:
+    if isinstance(node, YamlSequence):
+        return OwnerChoice(names=tuple(item.text for item in node.items if isinstance(item, YamlScalar)))
+    wanted = node.items.get("labels")
+    return OwnerChoice(labels=labels("").read(wanted, None)) if isinstance(wanted, YamlMapping) else None
+
+
+_BACKTEST: Final = record(
+    BacktestPolicy,
+    "What a backtest must not find, and how much history its verdicts need.",
+    {
+        "history": record(
+            HistoryNeeds,
+            "Below one of these, a bucket that would be clear is inconclusive.",
+            {
+                "hours": number("From the first to the last recorded request (default 24).", minimum=0),
+                "coveragePercent": number(
+                    "Percent of the minutes of the history that are in no hole of the broker's recording (default 95).",
+                    minimum=0,
+                    maximum=100,
+                ),
+            },
+            minProperties=1,
+        ),
+        "fail": listing(
+            record(
+                FailRule,
+                "One rule: every field that is given is a condition.",
+                {
+                    "verdicts": listing(
+                        choice(
+                            {each.value: each for each in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE)},
+                        ),
+                        "Which verdicts fail.",
+                        minItems=1,
+                    ),
+                    "owners": Shape(
+                        schema=names_or_labels(
+                            "Whose buckets: names of owners, or {labels: {...}} that the Repository document gives to owners. An "
+                            "owner has a bucket when it declares the quota, or when one of its entities is a client of it. Left "
+                            "out: all.",
+                            "an owner",
+                            [["team-payments"], {"labels": {"tier": "gold"}}],
+                        ),
+                        nodes=(YamlSequence, YamlMapping),
+                        read=_owners,
+                    ),
+                    "match": SELECTOR,
+                    "keys": listing(
+                        choice({key.value: key.value for key in QuotaKey}),
+                        "Which quota keys. Left out: all.",
+                        minItems=1,
+                    ),
+                    "seconds": number("The fewest seconds over the limit that fail (default 1).", whole=True, minimum=1),
+                    "unchanged": flag("True: buckets that the change leaves as they are, too."),
+                    "reason": _REASON,
+                },
+                needs=("verdicts",),
+            ),
+            "The backtest fails with exit code 1 when a quota group meets every condition of one rule.",
+            examples=[
+                [
+                    {"verdicts": ["throttled"], "owners": {"labels": {"tier": "gold"}}, "reason": "gold is never throttled"},
+                    {"verdicts": ["throttled", "possible"], "match": {"user": "replicator"}},
+                ]
+            ],
+        ),
+    },
+    minProperties=1,
+)
+
+
+def _setting(about: str) -> Shape:
+    return number(about, whole=True, minimum=1, maximum=100_000)
+
+
+_SETTINGS: Final = record(
+    dict,
+    "Settings of the brokers that decide how quotas are enforced, as their server.properties has them; the backtest models them. "
+    "Left out: Kafka's defaults.",
+    {
+        WINDOW_NUM: _setting("Samples of the rate of bytes, request time and connections (default 11)."),
+        WINDOW_SECONDS: _setting("Seconds of one of them (default 1)."),
+        CONTROLLER_WINDOW_NUM: _setting(
+            "The same for controller mutations: with the size, the size of a token bucket in seconds of its limit (default 11)."
+        ),
+        CONTROLLER_WINDOW_SECONDS: _setting("Seconds of one of them (default 1)."),
+    },
+    minProperties=1,
+    examples=[{WINDOW_NUM: 31, WINDOW_SECONDS: 2}],
+)
+_NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
+_CALLBACK: Final = record(
+    CallbackClass,
+    "A Python class that says what the brokers' client.quota.callback.class says: who shares which limit. It is code: the "
+    "backtest loads it when it is named by a trusted reference or on the command line.",
+    {
+        "class": text(
+            "MODULE:CLASS, importable where the backtest runs. Or kafkaquotas.callback.GroupQuotaCallback, the broker plugin "
+            "with groups, which every command knows.",
+            pattern=rf"^{_NAME}(\.{_NAME})*:{_NAME}$|^kafkaquotas\.callback\.GroupQuotaCallback$",
+        ),
+        "options": labels("Handed to the class as text to text."),
+    },
+    needs=("class",),
+    attributes={"class": "name"},
+    examples=[{"class": "quota_groups.callback:GroupQuotaCallback", "options": {"separator": "_"}}],
+)
+
+
+def _matchers(node: YamlSequence, out: Collector) -> tuple[LabelMatcher, ...] | None:
+    """None of them when the schema refused one, since fewer matchers choose other series."""
+    texts = [text for item in node.items if isinstance(item, YamlScalar) and (text := _MATCHER.read(item, out))]
+    return tuple(map(LabelMatcher.parse, texts)) if len(texts) == len(node.items) else None
+
+
+_MATCHER: Final = text(
+    pattern=r'^[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\u0000-\u001f]|\\["\\])*"$',
+)
+_TRAFFIC: Final = record(
+    MetricServer,
+    "The Prometheus server whose samples backtest reads without --traffic. With --trusted-ref it is that of the reference: a "
+    "pull request cannot send the login to another host.",
+    {
+        "prometheus": text(
+            "http(s)://HOST[:PORT][/PATH] of Prometheus, Thanos, Mimir or VictoriaMetrics, without a login.",
+            pattern=r"^https?://[^@?#\s]+$",
+        ),
+        "httpConfig": text(
+            "Path, from this file, of a file with the login in the form of Prometheus's own http_config. Its name does not end "
+            "in .yaml, since those are manifests."
+        ),
+        "match": _with(listing(_MATCHER, "Conditions on labels that choose this cluster's series; all apply."), _matchers),
+        "days": number(
+            "How many days before now are read without --since.", whole=True, minimum=1, maximum=366, default=DEFAULT_DAYS
+        ),
+    },
+    needs=("prometheus",),
+    attributes={"prometheus": "address"},
+    examples=[{"prometheus": "https://prometheus.example.org/", "match": ['cluster="prod"'], "days": 14}],
+)
+
+
+def _webhook(node: YamlMapping, out: Collector, *, url: Mapping[str, Any], **values: Any) -> Webhook:
+    return Webhook(**{"format": WebhookFormat.JSON, **values, **url}, span=out.span(node))
+
+
+_NOTIFICATIONS: Final = listing(
+    record(
+        _webhook,
+        "One webhook. Its address is a secret, so the manifest names where it is.",
+        {
+            "name": text("The name of the webhook in warnings."),
+            "format": choice(
+                WebhookFormat,
+                "json: a document of the schema notification. slack: a message for an incoming webhook of Slack, Mattermost or "
+                "Rocket.Chat.",
+                default="json",
+            ),
+            "url": record(
+                dict,
+                "Where the address is: in an environment variable, or in a file.",
+                {
+                    "env": text("The environment variable with the address.", pattern="^[A-Za-z_][A-Za-z0-9_]*$"),
+                    "file": text("The file with the address, such as a mounted secret."),
+                },
+                attributes={"env": "variable"},
+                minProperties=1,
+                maxProperties=1,
+                examples=[{"env": "QUOTAS_WEBHOOK"}, {"file": "/run/secrets/webhook"}],
+            ),
+            "events": listing(
+                choice(NotificationEvent),
+                "What is sent. Left out: all of drift, applied, failed and resolved.",
+                minItems=1,
+            ).parsed(frozenset),
+            "caFile": text("Trust the certificates in this PEM file only. Left out: those of the system."),
+        },
+        needs=("name", "url"),
+    ),
+    "Webhooks that get drift, writes and failures of this cluster. Needs the extra notify.",
+)
+
+
+def _cluster(root: YamlMapping, out: Collector, **values: Any) -> ClusterDocument:
+    def taken(cls: type[Any]) -> Any:
+        return cls(**{each.name: values.pop(each.name) for each in fields(cls) if each.name in values})
+
+    spec = root.items.get("spec")
+    written = spec.items if isinstance(spec, YamlMapping) else {}
+    made = ClusterSpec(
+        safety=taken(SafetyRules),
+        brokers=taken(DeclaredBrokers),
+        span=out.span(root),
+        places={name: out.span(node) for name, node in written.items()},
+        **values,
+    )
+    return ClusterDocument(file=out.file, span=out.span(root), spec=made)
+
+
+CLUSTER: Final = document(
+    "Cluster",
+    "One Kafka cluster: how to reach it, what this repository owns there, and how much one run may change.",
+    metadata=Fields("Name and labels.", {
+        "name": text("What --cluster and spec.clusters call it."),
+        "labels": labels("For spec.clusters: {labels: ...}."),
+    }, needs=("name",)),
+    spec=Fields(
+        "Connection, ownership and limits.",
+        {
+            "clusterId": text("Kafka's own id of the cluster; when given, it is compared before any write."),
+            "connection": _CONNECTION,
+            "scope": record(
+                Scope,
+                "What this repository owns; nothing outside is ever written. Left out: every user, client-id and ip entity.",
+                {
+                    "include": selectors("Entities that are owned; left out: all."),
+                    "exclude": selectors("Entities that are not owned, whatever include says."),
+                },
+            ),
+            "prune": choice(
+                Prune,
+                "What happens to whole entities in scope that no manifest declares: left, removed once guard prune is accepted, "
+                "or removed.",
+            ),
+            "rebalance": choice(
+                RebalancePolicy,
+                "What happens to the parts of a clusterTotal when brokers come or go: they stay, they change once guard "
+                "rebalance is accepted, or they change with the next apply. Left out: confirm.",
+            ),
+            "isolate": choice(
+                Isolation,
+                "What a guard that trips, or a manifest with errors, holds up: all changes of the cluster (none), or the changes "
+                "of the same owner and those that depend on them (owner). Left out: none.",
+            ),
+            "protected": selectors("A change to one of these trips the guard protected-entity."),
+            "guards": _GUARDS,
+            "freeze": _FREEZE,
+            "accept": _ACCEPT,
+            "capacity": record(
+                lambda _node, _out, **values: {key: quota.value for key, quota in values.items()},
+                "What one broker can do in all, written as quotas are. Shares without of divide it. validate, plan and backtest "
+                "compare the sum of the limits with it.",
+                {key.value: quota_shape(key, f"Of {key}.") for key in QuotaKey},
+                minProperties=1,
+                examples=[{"producer_byte_rate": "500MiB", "consumer_byte_rate": "800MiB"}],
+            ),
+            "backtest": _BACKTEST,
+            "brokerSettings": _SETTINGS,
+            "quotaCallback": _CALLBACK,
+            "strimzi": record(
+                StrimziOperators,
+                "Strimzi's operators write quotas of users on this cluster. Findings name declared quotas that they remove or "
+                "overwrite.",
+                {
+                    "ignoredUsers": selectors(
+                        "Users without a KafkaUser that STRIMZI_IGNORED_USERS_PATTERN of the User Operator covers.",
+                        examples=[[{"user": {"prefix": "mirror-"}}]],
+                    )
+                },
+                attributes={"ignoredUsers": "ignored"},
+                examples=[{"ignoredUsers": [{"user": {"prefix": "mirror-"}}]}],
+            ),
+            "traffic": _TRAFFIC,
+            "notifications": _NOTIFICATIONS,
+            "profiles": profiles("They change those of the Repository manifest, value by value."),
+        },
+        needs=("prune",),
+        attributes={"brokerSettings": "settings", "quotaCallback": "callback"},
+    ),
+    make=_cluster,
+)  # fmt: skip

@@ -17,8 +17,7 @@ from reconciler.manifest.documents import (
     QuotaEntry,
     ValueLimit,
 )
-from reconciler.manifest.expiry import override_value, settle_entity, with_values
-from reconciler.manifest.profiles import ProfileTable
+from reconciler.manifest.profiles import ProfileTable, override_value, settle_entity, with_values
 from reconciler.manifest.stages.budgets import BUDGETS
 from reconciler.manifest.stages.groups import GROUPS, PLUGIN_TOTALS, outside_scope
 from reconciler.manifest.stages.limits import LIMITS

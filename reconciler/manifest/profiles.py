@@ -1,16 +1,23 @@
-"""Profiles: named values that entries use, from the Repository and Cluster manifests."""
+"""Layers of values: profiles that entries use, what overrides what, and the values that expire, as they are at a moment."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
+from reconciler.formats import Fields, Shape, table, text
 from reconciler.manifest.collector import Collector, finding
-from reconciler.manifest.expiry import in_profile, override_value
-from reconciler.manifest.quota_entries import parse_quotas, profile_choice
+from reconciler.manifest.fields import profile
+from reconciler.manifest.quota_values import quotas_shape
 from reconciler.model import (
+    DeclaredExpiry,
+    DesiredEntity,
+    DesiredQuota,
     Entity,
     EntityType,
+    ExpiringQuota,
     Finding,
     Message,
     ProfileChoice,
@@ -18,13 +25,13 @@ from reconciler.model import (
     QuotaProfile,
     Related,
     Span,
+    UnitQuota,
     WrittenQuota,
     compose,
     key_part,
     legal_keys,
 )
 from reconciler.text import did_you_mean, shown_part
-from reconciler.yaml import YamlMapping
 
 ProfileValues: TypeAlias = Mapping[QuotaKey, WrittenQuota]
 
@@ -32,19 +39,29 @@ _IP: Final = (EntityType.IP.value,)
 _LEGAL: Final = {is_ip: frozenset(legal_keys(_IP if is_ip else (EntityType.USER.value,))) for is_ip in (False, True)}
 
 
-def parse_profiles(node: YamlMapping | None, out: Collector) -> dict[str, QuotaProfile]:
-    """``spec.profiles`` of a Repository or Cluster manifest, by name. What the schema refused is left out."""
-    profiles = {}
-    for name, value in node.items.items() if node else ():
-        if node is not None and isinstance(value, YamlMapping):
-            line, column = node.keys[name]
-            profiles[name] = QuotaProfile(
-                name=name,
-                quotas=dict(parse_quotas(value.items.get("quotas"), None, out)),
-                base=profile_choice(value, out),
-                source=Span(file=out.file, line=line, column=column),
-            )
-    return profiles
+def profiles(about: str) -> Shape:
+    """``spec.profiles`` of a Repository or Cluster manifest, by name."""
+    return table(
+        _profile,
+        f"Named limits that entries use by profile: NAME. {about}",
+        Fields("Limits for the entities that use it.", {
+            "profile": profile("The profile on which this one is based: its limits apply where quotas names no other."),
+            "quotas": quotas_shape(
+                "The limits of this profile; null drops a limit of the profile on which it is based.", nullable=True
+            ),
+            "note": text("What this profile is for."),
+        }, minProperties=1),
+        examples=[
+            {
+                "gold": {"quotas": {"producer_byte_rate": "20MiB", "consumer_byte_rate": "40MiB"}},
+                "bronze": {"profile": "gold", "quotas": {"producer_byte_rate": "2MiB"}},
+            }
+        ],
+    )  # fmt: skip
+
+
+def _profile(_: Collector, *, name: str, span: Span, **values: Any) -> QuotaProfile:
+    return QuotaProfile(name=name, quotas=values.get("quotas", {}), base=values.get("profile"), source=span)
 
 
 class ProfileTable:
@@ -78,8 +95,8 @@ class ProfileTable:
         values: ProfileValues = {}
         for name, definitions in reversed(self._chain(choice)):
             merged = dict(self._known.get(name, values))
-            for profile in definitions:
-                for key, quota in profile.quotas.items():
+            for definition in definitions:
+                for key, quota in definition.quotas.items():
                     if quota is None:
                         merged.pop(key, None)
                     else:
@@ -119,3 +136,54 @@ class ProfileTable:
         if problem.span is not None and problem.span not in self._reported:
             self._reported.add(problem.span)
             self.findings.append(problem)
+
+
+def override_value(lower: WrittenQuota | None, upper: WrittenQuota) -> WrittenQuota:
+    """``upper`` over what it overrides, which applies again when ``upper`` expires without a ``then``."""
+    if isinstance(upper, ExpiringQuota) and upper.then is None and lower is not None:
+        return replace(upper, then=lower)
+    return upper
+
+
+def in_profile(quota: WrittenQuota, profile: str) -> WrittenQuota:
+    """The value as that of a profile."""
+    if not isinstance(quota, ExpiringQuota):
+        return replace(quota, profile=profile)
+    then = None if quota.then is None else in_profile(quota.then, profile)
+    return replace(quota, value=replace(quota.value, profile=profile), then=then)
+
+
+def settle(written: WrittenQuota, at: datetime.datetime | None) -> tuple[DesiredQuota | UnitQuota | None, DeclaredExpiry | None]:
+    """The value at a moment, if there is one then, and its expiry, if it has one."""
+    expiry = None
+    quota: WrittenQuota | None = written
+    while isinstance(quota, ExpiringQuota):
+        expired = at is not None and at >= quota.until
+        expiry = DeclaredExpiry(at=quota.until, expired=expired, source=quota.source)
+        if not expired:
+            return quota.value, expiry
+        quota = quota.then
+    return quota, expiry
+
+
+def settle_entity(declared: DesiredEntity, at: datetime.datetime | None) -> DesiredEntity:
+    """The entity at a moment, without values of which the moment decides."""
+    if not declared.expiring:
+        return declared
+    return with_values(declared, {**declared.quotas, **declared.units, **declared.expiring}, at)
+
+
+def with_values(declared: DesiredEntity, values: Mapping[QuotaKey, WrittenQuota], at: datetime.datetime | None) -> DesiredEntity:
+    """The entity with these values as they are at a moment, in place of its own."""
+    quotas: dict[QuotaKey, DesiredQuota] = {}
+    units: dict[QuotaKey, UnitQuota] = {}
+    expiries: dict[QuotaKey, DeclaredExpiry] = {}
+    for key, written in values.items():
+        quota, expiry = settle(written, at)
+        if expiry is not None:
+            expiries[key] = expiry
+        if quota.__class__ is DesiredQuota:
+            quotas[key] = quota
+        elif isinstance(quota, UnitQuota):
+            units[key] = quota
+    return replace(declared, quotas=quotas, units=units, expiring={}, expiries=expiries)

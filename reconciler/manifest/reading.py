@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats import SchemaProblem, SchemaProblemKind, check
-from reconciler.manifest.cluster_document import cluster
+from reconciler.formats import API_VERSION, SchemaProblem, Shape, check
+from reconciler.manifest.client_quotas import CLIENT_QUOTAS
+from reconciler.manifest.cluster_document import CLUSTER
 from reconciler.manifest.collector import MAX_FINDINGS, Collector
 from reconciler.manifest.documents import Document
-from reconciler.manifest.quota_entries import client_quotas
-from reconciler.manifest.repository_document import repository
+from reconciler.manifest.repository_document import REPOSITORY
 from reconciler.model import KNOWN_KEYS, EntityType, Finding, Span, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, read_yaml
 
-API_VERSION: Final = "kafka-quotas/v1"
-
-_KINDS: Final[Mapping[str, tuple[str, Callable[[YamlMapping, Collector], Document]]]] = {
-    "ClientQuotas": ("client-quotas", client_quotas),
-    "Cluster": ("cluster", cluster),
-    "Repository": ("repository", repository),
+_KINDS: Final[Mapping[str, tuple[str, Shape]]] = {
+    "ClientQuotas": ("client-quotas", CLIENT_QUOTAS),
+    "Cluster": ("cluster", CLUSTER),
+    "Repository": ("repository", REPOSITORY),
 }
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 
@@ -51,12 +49,13 @@ def _document(root: YamlNode, out: Collector) -> Document | None:
     kind = _kind(root, out)
     if kind is None:
         return None
-    schema, build = _KINDS[kind]
+    schema, shape = _KINDS[kind]
     for problem in check(root, schema, most=MAX_FINDINGS):
         _report(problem, out)
         if out.full:
             return None
-    return build(root, out)
+    document: Document = shape.read(root, out)
+    return document
 
 
 _EXCLUDE: Final = "Write apiVersion and kind, or list the file under spec.exclude in kafka-quotas.yaml"
@@ -93,9 +92,9 @@ def _report(problem: SchemaProblem, out: Collector) -> None:
     if last in KNOWN_KEYS and "quotas" in problem.path and isinstance(problem.value, str | int | float | None):
         # The value's own grammar says it better.
         return
-    rule_id, message = problem.kind.value, problem.message
+    rule_id, message = problem.id, problem.message
     where = problem.path[-2] if len(problem.path) > 1 else None
-    if problem.kind is SchemaProblemKind.UNKNOWN_FIELD:
+    if problem.id == "unknown-field":
         rule_id, message = _unknown_field(where, problem)
     elif last in _TYPES and problem.value in (None, ""):
         rule_id = "empty-name"
@@ -117,4 +116,4 @@ def _unknown_field(where: str | int | None, problem: SchemaProblem) -> tuple[str
             name=shown_part(name),
             hint=did_you_mean(name, _TYPES),
         )
-    return problem.kind.value, problem.message
+    return problem.id, problem.message

@@ -1,4 +1,4 @@
-"""The Repository manifest: owners, value limits, severities of findings, and its path patterns.
+"""The Repository manifest: owners, value limits, budgets, policies, severities of findings, and its path patterns.
 
 In a path pattern ``*`` and ``?`` match within a folder, ``**`` matches across folders.
 """
@@ -7,142 +7,326 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
+from reconciler.formats import Fields, Shape, choice, document, flag, labels, listing, record, table, text
 from reconciler.manifest.catalogue import RULES
-from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, texts
-from reconciler.manifest.documents import BudgetRule, Owner, RepositoryDocument, ValueBounds, ValueLimit
-from reconciler.manifest.policy_entries import parse_policies
-from reconciler.manifest.profiles import parse_profiles
-from reconciler.manifest.quota_entries import cluster_choice, quota_value
-from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span, compose
+from reconciler.manifest.collector import Collector
+from reconciler.manifest.documents import (
+    BudgetRule,
+    ClusterChoice,
+    Owner,
+    RepositoryDocument,
+    RepositoryPolicy,
+    ValueBounds,
+    ValueLimit,
+)
+from reconciler.manifest.fields import SELECTOR, TEXT, clusters, selectors
+from reconciler.manifest.profiles import profiles
+from reconciler.manifest.quota_values import quota_shape
+from reconciler.model import (
+    LINT_RULES,
+    DesiredQuota,
+    PlanPolicy,
+    PolicyExpression,
+    PolicySeverity,
+    PolicySubject,
+    QuotaKey,
+    Severity,
+    Span,
+    compose,
+)
 from reconciler.text import did_you_mean, shown_part
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
+from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence
 
-_SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
-
-
-def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
-    """The Repository document, as far as it can be understood."""
-    spec = mapping(root, "spec")
-    owners = dict(_owners(mapping(spec, "owners"), out))
-    lint = mapping(spec, "lint")
-    severities: dict[str, Severity | None] = {}
-    adjustable = [rule.id for rule in (*RULES.values(), *LINT_RULES.values()) if rule.adjustable]
-    for rule_id, value in lint.items.items() if lint else ():
-        if rule_id not in adjustable:
-            why = "the severity of this rule cannot be changed" if rule_id in RULES else "no rule has this id"
-            out.add(
-                "unknown-lint-rule",
-                compose(
-                    "{rule_id}: {why}{hint}",
-                    rule_id=shown_part(rule_id),
-                    why=why,
-                    hint=did_you_mean(rule_id, adjustable),
-                ),
-                value,
-            )
-        elif isinstance(value, YamlScalar) and value.text in _SEVERITIES:
-            severities[rule_id] = _SEVERITIES[value.text]
-    return RepositoryDocument(
-        file=out.file,
-        span=out.span(root),
-        exclude=texts(spec, "exclude"),
-        include=texts(spec, "include"),
-        # A field that is there and cannot be used allows nothing.
-        cluster_paths=texts(spec, "clusterPaths") if spec is not None and "clusterPaths" in spec.items else None,
-        owners=owners,
-        limits=tuple(_limits(items(spec, "limits"), owners, out)),
-        lint=severities,
-        profiles=parse_profiles(mapping(spec, "profiles"), out),
-        budgets=tuple(_budgets(items(spec, "budgets"), owners, out)),
-        policies=tuple(parse_policies(items(spec, "policies"), out)),
-        stages=texts(spec, "stages"),
-    )
+_KEYS: Final = {
+    QuotaKey.PRODUCER_BYTE_RATE: "Bytes per second and broker, with a unit such as 20MiB.",
+    QuotaKey.CONSUMER_BYTE_RATE: "Bytes per second and broker, with a unit such as 20MiB.",
+    QuotaKey.REQUEST_PERCENTAGE: "Percent of one thread per broker.",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "Partitions per second.",
+    QuotaKey.CONNECTION_CREATION_RATE: "Connections per second and broker.",
+}
 
 
-def _owners(node: YamlMapping | None, out: Collector) -> Iterator[tuple[str, Owner]]:
-    for name, value in node.items.items() if node else ():
-        if not isinstance(value, YamlMapping):
-            continue
-        line, column = node.keys[name] if node else (1, 1)
-        labels = mapping(value, "labels")
-        # A field that is there and cannot be used allows nothing, not everything.
-        yield (
-            name,
-            Owner(
-                name=name,
-                paths=texts(value, "paths") if "paths" in value.items else None,
-                entities=selectors(value.items["entities"], out) if "entities" in value.items else None,
-                clusters=cluster_choice(value.items.get("clusters"), out),
-                labels={k: v.text for k, v in labels.items.items() if isinstance(v, YamlScalar)} if labels else {},
-                span=Span(file=out.file, line=line, column=column),
-            ),
-        )
+def _by_key(values: Mapping[str, Any]) -> dict[QuotaKey, Any]:
+    return {QuotaKey(name): value for name, value in values.items()}
 
 
-def _limits(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Collector) -> Iterator[ValueLimit]:
-    for node in nodes:
-        if not isinstance(node, YamlMapping):
-            continue
-        owner = scalar(node, "owner")
-        if owner is not None and owners and owner.text not in owners:
-            out.add(
-                "unknown-owner",
-                compose(
-                    "the repository declares no owner {owner}{hint}",
-                    owner=shown_part(owner.text),
-                    hint=did_you_mean(owner.text, owners),
-                ),
-                owner,
-            )
-        yield ValueLimit(
-            owner=owner.text if owner is not None else None,
-            match=selector(node.items.get("match"), out),
-            clusters=cluster_choice(node.items.get("clusters"), out),
-            keys={key: _bounds(key, value, out) for key in QuotaKey if (value := mapping(node, key.value)) is not None},
-            span=out.span(node),
-        )
-
-
-def _budgets(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Collector) -> Iterator[BudgetRule]:
-    for node in nodes:
-        owner = scalar(node, "owner")
-        if not isinstance(node, YamlMapping) or owner is None:
-            continue
-        if owners and owner.text not in owners:
-            message = compose(
-                "the owner {owner} does not exist{hint}", owner=shown_part(owner.text), hint=did_you_mean(owner.text, owners)
-            )
-            out.add("unknown-owner", message, owner)
-        quotas = {}
-        for key in QuotaKey:
-            value = scalar(node, key.value)
-            if value is not None and (quota := quota_value(key, value, None, out)) is not None:
-                quotas[key] = quota
-        clusters = cluster_choice(node.items.get("clusters"), out)
-        yield BudgetRule(owner=owner.text, clusters=clusters, quotas=quotas, span=out.span(node))
-
-
-def _bounds(key: QuotaKey, node: YamlMapping, out: Collector) -> ValueBounds:
-    least, most = _bound(key, node, "min", out), _bound(key, node, "max", out)
+def _bounds(
+    _: YamlMapping, out: Collector, *, least: DesiredQuota | None = None, most: DesiredQuota | None = None
+) -> ValueBounds:
     if least is not None and most is not None and least.value > most.value:
-        out.add(
-            "invalid-limit",
-            compose(
-                "the smallest value {least} is above the largest, {most}",
-                least=shown_part(least.text),
-                most=shown_part(most.text),
-            ),
-            least.source,
-        )
+        words = "the smallest value {least} is above the largest, {most}"
+        out.add("invalid-limit", compose(words, least=shown_part(least.text), most=shown_part(most.text)), least.source)
     return ValueBounds(least=least, most=most)
 
 
-def _bound(key: QuotaKey, node: YamlMapping, name: str, out: Collector) -> DesiredQuota | None:
-    written = scalar(node, name)
-    return quota_value(key, written, None, out) if isinstance(written, YamlScalar) else None
+def _bounds_of(key: QuotaKey, about: str) -> Shape:
+    return record(
+        _bounds,
+        about,
+        {
+            "min": quota_shape(key, "The smallest value that may be declared."),
+            "max": quota_shape(key, "The largest value that may be declared."),
+        },
+        attributes={"min": "least", "max": "most"},
+        minProperties=1,
+    )
+
+
+def _limit(
+    node: YamlMapping,
+    out: Collector,
+    *,
+    owner: str | None = None,
+    match: Any = None,
+    clusters: ClusterChoice | None = None,
+    **keys: ValueBounds,
+) -> ValueLimit:
+    return ValueLimit(owner=owner, match=match, clusters=clusters, keys=_by_key(keys), span=out.span(node))
+
+
+def _budget(
+    node: YamlMapping, out: Collector, *, owner: str, clusters: ClusterChoice | None = None, **keys: DesiredQuota
+) -> BudgetRule:
+    return BudgetRule(owner=owner, clusters=clusters, quotas=_by_key(keys), span=out.span(node))
+
+
+def _policy(node: YamlMapping, out: Collector, *, clusters: ClusterChoice | None = None, **values: Any) -> RepositoryPolicy:
+    built_in = {"description": "", "severity": PolicySeverity.REFUSE, "each": PolicySubject.PLAN}
+    values = {**built_in, **values}
+    policy = PlanPolicy(subject=values.pop("each"), span=out.span(node), **values)
+    return RepositoryPolicy(policy=policy, clusters=clusters)
+
+
+def _expression(about: str, **keywords: Any) -> Shape:
+    def read(node: YamlScalar, out: Collector) -> PolicyExpression | None:
+        if node.data is None:
+            return None
+        return PolicyExpression(text=node.text, span=out.span(node), lines=tuple(_line_places(node, out)))
+
+    return replace(text(about, **keywords), read=read)
+
+
+def _line_places(node: YamlScalar, out: Collector) -> Iterator[Span]:
+    """Where each line of a scalar is written: of a block with ``|``, or of text on one line. Folded text has no such places."""
+    first = out.line(node.line)
+    sign = first[node.column - 1 : node.column]
+    if sign == "|":
+        lines = node.text.splitlines()
+        written = next((number for number, line in enumerate(lines) if line.strip()), 0)
+        source = out.line(node.line + 1 + written)
+        indent = source.find(lines[written]) if lines else -1
+        for number in range(len(lines) if indent >= 0 else 0):
+            yield Span(file=out.file, line=node.line + 1 + number, column=indent + 1)
+    elif sign != ">" and "\n" not in node.text:
+        start = first.find(node.text, node.column - 1)
+        if start >= 0:
+            yield Span(file=out.file, line=node.line, column=start + 1)
+
+
+_SEVERITIES: Final[Mapping[str, Severity | None]] = {severity.value: severity for severity in Severity} | {"off": None}
+
+
+def _severities(node: YamlMapping, out: Collector) -> dict[str, Severity | None]:
+    adjustable = [rule.id for rule in (*RULES.values(), *LINT_RULES.values()) if rule.adjustable]
+    severities: dict[str, Severity | None] = {}
+    for rule_id, value in node.items.items():
+        if rule_id not in adjustable:
+            why = "the severity of this rule cannot be changed" if rule_id in RULES else "no rule has this id"
+            hint = did_you_mean(rule_id, adjustable)
+            out.add(
+                "unknown-lint-rule", compose("{rule_id}: {why}{hint}", rule_id=shown_part(rule_id), why=why, hint=hint), value
+            )
+        elif isinstance(value, YamlScalar) and value.text in _SEVERITIES:
+            severities[rule_id] = _SEVERITIES[value.text]
+    return severities
+
+
+_PATHS: Final = "as paths from the root: * within a folder, ** across folders; a folder"
+_ENTITIES: Final = [{"user": {"prefix": "payments-"}}]
+_SPEC: Final = Fields("Settings.", {
+    "exclude": listing(
+        TEXT,
+        f"YAML files that are not manifests, {_PATHS} excludes all below it.",
+        examples=[["mkdocs.yml", "charts/**"]],
+    ),
+    "include": listing(
+        TEXT,
+        f"Files to read, {_PATHS} includes all below it. Left out: every YAML file. The Repository manifest is always read.",
+        minItems=1,
+        examples=[["clusters/**", "services/**/kafka-quotas.yaml"]],
+    ),
+    # A field that is there and cannot be used allows nothing, not everything.
+    "clusterPaths": listing(
+        TEXT,
+        f"Where Cluster manifests may lie, {_PATHS} means all below it. A Cluster manifest elsewhere is an error. Left out: "
+        "anywhere; with owners, in no folder of an owner.",
+        refused=(),
+        minItems=1,
+        examples=[["clusters/**"]],
+    ),
+    "owners": table(
+        lambda _, **values: Owner(**values),
+        "Who may declare what, and where. With owners, every ClientQuotas document must name one in metadata.owner.",
+        Fields("What one owner may declare.", {
+            "paths": listing(
+                TEXT,
+                f"Where the owner's documents must be, {_PATHS} means all below it. Left out: anywhere.",
+                refused=(),
+                minItems=1,
+                examples=[["teams/payments/**"]],
+            ),
+            "entities": selectors(
+                "The owner's entities. Left out: every entity that no other owner lists.",
+                refused=(),
+                minItems=1,
+                examples=[_ENTITIES],
+            ),
+            "clusters": clusters(
+                "The clusters for which the owner may declare quotas: names, or {labels: {...}}. Left out: every cluster."
+            ),
+            "labels": labels("For the rules of a cluster's backtest: {owners: {labels: ...}}.", examples=[{"tier": "gold"}]),
+        }),
+        examples=[{"team-payments": {"paths": ["teams/payments/**"], "entities": _ENTITIES}}],
+    ),
+    "limits": listing(
+        record(
+            _limit,
+            "Bounds of some keys, for an owner, some entities, some clusters; what is left out means all.",
+            {
+                "owner": text(
+                    "Only for manifests of this owner. It needs spec.owners, which makes every manifest name its owner."
+                ),
+                "match": SELECTOR.about("Only for these entities."),
+                "clusters": clusters(
+                    "The clusters on which the limit applies: names, or {labels: {...}}. Left out: every cluster."
+                ),
+                **{key.value: _bounds_of(key, about) for key, about in _KEYS.items()},
+            },
+            minProperties=1,
+        ),
+        "Smallest and largest values that may be declared, checked for every cluster with all overrides. Every limit that "
+        "matches applies.",
+        examples=[[{"owner": "team-payments", "producer_byte_rate": {"max": "200MiB"}}]],
+    ),
+    "budgets": listing(
+        record(
+            _budget,
+            "The budget of one owner for some keys, on some clusters.",
+            {
+                "owner": text("The owner, as metadata.owner of its manifests names it."),
+                "clusters": clusters(
+                    "The clusters on which the budget applies: names, or {labels: {...}}. Left out: every cluster."
+                ),
+                **{key.value: quota_shape(key, about) for key, about in _KEYS.items()},
+            },
+            needs=("owner",),
+            minProperties=2,
+        ),
+        "What the limits of an owner's entities may add up to on each broker. Of several for one cluster and key the smallest "
+        "applies.",
+        examples=[[{"owner": "team-payments", "producer_byte_rate": "200MiB"}]],
+    ),
+    "policies": listing(
+        record(
+            _policy,
+            "One condition over the plan, or over each of its changes.",
+            {
+                "name": text(
+                    "The name. The id of its guard is policy:NAME.",
+                    pattern="^[a-z0-9]+(-[a-z0-9]+)*$",
+                    maxLength=63,
+                    examples=["friday-removals"],
+                ),
+                "description": text("What the policy is for. It is the message where none is given."),
+                "severity": choice(
+                    PolicySeverity,
+                    "What a violation does. refuse: the plan cannot be applied. warning: a finding.",
+                    default="refuse",
+                ),
+                "each": choice(
+                    PolicySubject,
+                    "What the expressions are evaluated for: the plan once, or each of its changes.",
+                    default="plan",
+                ),
+                "clusters": clusters(
+                    "The clusters whose plans the policy judges: names, or {labels: {...}}. Left out: every cluster."
+                ),
+                "when": _expression(
+                    "An expression: the policy applies only where it is true. Left out: everywhere.",
+                    examples=["change.action == 'delete'"],
+                ),
+                "require": _expression(
+                    "An expression that must be true. Variables: plan (the document of plan --format json, with each: change "
+                    "without its changes), now, cluster, and change with each: change.",
+                    examples=["now.getDayOfWeek('Europe/Berlin') != 5"],
+                ),
+                "message": text("What to do about a violation."),
+                "acceptable": flag(
+                    "Whether a violation can be accepted by the id policy:NAME, with --accept or in a Cluster manifest.",
+                    default=False,
+                ),
+            },
+            needs=("name", "require"),
+        ),
+        "Conditions that every plan has to satisfy, in CEL. A violated policy refuses the plan as a guard does, or warns. Needs "
+        "the extra policies.",
+    ),
+    "lint": Shape(
+        schema={
+            "type": "object",
+            "description": "Other severities for lint rules, by id.",
+            "additionalProperties": {"enum": list(_SEVERITIES)},
+            "examples": [{"percent-encoded-name": "error"}],
+        },
+        nodes=(YamlMapping,),
+        read=_severities,
+    ),
+    "profiles": profiles("A Cluster manifest can change them for its cluster."),
+    "stages": listing(
+        TEXT,
+        "Order in which apply --all-clusters writes: each is a value of the label stage of Cluster manifests.",
+        minItems=1,
+        uniqueItems=True,
+        examples=[["staging", "canary", "prod"]],
+    ),
+})  # fmt: skip
+
+
+def _repository(root: YamlMapping, out: Collector, **values: Any) -> RepositoryDocument:
+    spec = root.items.get("spec")
+    owners = values.get("owners", {})
+    for name in ("limits", "budgets") if owners else ():
+        rules = spec.items.get(name) if isinstance(spec, YamlMapping) else None
+        for rule in rules.items if isinstance(rules, YamlSequence) else []:
+            owner = rule.items.get("owner") if isinstance(rule, YamlMapping) else None
+            if isinstance(owner, YamlScalar) and owner.data is not None and owner.text not in owners:
+                message = compose(
+                    "the repository declares no owner {owner}{hint}",
+                    owner=shown_part(owner.text),
+                    hint=did_you_mean(owner.text, owners),
+                )
+                out.add("unknown-owner", message, owner)
+    names: set[str] = set()
+    for each in values.get("policies", ()):
+        if each.policy.name in names:
+            message = compose("two policies have the name {name}", name=shown_part(each.policy.name))
+            out.add("invalid-policy", message, each.policy.span)
+        names.add(each.policy.name)
+    values.pop("name", None)
+    return RepositoryDocument(file=out.file, span=out.span(root), **values)
+
+
+REPOSITORY: Final = document(
+    "Repository",
+    "Settings of a whole repository; the file kafka-quotas.yaml at its root.",
+    metadata=Fields("Words for people.", {"name": text("A name for people.")}),
+    spec=_SPEC,
+    make=_repository,
+)
 
 
 def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:

@@ -158,7 +158,7 @@ def test_a_time_without_a_zone_is_refused(folder: Path) -> None:
     done = invoke("validate", "quotas", cwd=folder)
 
     assert done.code == 1
-    assert "has no time zone" in done.out
+    assert "is not a date or a time with its offset from UTC" in done.out
     assert "[invalid-expiry]" in done.out
 
 

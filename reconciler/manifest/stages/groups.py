@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import QuotaEntry, QuotaGroup
-from reconciler.manifest.expiry import settle_entity
+from reconciler.manifest.profiles import settle_entity
 from reconciler.manifest.stages.stage import ClusterManifests, Entities, Stage
 from reconciler.manifest.stages.units import round_down
 from reconciler.model import (

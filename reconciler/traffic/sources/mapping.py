@@ -130,7 +130,7 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
     root = stream.documents[0]
     refused = check(root, _SCHEMA)
     for refusal in refused:
-        yield finding(refusal.kind.value, refusal.message, refusal.line, refusal.column)
+        yield finding(refusal.id, refusal.message, refusal.line, refusal.column)
     if not refused:
         for message, line, column in _contradictions(root):
             yield finding("wrong-value", message, line, column)

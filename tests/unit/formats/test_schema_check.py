@@ -1,8 +1,14 @@
 """Schema problems: the right place, the right kind, and a suggestion."""
 
-import pytest
+import json
+from types import MappingProxyType
 
-from reconciler.formats.schema_check import check
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.formats.schema_check import check, load_schema
 from reconciler.yaml.reading import read_yaml
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n"
@@ -10,7 +16,7 @@ HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n"
 
 def found(body, schema="client-quotas", head=HEAD):
     (document,) = read_yaml((head + body).encode()).documents
-    return [(p.kind.value, p.line, p.column, p.message) for p in check(document, schema)]
+    return [(p.id, p.line, p.column, p.message) for p in check(document, schema)]
 
 
 def test_a_good_document_has_no_problems():
@@ -98,3 +104,61 @@ def test_unknown_fields_of_one_mapping_are_named_up_to_a_number_and_then_counted
     assert len(many) == 101
     assert many[-1][:2] == ("unknown-field", 105)
     assert "19,900 more fields that are not known" in many[-1][3]
+
+
+SPECS = MappingProxyType({
+    "client-quotas": {
+        "clusters": ["a"], "groups": {"g": {"users": ["a"], "match": "prefix", "quotas": {}}},
+        "quotas": [{"match": {"user": ["a", "b"]}, "quotas": {"producer_byte_rate": {"value": "1MiB", "until": "2026-12-01"}},
+                    "overrides": [{"clusters": {"labels": {"a": "b"}}, "quotas": {"request_percentage": None}}]}],
+    },
+    "cluster": {
+        "prune": "never", "scope": {"include": [{"user": {"prefix": "a"}, "strict": True}]},
+        "guards": {"too-many-changes": {"percent": 3}, "large-reduction": {"keys": {"producer_byte_rate": 0.5}}},
+        "freeze": [{"days": ["mon"]}], "accept": [{"guard": "prune", "until": "2026-12-01", "reason": "a"}],
+        "traffic": {"prometheus": "http://a", "match": ['a="b"'], "days": 2}, "brokerSettings": {"quota.window.num": 11},
+    },
+    "repository": {
+        "stages": ["a", "b"], "owners": {"a": {"paths": ["a/**"]}}, "lint": {"user-prefix": "off"},
+        "limits": [{"producer_byte_rate": {"max": 3}}], "policies": [{"name": "a-b", "require": "true", "acceptable": True}],
+    },
+    "traffic-mapping": {
+        "columns": {"ts": {"column": "t", "unit": "s"}, "broker": {"constant": 1}, "kind": {"constant": "fetch"},
+                    "amount": {"column": "b"}}, "delimiter": ";",
+    },
+})  # fmt: skip
+KINDS = MappingProxyType({"client-quotas": "ClientQuotas", "traffic-mapping": "TrafficMapping"})
+DATA = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-2, 3), st.floats(-2, 3), st.sampled_from(["", "a", "never", "10MiB", "a\n"])
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["", "x"]), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+def places(data, path=()):
+    """Every place within a document."""
+    yield path
+    children = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for part, child in children:
+        yield from places(child, (*path, part))
+
+
+@pytest.mark.parametrize("schema", ["client-quotas", "cluster", "repository", "traffic-mapping"])
+@given(data=st.data())
+def test_a_document_has_problems_exactly_when_the_schema_refuses_it(schema, data):
+    about = {"apiVersion": "kafka-quotas/v1", "kind": KINDS.get(schema, schema.title()), "metadata": {"name": "a"}}
+    document = json.loads(json.dumps({**about, "spec": SPECS[schema]}))
+    assert check(read_yaml(json.dumps(document).encode()).documents[0], schema) == ()
+    *path, last = data.draw(st.sampled_from([place for place in places(document) if place]))
+    parent = document
+    for part in path:
+        parent = parent[part]
+    if data.draw(st.booleans()):
+        parent[last] = data.draw(DATA)
+    else:
+        del parent[last]
+    (root,) = read_yaml(json.dumps(document).encode()).documents
+
+    assert bool(check(root, schema)) is not jsonschema_rs.Draft202012Validator(load_schema(schema)).is_valid(document)

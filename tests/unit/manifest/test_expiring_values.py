@@ -67,7 +67,7 @@ def test_a_time_counts_with_its_offset(until: str, moment: datetime.datetime) ->
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({**TEMPORARY, "until": "2026-12-01T18:00"}, "has no time zone"),
+        ({**TEMPORARY, "until": "2026-12-01T18:00"}, "is not a date or a time with its offset from UTC"),
         ({**TEMPORARY, "until": "2026-12-01T18:00 Europe/Berlin"}, "is not a date"),
         ({**TEMPORARY, "until": "2026-12-01T18:00+25:00"}, "is not a date"),
         ({**TEMPORARY, "until": "2026-02-29"}, "is not a date"),

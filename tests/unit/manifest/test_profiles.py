@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.manifest.client_quotas import MOST_ENTITIES
 from reconciler.manifest.desired import DesiredResult, desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
-from reconciler.manifest.quota_entries import MOST_ENTITIES
 from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import DEFAULT, Entity
 from tests.support.manifests import cluster, quotas, repository

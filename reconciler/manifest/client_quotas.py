@@ -1,0 +1,281 @@
+"""ClientQuotas documents: entries and groups, as entities with values. What the schema refused is skipped."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from reconciler.formats import Fields, Shape, choice, document, listing, table, text
+from reconciler.manifest.collector import Collector
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry, QuotaGroup
+from reconciler.manifest.fields import TEXT, clusters, profile
+from reconciler.manifest.names import name_problems
+from reconciler.manifest.quota_values import quotas_shape
+from reconciler.model import (
+    DEFAULT,
+    DesiredEntity,
+    DesiredQuota,
+    Entity,
+    EntityName,
+    EntityType,
+    ExpiringQuota,
+    Span,
+    UnitQuota,
+)
+from reconciler.resolution import GroupLimit, MemberKind, reserved_entity
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
+
+MOST_ENTITIES: Final = 10_000
+"""Of one entry: a list of users and a list of client-ids name a product."""
+_TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)
+_DEFAULT: Final = {"const": True, "description": "The default entity of this type: everyone who has no quota by name."}
+_NAME: Final = {
+    "description": "A literal name, taken exactly as it is written (on is the name on, 0123 is 0123), or {default: true} for the "
+    "default entity of this type.",
+    "type": ("string", "number", "boolean", "object"),
+    "minLength": 1,
+    "properties": {"default": _DEFAULT},
+    "required": ("default",),
+    "additionalProperties": False,
+    "examples": ["payments-api", {"default": True}],
+}
+_NAMES: Final = {
+    **_NAME,
+    "type": ("string", "number", "boolean", "object", "array"),
+    "items": _NAME,
+    "minItems": 1,
+    "examples": ["payments-api", ["payments-api", "refunds-api"], {"default": True}],
+}
+_ABOUT_TYPES: Final = {
+    EntityType.USER: "The principal's name without its type: alice, not User:alice. Or {default: true}.",
+    EntityType.CLIENT_ID: "The client.id of producers and consumers, or {default: true}.",
+    EntityType.IP: "One IPv4 or IPv6 address, or {default: true}; it cannot be combined with user or client-id.",
+}
+
+
+def _entities(match: YamlMapping, out: Collector) -> list[tuple[Entity, Span]] | None:
+    """The entities with their places: one, or with lists of names one a combination. None when Kafka has no such entity.
+
+    The first is the entity of findings about the entry.
+    """
+    names = {entity_type: _listed_names(entity_type, node, out) for entity_type, node in match.items.items()}
+    if len(names) > 1 and EntityType.IP in names:
+        out.add("illegal-entity", "an ip cannot be combined with a user or a client-id. Make two entries of it", match)
+        return None
+    if not names or not all(names.values()):
+        return None
+    lists = [number for number, node in enumerate(match.items.values()) if isinstance(node, YamlSequence)]
+    out.entity = Entity.of({entity_type: listed[0][0] for entity_type, listed in names.items()})
+    if not lists:
+        return [(out.entity, out.span(match))]
+    count = math.prod(map(len, names.values()))
+    if count > MOST_ENTITIES:
+        message = f"this entry names {count:,} entities, more than {MOST_ENTITIES:,}. Make several entries of it"
+        out.add("too-many-entities", message, match)
+        return None
+    return [
+        (
+            Entity.of({entity_type: name for entity_type, (name, _) in zip(names, combination, strict=True)}),
+            out.span(combination[lists[-1]][1]),
+        )
+        for combination in itertools.product(*names.values())
+    ]
+
+
+def _listed_names(entity_type: str, node: YamlNode, out: Collector) -> list[tuple[EntityName, YamlNode]]:
+    """The names of one type, all of them checked. None when the schema refused one, and reports it."""
+    listed = node.items if isinstance(node, YamlSequence) else [node]
+    names: list[tuple[EntityName, YamlNode]] = []
+    for item in listed if entity_type in _TYPES else ():
+        if isinstance(item, YamlScalar) and item.data is not None and item.text:
+            names.append((item.text, item))
+            for rule_id, message in name_problems(entity_type, item.text):
+                out.add(rule_id, message, item)
+        elif isinstance(item, YamlMapping) and item.data == {"default": True}:
+            names.append((DEFAULT, item))
+    return names if len(names) == len(listed) else []
+
+
+def _override(node: YamlMapping, out: Collector) -> Override | None:
+    values = _OVERRIDE.read(node, out)
+    if "clusters" not in values:
+        return None
+    _require_values(node, "this override", out)
+    return Override(**{"quotas": {}, **values}, span=out.span(node))
+
+
+def _require_values(node: YamlMapping, what: str, out: Collector) -> None:
+    if "quotas" not in node.items and "profile" not in node.items:
+        out.add("missing-field", f"{what} has neither quotas nor a profile", node)
+
+
+_QUOTAS: Final = quotas_shape(
+    "The limits of this entity. A key that is left out is not set, and removed from the cluster if it is there. Empty ({}): the "
+    "entity has no quotas, and those that it has on the cluster are removed.",
+    nullable=False,
+)
+_NOTE: Final = text("Why; shown in plans and comments.")
+_OVERRIDE: Final = Fields("Other values for some clusters.", {
+    "clusters": clusters("Which clusters: a list of names, or {labels: {...}}."),
+    "profile": profile("Another profile for these clusters.", examples=["gold"]),
+    "quotas": quotas_shape("Keys to set for these clusters; null drops a key, keys that are not named stay.", nullable=True),
+}, needs=("clusters",))  # fmt: skip
+_ENTRY: Final = Fields("One entity and its limits.", {
+    "match": Shape(
+        schema={
+            "type": "object",
+            "description": "user, client-id, both, or ip alone. A list of names makes one entity of each, with the same limits.",
+            "minProperties": 1,
+            "additionalProperties": False,
+            "properties": {each.value: {**_NAMES, "description": about} for each, about in _ABOUT_TYPES.items()},
+        },
+        nodes=(YamlMapping,),
+        read=_entities,
+    ),
+    "profile": profile(
+        "A profile of the Repository or Cluster manifest: its limits apply where quotas names no other.", examples=["gold"]
+    ),
+    "quotas": _QUOTAS,
+    "note": _NOTE,
+    "overrides": listing(
+        Shape(schema=_OVERRIDE.schema, nodes=(YamlMapping,), read=_override),
+        "Other values for some clusters; at most one override may match a cluster.",
+    ),
+}, needs=("match",))  # fmt: skip
+
+
+def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
+    """An entry for each entity that ``match`` names, all with the same values."""
+    entries: list[QuotaEntry] = []
+    for node in nodes.items:
+        match = node.items.get("match") if isinstance(node, YamlMapping) else None
+        if isinstance(node, YamlMapping) and isinstance(match, YamlMapping):
+            entries += _entries_of(node, out)
+            out.entity = None
+    return entries
+
+
+def _entries_of(node: YamlMapping, out: Collector) -> Iterator[QuotaEntry]:
+    values = _ENTRY.read(node, out)
+    if "profile" not in values and "quotas" not in node.items:
+        _require_values(node, "this entry", out)
+    overrides, profile_choice = values.get("overrides", ()), values.get("profile")
+    quotas = _by_kind(values.get("quotas", {}))
+    for entity, source in values.get("match", ()):
+        declared = DesiredEntity(entity=entity, source=source, owner=out.owner, note=values.get("note"), **quotas)
+        yield QuotaEntry(declared=declared, profile=profile_choice, overrides=overrides)
+
+
+def _by_kind(written: dict[Any, Any]) -> dict[str, Any]:
+    """The values of an entry or a group, by the field of ``DesiredEntity`` that has values of their kind."""
+    if all(value.__class__ is DesiredQuota for value in written.values()):
+        return {"quotas": written}
+    kinds = {"quotas": DesiredQuota, "units": UnitQuota, "expiring": ExpiringQuota}
+    return {field: {key: value for key, value in written.items() if isinstance(value, kind)} for field, kind in kinds.items()}
+
+
+def _members(node: YamlSequence, _: Collector) -> list[YamlScalar]:
+    return [item for item in node.items if isinstance(item, YamlScalar) and item.data is not None]
+
+
+def _member_list(about: str) -> Shape:
+    schema = {"type": "array", "description": about, "minItems": 1, "items": TEXT}
+    return Shape(schema=schema, nodes=(YamlSequence,), read=_members)
+
+
+def _group(
+    out: Collector, *, name: str, span: Span, match: bool = False, quotas: Any = None, note: str | None = None, **listed: Any
+) -> QuotaGroup | None:
+    kinds = (MemberKind.USER_PREFIX, MemberKind.CLIENT_ID_PREFIX) if match else (MemberKind.USER, MemberKind.CLIENT_ID)
+    members = {}
+    for field, kind in zip(("users", "client_ids"), kinds, strict=True):
+        for member in listed.get(field, ()):
+            members[kind, member.text] = out.span(member)
+            for rule_id, message in () if match else name_problems(kind.value, member.text):
+                out.add(rule_id, message, member)
+    if not members:
+        out.add("missing-field", "this group has neither users nor client-ids", span)
+        return None
+    entity = reserved_entity(GroupLimit(group=name))
+    limits = DesiredEntity(entity=entity, source=span, owner=out.owner, note=note, **_by_kind(quotas or {}))
+    return QuotaGroup(name=name, members=members, limits=limits)
+
+
+def _owner(node: YamlScalar, out: Collector) -> tuple[str, Span] | None:
+    if node.data is None:
+        return None
+    out.owner = node.text
+    return node.text, out.span(node)
+
+
+def _client_quotas(
+    root: YamlMapping,
+    out: Collector,
+    *,
+    name: str | None = None,
+    owner: tuple[str, Span] | None = None,
+    clusters: ClusterChoice | None = None,
+    **declared: Any,
+) -> ClientQuotasDocument:
+    spec = root.items.get("spec")
+    # The schema reports an empty spec.
+    if isinstance(spec, YamlMapping) and spec.items and not spec.items.keys() & {"quotas", "groups"}:
+        out.add("missing-field", "spec has neither quotas nor groups. Write spec.quotas", spec)
+    out.owner = None
+    return ClientQuotasDocument(
+        file=out.file,
+        span=out.span(root),
+        name=name,
+        owner=owner[0] if owner else None,
+        owner_span=owner[1] if owner else None,
+        clusters=clusters,
+        entries=tuple(declared.get("quotas", ())),
+        groups=tuple(declared.get("groups", {}).values()),
+    )
+
+
+CLIENT_QUOTAS: Final = document(
+    "ClientQuotas",
+    "Client quotas of one team or purpose, for all clusters or some.",
+    metadata=Fields("Words for people; the identity of a quota is its entity.", {
+        "name": text("A name for this document."),
+        "owner": Shape(schema=text("The team that owns these quotas.").schema, nodes=(YamlScalar,), read=_owner),
+    }),
+    spec=Fields("What is declared.", {
+        "clusters": clusters(
+            "Which clusters these quotas are for: a list of Cluster names, or {labels: {...}}. Left out: every cluster."
+        ),
+        "groups": table(
+            _group,
+            "Groups of users and client-ids that share limits, by name. Brokers with the plugin of groups let all members share "
+            "one limit. Otherwise each member gets an equal part.",
+            Fields("The members of a group and their common limits.", {
+                "users": _member_list("Names of principals without their type."),
+                "client-ids": _member_list("Client-ids, for clients of any user."),
+                "match": choice(
+                    {"exact": False, "prefix": True},
+                    "prefix: every name that begins with one of these is a member. Needs the plugin of groups on the brokers. "
+                    "Default: exact.",
+                ),
+                "quotas": _QUOTAS,
+                "note": _NOTE,
+            }, needs=("quotas",)),
+            propertyNames={"minLength": 1},
+            examples=[
+                {"payments": {"users": ["payments-api", "payments-batch"], "quotas": {"producer_byte_rate": "60MiB"}}}
+            ],
+        ),
+        "quotas": Shape(
+            schema={
+                "type": "array",
+                "description": "One entry for each entity.",
+                "items": _ENTRY.schema,
+            },
+            nodes=(YamlSequence,),
+            read=_entries,
+        ),
+    }, minProperties=1),
+    make=_client_quotas,
+)  # fmt: skip

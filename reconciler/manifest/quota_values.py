@@ -1,0 +1,368 @@
+"""Values of manifests: a number with its unit, a value that is computed for each cluster, a value that expires."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, Final
+
+from reconciler.formats import TEXT, Shape, ValueRefusedError, listing, no_limit_advice, parse_value
+from reconciler.manifest.collector import Collector
+from reconciler.model import (
+    BudgetShare,
+    ClusterTotal,
+    DesiredQuota,
+    EntityType,
+    ExpiringQuota,
+    Proportional,
+    QuotaKey,
+    Shares,
+    UnitQuota,
+    WrittenQuota,
+    WrittenUnit,
+    compose,
+    flag_part,
+    key_part,
+    legal_keys,
+)
+from reconciler.text import shown_part
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
+
+_SIDE: Final = {"$of": {"$ref": "#/$defs/unit"}, "type": ("string", "number", "object")}
+_NUMBER: Final = ("string", "number")
+_UNIT: Final = Shape(
+    name="unit",
+    nodes=(YamlMapping,),
+    read=lambda _node, _out: None,  # The key decides: see written_quota.
+    schema={
+        "description": "A value that expires, or that is computed for each cluster: a total of all brokers, shares of a "
+        "capacity, or a part of the owner's budget.",
+        "minProperties": 1,
+        "additionalProperties": False,
+        "properties": {
+            "value": {
+                **_SIDE,
+                "description": "The value before until: a number as without until, or a computed value. It needs until.",
+                "examples": ["20MiB"],
+            },
+            "until": {
+                "type": "string",
+                "description": "When the value expires: a date, which is the start of that day in UTC, or a time with its offset "
+                "from UTC.",
+                "examples": ["2026-12-01", "2026-12-01T18:00:00+01:00"],
+            },
+            "then": {
+                **_SIDE,
+                "description": "The value from until on. Left out: as if this value was not written, so the profile, the entry "
+                "below an override, or the next precedence level decides.",
+                "examples": ["10MiB"],
+            },
+            "clusterTotal": {
+                "type": _NUMBER,
+                "description": "What all brokers together allow, written as the limit itself is. Each broker gets its even part, "
+                "rounded down.",
+                "examples": ["60MiB"],
+            },
+            "shares": {
+                "type": _NUMBER,
+                "description": "How many shares of the capacity this entity has. Each broker's limit is the capacity times these "
+                "shares, divided by all shares of it.",
+                "examples": [2],
+            },
+            "of": {
+                "type": _NUMBER,
+                "description": "The capacity of one broker that the shares divide. Left out: spec.capacity of the Cluster "
+                "manifest.",
+                "examples": ["200MiB"],
+            },
+            "budget": {
+                "type": _NUMBER,
+                "description": "Percent of the owner's budget of this key, from spec.budgets of the Repository manifest.",
+                "examples": ["25%"],
+            },
+            "proportional": {
+                "type": _NUMBER,
+                "description": "A total that brokers share by the partitions they lead. Brokers without the plugin of groups all "
+                "get the largest part.",
+                "examples": ["60MiB"],
+            },
+            "to": {"const": "leaders", "description": "In proportion to the leaders of all topics but Kafka's own."},
+            "topics": listing(TEXT, "In proportion to the leaders of these topics.", minItems=1, examples=[["orders"]]),
+        },
+    },
+)
+_DIGITS: Final = r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+_BYTES: Final = r"( ?(B|[KMGT]B|[KMGT]iB)(/s)?)?$"
+_SIZES: Final = "on each broker. Units: B KB MB GB TB (1000), KiB MiB GiB TiB (1024). To set no limit, leave the key out."
+_VALUES: Final[dict[QuotaKey, tuple[str, str, list[Any]]]] = {
+    QuotaKey.PRODUCER_BYTE_RATE: (
+        f"Bytes per second that clients may produce, {_SIZES}",
+        _BYTES,
+        ["10MiB", "500KB", {"clusterTotal": "60MiB"}],
+    ),
+    QuotaKey.CONSUMER_BYTE_RATE: (
+        f"Bytes per second that clients may fetch, {_SIZES}",
+        _BYTES,
+        ["20MiB", "1GB/s", {"clusterTotal": "60MiB"}],
+    ),
+    QuotaKey.REQUEST_PERCENTAGE: (
+        "Percent of one network or I/O thread, on each broker; 200 is two threads' time, so it may exceed 100.",
+        "( ?%)?$",
+        [200, "12.5%"],
+    ),
+    QuotaKey.CONTROLLER_MUTATION_RATE: (
+        "Partitions per second created, added or deleted, on the active controller.",
+        "$",
+        [5, 0.5],
+    ),
+    QuotaKey.CONNECTION_CREATION_RATE: (
+        "New connections per second from this address, on each broker. Only for ip entities; a whole number.",
+        "$",
+        [50],
+    ),
+}
+"""Of each key: what a value is, the form of its unit, and examples."""
+
+
+def quotas_shape(description: str, *, nullable: bool) -> Shape:
+    """``quotas``: values by key. Null, where it is allowed, drops a key."""
+    kinds = ("string", "number", "object", "null") if nullable else ("string", "number", "object")
+    values = {
+        key.value: {
+            "$of": _UNIT,
+            "description": about,
+            "type": kinds,
+            "pattern": _DIGITS + end,
+            "exclusiveMinimum": 0,
+            "examples": examples,
+        }
+        for key, (about, end, examples) in _VALUES.items()
+    }
+    return Shape(
+        schema={"type": "object", "description": description, "properties": values, "additionalProperties": False},
+        nodes=(YamlMapping,),
+        read=lambda node, out: dict(_quotas(node, out, nullable=nullable)),
+    )
+
+
+def quota_shape(key: QuotaKey, description: str) -> Shape:
+    """One value of a key: a number with its unit."""
+    schema = {"type": _NUMBER, "description": description}
+    return Shape(
+        schema=schema,
+        nodes=(YamlScalar,),
+        read=lambda node, out: None if node.data is None else _quota_value(key, node, out),
+    )
+
+
+_IP: Final = EntityType.IP.value
+_KEYS: Final = {key.value: key for key in QuotaKey}
+_LEGAL: Final = {is_ip: frozenset(legal_keys((_IP if is_ip else EntityType.USER.value,))) for is_ip in (False, True)}
+
+
+def _quotas(node: YamlMapping, out: Collector, *, nullable: bool) -> Iterator[tuple[QuotaKey, WrittenQuota | None]]:
+    entity = out.entity
+    legal = _LEGAL[entity is not None and entity.parts[0][0] == _IP]
+    for name, value in node.items.items():
+        key = _KEYS.get(name)
+        if key is None or isinstance(value, YamlSequence):
+            continue
+        if entity is not None and key not in legal:
+            message = compose(
+                "{key} cannot be set for {entity}. It takes {legal}",
+                key=key_part(name),
+                entity=entity,
+                legal=", ".join(sorted(legal)),
+            )
+            out.add("key-not-for-entity", message, out.key_span(node, name), key=name)
+        elif isinstance(value, YamlScalar) and value.data is None:
+            if not nullable:
+                missing = f"{key} has no value, and null drops a key only in overrides and profiles. {no_limit_advice(key)}"
+                out.add("value-missing", missing, value, key=name)
+            yield key, None
+        elif (quota := _written_quota(key, value, out)) is not None:
+            yield key, quota
+
+
+def _written_quota(key: QuotaKey, node: YamlNode, out: Collector) -> WrittenQuota | None:
+    if isinstance(node, YamlScalar):
+        return _quota_value(key, node, out)
+    if not isinstance(node, YamlMapping):
+        return None
+    return _unit_quota(key, node, out) if _EXPIRY.isdisjoint(node.items) else _expiring_quota(key, node, out)
+
+
+def _quota_value(key: QuotaKey, node: YamlScalar, out: Collector) -> DesiredQuota | None:
+    try:
+        written = parse_value(key, node.text)
+    except ValueRefusedError as refused:
+        out.add(refused.id, str(refused), node, key=key.value)
+        return None
+    return DesiredQuota(value=written.number, source=out.span(node), text=written.text)
+
+
+_EXPIRY: Final = frozenset({"value", "until", "then"})
+_THEN: Final = flag_part("then")
+_EXPIRY_EXAMPLE: Final = flag_part("{value: 20MiB, until: 2026-12-01, then: 10MiB}")
+
+
+def _expiring_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> ExpiringQuota | None:
+    written = node.items.keys()
+    if not written <= _EXPIRY or not written >= {"value", "until"}:
+        message = compose(
+            "write a value that expires as {example}, where {then} may be left out", example=_EXPIRY_EXAMPLE, then=_THEN
+        )
+        out.add("invalid-expiry", message, node, key=key.value)
+        return None
+    until = _until(key, node.items["until"], out)
+    value, then = (_side(key, node.items.get(field), out) for field in ("value", "then"))
+    if until is None or value is None or (then is None and "then" in written):
+        return None
+    return ExpiringQuota(value=value, until=until, then=then, source=out.span(node))
+
+
+def _side(key: QuotaKey, node: YamlNode | None, out: Collector) -> DesiredQuota | UnitQuota | None:
+    """``value`` or ``then``: a number or a computed value, not another value that expires."""
+    if node is None:
+        return None
+    nested = isinstance(node, YamlMapping) and not _EXPIRY.isdisjoint(node.items)
+    if nested or node.data is None:
+        message = compose(
+            "{value} and {then} of an expiring value are written as without {until}. To fall back to no value, leave out {then}",
+            value=flag_part("value"),
+            then=_THEN,
+            until=flag_part("until"),
+        )
+        out.add("invalid-expiry", message, node, key=key.value)
+        return None
+    quota = _written_quota(key, node, out)
+    return None if isinstance(quota, ExpiringQuota) else quota
+
+
+def _until(key: QuotaKey, node: YamlNode, out: Collector) -> datetime.datetime | None:
+    """A date is the start of that day in UTC."""
+    if not isinstance(node, YamlScalar) or node.data is None:
+        return None
+    written = node.text
+    moment = parse_moment(f"{written}T00:00:00+00:00" if _DATE.fullmatch(written) else written)
+    if moment is None:
+        message = compose(
+            "{written} is not a date or a time with its offset from UTC. Write {date}, which is the start of that day in UTC, "
+            "or {time}",
+            written=shown_part(written),
+            date=flag_part("2026-12-01"),
+            time=flag_part("2026-12-01T18:00+01:00"),
+        )
+        out.add("invalid-expiry", message, node, key=key.value)
+    return moment
+
+
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def parse_moment(written: str) -> datetime.datetime | None:
+    """A time with its offset, in UTC. ``None`` for anything else, and without an offset."""
+    try:
+        moment = datetime.datetime.fromisoformat(written)
+        return moment.astimezone(datetime.UTC) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+_UNIT_FIELDS: Final = {
+    "clusterTotal": frozenset({"clusterTotal"}),
+    "shares": frozenset({"shares", "of"}),
+    "budget": frozenset({"budget"}),
+    "proportional": frozenset({"proportional", "to", "topics"}),
+}
+_KNOWN: Final = frozenset().union(*_UNIT_FIELDS.values())
+_UNIT_EXAMPLES: Final = {
+    "total": flag_part("{clusterTotal: 60MiB}"),
+    "shares": flag_part("{shares: 2, of: 200MiB}"),
+    "budget": flag_part("{budget: 25%}"),
+    "proportional": flag_part("{proportional: 60MiB, to: leaders}"),
+}
+_NO_TOTAL: Final = {
+    QuotaKey.REQUEST_PERCENTAGE: "a percentage is of one thread of a broker. Write the percentage for each broker",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "only the active controller counts mutations, so its value is the total. Write the number",
+}
+_PERCENT: Final = re.compile(r"((?:0|[1-9][0-9]{0,2})(?:\.[0-9]{1,6})?) ?%")
+_WHOLE: Final = 100
+_COUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")
+
+
+def _unit_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> UnitQuota | None:
+    unit = _unit(key, node, out)
+    if unit is None:
+        return None
+    written = ", ".join(f"{name}: {value.text}" for name, value in node.items.items() if isinstance(value, YamlScalar))
+    return UnitQuota(unit=unit, source=out.span(node), text=written)
+
+
+def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | None:  # noqa: PLR0911 - by form
+    name, *others = [name for name in _UNIT_FIELDS if name in node.items] or [""]
+    if others or not node.items.keys() <= _UNIT_FIELDS.get(name, frozenset()):
+        if node.items and node.items.keys() <= _KNOWN:
+            message = compose("write one of {total}, {shares}, {budget} and {proportional}", **_UNIT_EXAMPLES)
+            out.add("invalid-unit", message, node, key=key.value)
+        return None
+    written = node.items.get(name)
+    if not isinstance(written, YamlScalar) or written.data is None:
+        return None
+    if name == "shares":
+        return _shares(key, node, written, out)
+    if name == "budget":
+        return _budget_share(key, written, out)
+    if key in _NO_TOTAL:
+        message = compose(
+            "{key} takes no {total}: {why}", key=key_part(key.value), total=flag_part("clusterTotal"), why=_NO_TOTAL[key]
+        )
+        out.add("unit-not-for-key", message, node, key=key.value)
+        return None
+    if name == "proportional":
+        return _proportional(key, node, written, out)
+    value = _quota_value(key, written, out)
+    return None if value is None else ClusterTotal(value=value.value)
+
+
+def _proportional(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> Proportional | None:
+    """In proportion to the leaders of all topics (``to: leaders``), or of some (``topics: [...]``)."""
+    listed = node.items.get("topics")
+    names = [item.text for item in listed.items if isinstance(item, YamlScalar)] if isinstance(listed, YamlSequence) else []
+    if ("to" in node.items) == ("topics" in node.items) or ("topics" in node.items and not names):
+        message = compose(
+            "write {proportional} or {topics}", topics=flag_part("{proportional: 60MiB, topics: [orders]}"), **_UNIT_EXAMPLES
+        )
+        out.add("invalid-unit", message, node, key=key.value)
+        return None
+    value = _quota_value(key, written, out)
+    return None if value is None else Proportional(value=value.value, topics=tuple(dict.fromkeys(names)) or None)
+
+
+def _shares(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> Shares | None:
+    count = Fraction(written.text) if _COUNT.fullmatch(written.text) else None
+    if not count:
+        message = compose("{text} is not a number of shares. Write a number above 0", text=shown_part(written.text))
+        out.add("invalid-unit", message, written, key=key.value)
+        return None
+    of = node.items.get("of")
+    if of is None:
+        return Shares(count=count)
+    capacity = _quota_value(key, of, out) if isinstance(of, YamlScalar) else None
+    return None if capacity is None else Shares(count=count, of=capacity.value)
+
+
+def _budget_share(key: QuotaKey, written: YamlScalar, out: Collector) -> BudgetShare | None:
+    match = _PERCENT.fullmatch(written.text)
+    percent = Fraction(match[1]) if match else None
+    if not percent or percent > _WHOLE:
+        message = compose(
+            "{text} is not a part of a budget. Write a percentage above 0 % and up to 100 %, such as {example}",
+            text=shown_part(written.text),
+            example=flag_part("25%"),
+        )
+        out.add("invalid-unit", message, written, key=key.value)
+        return None
+    return BudgetShare(percent=percent)
