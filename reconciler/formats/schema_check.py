@@ -116,7 +116,7 @@ _TYPES: Final[Mapping[str, tuple[str, Callable[[Plain], bool]]]] = {
     "array": ("a list", lambda data: isinstance(data, list)),
     "string": ("text", lambda data: isinstance(data, str)),
     "number": ("a number", _is_number),
-    "integer": ("a whole number", lambda data: _is_number(data) and data == int(data)),  # type: ignore[arg-type]
+    "integer": ("a whole number", lambda data: isinstance(data, int | float) and not isinstance(data, bool) and not data % 1),
     "boolean": ("true or false", lambda data: isinstance(data, bool)),
     "null": ("null", lambda data: data is None),
 }

@@ -40,9 +40,9 @@ class Shape:
         of = {"$of": self} if self.name else self.schema
         return replace(self, name=None, schema={**of, "description": description, **keywords})
 
-    def parsed(self, parse: Callable[[Any], Any]) -> Shape:
-        """The same with another value, which ``parse`` makes of the value."""
-        return replace(self, read=lambda node, out: None if (value := self.read(node, out)) is None else parse(value))
+    def reading(self, read: Reader) -> Shape:
+        """The same with another reader."""
+        return replace(self, read=read)
 
 
 def _described(about: str) -> dict[str, str]:
@@ -60,7 +60,7 @@ def text(about: str = "", **keywords: Any) -> Shape:
     return Shape(schema={"type": kind, "minLength": 1, **_described(about), **keywords}, nodes=(YamlScalar,), read=read)
 
 
-TEXT: Final = replace(text("Text, taken exactly as it is written; quotes are optional."), name="text")
+TEXT: Final = replace(text("Text, taken exactly as it is written. Quotes are optional."), name="text")
 
 
 def number(about: str, *, whole: bool = False, **keywords: Any) -> Shape:

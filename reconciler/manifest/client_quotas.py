@@ -51,7 +51,7 @@ _NAMES: Final = {
 _ABOUT_TYPES: Final = {
     EntityType.USER: "The principal's name without its type: alice, not User:alice. Or {default: true}.",
     EntityType.CLIENT_ID: "The client.id of producers and consumers, or {default: true}.",
-    EntityType.IP: "One IPv4 or IPv6 address, or {default: true}; it cannot be combined with user or client-id.",
+    EntityType.IP: "One IPv4 or IPv6 address, or {default: true}. It cannot be combined with user or client-id.",
 }
 
 
@@ -116,11 +116,11 @@ _QUOTAS: Final = quotas_shape(
     "entity has no quotas, and those that it has on the cluster are removed.",
     nullable=False,
 )
-_NOTE: Final = text("Why; shown in plans and comments.")
+_NOTE: Final = text("Why. Shown in plans and comments.")
 _OVERRIDE: Final = Fields("Other values for some clusters.", {
     "clusters": clusters("Which clusters: a list of names, or {labels: {...}}."),
     "profile": profile("Another profile for these clusters.", examples=["gold"]),
-    "quotas": quotas_shape("Keys to set for these clusters; null drops a key, keys that are not named stay.", nullable=True),
+    "quotas": quotas_shape("Keys to set for these clusters. Null drops a key, keys that are not named stay.", nullable=True),
 }, needs=("clusters",))  # fmt: skip
 _ENTRY: Final = Fields("One entity and its limits.", {
     "match": Shape(
@@ -141,7 +141,7 @@ _ENTRY: Final = Fields("One entity and its limits.", {
     "note": _NOTE,
     "overrides": listing(
         Shape(schema=_OVERRIDE.schema, nodes=(YamlMapping,), read=_override),
-        "Other values for some clusters; at most one override may match a cluster.",
+        "Other values for some clusters. At most one override may match a cluster.",
     ),
 }, needs=("match",))  # fmt: skip
 
@@ -239,7 +239,7 @@ def _client_quotas(
 CLIENT_QUOTAS: Final = document(
     "ClientQuotas",
     "Client quotas of one team or purpose, for all clusters or some.",
-    metadata=Fields("Words for people; the identity of a quota is its entity.", {
+    metadata=Fields("Words for people. The identity of a quota is its entity.", {
         "name": text("A name for this document."),
         "owner": Shape(schema=text("The team that owns these quotas.").schema, nodes=(YamlScalar,), read=_owner),
     }),

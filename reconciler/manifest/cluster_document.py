@@ -1,14 +1,12 @@
-"""Cluster manifests into ``ClusterSpec``: connection, scope, guards, freeze windows, broker settings, backtest policy, webhooks.
+"""Cluster manifests into ``ClusterSpec``: connection, scope, broker settings, backtest policy, webhooks.
 
 Fields that the schema refused keep their built-in value; their findings are reported where the schema is checked.
 """
 
 from __future__ import annotations
 
-import datetime
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 from reconciler.formats import Fields, Shape, choice, document, flag, labels, listing, number, record, text
@@ -16,44 +14,33 @@ from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.fields import SELECTOR, TEXT, names_or_labels, selectors
 from reconciler.manifest.profiles import profiles
-from reconciler.manifest.quota_values import parse_moment, quota_shape
+from reconciler.manifest.quota_values import quota_shape
+from reconciler.manifest.safety_fields import ACCEPT, FREEZE, GUARDS, REASON
 from reconciler.model import (
     DEFAULT_DAYS,
-    WEEKDAYS,
-    Acceptance,
     BacktestPolicy,
     CallbackClass,
     ClusterSpec,
     Connection,
-    CountLimit,
     DeclaredBrokers,
     FailRule,
-    FreezeWindow,
-    GuardLimits,
     HistoryNeeds,
     Isolation,
     LabelMatcher,
     MetricServer,
     NotificationEvent,
-    Once,
     OwnerChoice,
     Prune,
     QuotaKey,
     RebalancePolicy,
-    ReductionLimit,
     SafetyRules,
     Scope,
     StrimziOperators,
     Verdict,
-    VolumeLimit,
     Webhook,
     WebhookFormat,
-    Weekly,
-    WindowKind,
-    compose,
 )
 from reconciler.resolution import CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS, WINDOW_NUM, WINDOW_SECONDS
-from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence
 
 
@@ -72,212 +59,6 @@ _CONNECTION: Final = record(
         "properties": text("Path of a Java client.properties file with the security settings."),
         "zookeeper": text("host:port,host:port/chroot for clusters that keep quotas in ZooKeeper."),
     },
-)
-
-
-def _volume(built_in: VolumeLimit) -> Callable[..., VolumeLimit]:
-    return lambda node, out, **values: replace(built_in, **values, set_in=out.span(node))
-
-
-def _factor(about: str) -> Shape:
-    return number(about, minimum=0, maximum=1)
-
-
-_GUARDS: Final = record(
-    GuardLimits,
-    "Limits of the guards; those left out keep their built-in limits.",
-    {
-        "too-many-removals": record(
-            _volume(GuardLimits().too_many_removals),
-            "How many entities may lose limits in one run. More than percent or more than count trips the guard.",
-            {
-                "percent": number("Percent of the entities in scope (default 10).", minimum=0, maximum=100),
-                "count": number("Number of entities (default 5).", whole=True, minimum=0),
-                "minimum": number(
-                    "The percentage applies only while more entities than this are in scope (default 5).", whole=True, minimum=0
-                ),
-            },
-            minProperties=1,
-        ),
-        "too-many-changes": record(
-            _volume(GuardLimits().too_many_changes),
-            "How many entities that the cluster has may change in one run, new ones not counted. More than percent and more than "
-            "count trips the guard.",
-            {
-                "percent": number("Percent of the entities in scope (default 30).", minimum=0, maximum=100),
-                "count": number("Number of entities (default 10).", whole=True, minimum=0),
-            },
-            minProperties=1,
-        ),
-        "large-reduction": record(
-            ReductionLimit,
-            "How far a value may fall in one run; below its factor times the current value the guard trips.",
-            {
-                "factor": _factor("The smallest new value, as a share of the current one (default 0.5)."),
-                "keys": record(
-                    dict,
-                    "Other factors for some keys.",
-                    {key.value: _factor(f"The factor for {key}.") for key in QuotaKey},
-                    minProperties=1,
-                ),
-            },
-            minProperties=1,
-        ),
-        "unknown-current-keys": record(
-            CountLimit,
-            "Declared entities on which the cluster has keys that this version does not know. They are never written; without a "
-            "count the guard only warns.",
-            {"count": number("Number of such entities above which the guard trips.", whole=True, minimum=0)},
-            needs=("count",),
-        ),
-    },
-)
-
-
-def _moment(node: YamlScalar, out: Collector) -> datetime.datetime | None:
-    moment = parse_moment(node.text)
-    if moment is None and node.data is not None:
-        message = compose(
-            "{written} is not a moment with its offset from UTC, such as {example}",
-            written=shown_part(node.text),
-            example="2026-12-23T18:00:00+01:00",
-        )
-        out.add("invalid-freeze-window", message, node)
-    return moment
-
-
-_HOURS: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9]) ?- ?(?:([01][0-9]|2[0-3]):([0-5][0-9])|24:00)")
-
-
-def _hours(node: YamlScalar, out: Collector) -> tuple[int, int] | None:
-    """Minutes after midnight."""
-    if node.data is None:
-        return None
-    match = _HOURS.fullmatch(node.text)
-    if match is None:
-        message = compose("{hours} are not hours such as 18:00-08:00 or 09:00-24:00", hours=shown_part(node.text))
-        out.add("invalid-freeze-window", message, node)
-        return None
-    start = int(match[1]) * 60 + int(match[2])
-    end = 1440 if match[3] is None else int(match[3]) * 60 + int(match[4])
-    if start == end:
-        out.add("invalid-freeze-window", "the window ends when it begins. For whole days leave hours out", node)
-        return None
-    return start, end
-
-
-def _zone(node: YamlScalar, out: Collector) -> str | None:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    if node.data is None:
-        return None
-    try:
-        ZoneInfo(node.text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        message = compose(
-            "{zone} is not a time zone. Write a name of the IANA database, such as Europe/Berlin", zone=shown_part(node.text)
-        )
-        out.add("invalid-freeze-window", message, node)
-        return None
-    return node.text
-
-
-def _window(
-    node: YamlMapping,
-    out: Collector,
-    *,
-    kind: WindowKind = WindowKind.DENY,
-    reason: str | None = None,
-    days: tuple[int, ...] = (),
-    hours: tuple[int, int] = (0, 1440),
-    time_zone: str = "UTC",
-    **moments: datetime.datetime,
-) -> FreezeWindow | None:
-    weekly = not node.items.keys().isdisjoint({"days", "hours", "timeZone"})
-    start, end = moments.get("start"), moments.get("end")
-    problem = ""
-    if moments and weekly:
-        problem = "a window has from and to, or days, hours and timeZone, not both"
-    elif not moments and not weekly and node.items:
-        problem = "a window needs from or to (once), or days (every week)"
-    elif start is not None and end is not None and start >= end:
-        problem = "the window ends before it begins"
-    elif weekly and "days" not in node.items:
-        problem = "a weekly window needs days, such as [sat, sun]"
-    if problem:
-        out.add("invalid-freeze-window", problem, node)
-    if problem or not node.items or (weekly and not days):
-        return None
-    week = Weekly(days=frozenset(days), start=hours[0], end=hours[1], time_zone=time_zone)
-    return FreezeWindow(kind=kind, when=week if weekly else Once(start=start, end=end), reason=reason, span=out.span(node))
-
-
-def _with(shape: Shape, read: Callable[[Any, Any], Any]) -> Shape:
-    return replace(shape, read=read)
-
-
-_REASON: Final = text("The reason, for the user whose change is refused.")
-_FREEZE: Final = listing(
-    record(
-        _window,
-        "Once, with from and to (either may be left open), or every week, with days.",
-        {
-            "kind": choice(
-                WindowKind,
-                "deny: frozen inside this window (the default). allow: frozen outside all such windows.",
-                default="deny",
-            ),
-            "from": _with(text("The beginning, as 2026-12-23T18:00:00+01:00; left out: since ever."), _moment),
-            "to": _with(text("The end, which is outside of the window; left out: until the window is taken out."), _moment),
-            "days": listing(
-                choice({day: number for number, day in enumerate(WEEKDAYS)}),
-                "Weekdays on which the window begins.",
-                minItems=1,
-            ),
-            "hours": _with(
-                text("Wall-clock times, as 18:00-08:00 (which ends on the next day) or 09:00-24:00; left out: the whole day."),
-                _hours,
-            ),
-            "timeZone": _with(text("IANA name of the zone whose clocks count, such as Europe/Berlin (default UTC)."), _zone),
-            "reason": _REASON,
-        },
-        attributes={"from": "start", "to": "end"},
-        minProperties=1,
-    ),
-    "When apply writes nothing unless guard freeze-window is accepted. Deny beats allow; where there are allow windows, the "
-    "cluster is frozen outside all of them.",
-    examples=[
-        [
-            {"from": "2026-12-23T18:00:00+01:00", "to": "2027-01-04T08:00:00+01:00", "reason": "end of the year"},
-            {"kind": "allow", "days": ["mon", "tue", "wed", "thu"], "hours": "09:00-16:00", "timeZone": "Europe/Berlin"},
-        ]
-    ],
-)
-
-
-def _day(node: YamlScalar, out: Collector) -> datetime.date | None:
-    if node.data is None:
-        return None
-    try:
-        return datetime.date.fromisoformat(node.text)
-    except ValueError:
-        out.add("invalid-date", compose("{until} is not a day written as YYYY-MM-DD", until=shown_part(node.text)), node)
-        return None
-
-
-_ACCEPT: Final = listing(
-    record(
-        Acceptance,
-        "A guard, a last day and a reason.",
-        {
-            "guard": text("The id of the guard."),
-            "match": SELECTOR,
-            "until": _with(text("The last day, as YYYY-MM-DD.", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), _day),
-            "reason": text("The reason, for later readers.", pattern=r"\S", type=("string", "number", "boolean")),
-        },
-        needs=("guard", "until", "reason"),
-    ),
-    "Guards accepted here, each with a last day and a reason.",
 )
 
 
@@ -336,7 +117,7 @@ _BACKTEST: Final = record(
                     ),
                     "seconds": number("The fewest seconds over the limit that fail (default 1).", whole=True, minimum=1),
                     "unchanged": flag("True: buckets that the change leaves as they are, too."),
-                    "reason": _REASON,
+                    "reason": REASON,
                 },
                 needs=("verdicts",),
             ),
@@ -359,7 +140,7 @@ def _setting(about: str) -> Shape:
 
 _SETTINGS: Final = record(
     dict,
-    "Settings of the brokers that decide how quotas are enforced, as their server.properties has them; the backtest models them. "
+    "Settings of the brokers that decide how quotas are enforced, as their server.properties has them. The backtest models them. "
     "Left out: Kafka's defaults.",
     {
         WINDOW_NUM: _setting("Samples of the rate of bytes, request time and connections (default 11)."),
@@ -375,7 +156,7 @@ _SETTINGS: Final = record(
 _NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
 _CALLBACK: Final = record(
     CallbackClass,
-    "A Python class that says what the brokers' client.quota.callback.class says: who shares which limit. It is code: the "
+    "A Python class that stands for the brokers' client.quota.callback.class: who shares which limit. It is code: the "
     "backtest loads it when it is named by a trusted reference or on the command line.",
     {
         "class": text(
@@ -413,7 +194,7 @@ _TRAFFIC: Final = record(
             "Path, from this file, of a file with the login in the form of Prometheus's own http_config. Its name does not end "
             "in .yaml, since those are manifests."
         ),
-        "match": _with(listing(_MATCHER, "Conditions on labels that choose this cluster's series; all apply."), _matchers),
+        "match": listing(_MATCHER, "Conditions on labels that choose this cluster's series. All apply.").reading(_matchers),
         "days": number(
             "How many days before now are read without --since.", whole=True, minimum=1, maximum=366, default=DEFAULT_DAYS
         ),
@@ -422,6 +203,14 @@ _TRAFFIC: Final = record(
     attributes={"prometheus": "address"},
     examples=[{"prometheus": "https://prometheus.example.org/", "match": ['cluster="prod"'], "days": 14}],
 )
+
+
+_EVENT: Final = choice(NotificationEvent)
+
+
+def _events(node: YamlSequence, out: Collector) -> frozenset[NotificationEvent] | None:
+    """All when the schema refused each of them."""
+    return frozenset(listing(_EVENT, "").read(node, out)) or None
 
 
 def _webhook(node: YamlMapping, out: Collector, *, url: Mapping[str, Any], **values: Any) -> Webhook:
@@ -453,10 +242,10 @@ _NOTIFICATIONS: Final = listing(
                 examples=[{"env": "QUOTAS_WEBHOOK"}, {"file": "/run/secrets/webhook"}],
             ),
             "events": listing(
-                choice(NotificationEvent),
+                _EVENT,
                 "What is sent. Left out: all of drift, applied, failed and resolved.",
                 minItems=1,
-            ).parsed(frozenset),
+            ).reading(_events),
             "caFile": text("Trust the certificates in this PEM file only. Left out: those of the system."),
         },
         needs=("name", "url"),
@@ -491,14 +280,14 @@ CLUSTER: Final = document(
     spec=Fields(
         "Connection, ownership and limits.",
         {
-            "clusterId": text("Kafka's own id of the cluster; when given, it is compared before any write."),
+            "clusterId": text("Kafka's own id of the cluster. When given, it is compared before any write."),
             "connection": _CONNECTION,
             "scope": record(
                 Scope,
-                "What this repository owns; nothing outside is ever written. Left out: every user, client-id and ip entity.",
+                "What this repository owns. Nothing outside is ever written. Left out: every user, client-id and ip entity.",
                 {
-                    "include": selectors("Entities that are owned; left out: all."),
-                    "exclude": selectors("Entities that are not owned, whatever include says."),
+                    "include": selectors("Entities that are owned. Left out: all."),
+                    "exclude": selectors("Entities that are not owned, also where include has them."),
                 },
             ),
             "prune": choice(
@@ -513,13 +302,13 @@ CLUSTER: Final = document(
             ),
             "isolate": choice(
                 Isolation,
-                "What a guard that trips, or a manifest with errors, holds up: all changes of the cluster (none), or the changes "
+                "What a guard that trips, or a manifest with errors, stops: all changes of the cluster (none), or the changes "
                 "of the same owner and those that depend on them (owner). Left out: none.",
             ),
             "protected": selectors("A change to one of these trips the guard protected-entity."),
-            "guards": _GUARDS,
-            "freeze": _FREEZE,
-            "accept": _ACCEPT,
+            "guards": GUARDS,
+            "freeze": FREEZE,
+            "accept": ACCEPT,
             "capacity": record(
                 lambda _node, _out, **values: {key: quota.value for key, quota in values.items()},
                 "What one broker can do in all, written as quotas are. Shares without of divide it. validate, plan and backtest "

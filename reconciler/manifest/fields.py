@@ -33,7 +33,7 @@ _MATCHES: Final = {
     MatchKind.ANY: _words("Named or default."),
     MatchKind.PREFIX: text("Names that start with this."),
     MatchKind.GLOB: text("Names that match this pattern of * and ?."),
-    MatchKind.REGEX: text("Names that match this regular expression from end to end; no back-references, look-around or flags."),
+    MatchKind.REGEX: text("Names that match this regular expression from end to end. No back-references, look-around or flags."),
 }
 _KINDS: Final = {kind.value: kind for kind in _MATCHES}
 
@@ -81,7 +81,7 @@ _MATCHER: Final = Shape(
     nodes=(YamlScalar, YamlMapping),
     read=_match,
 )
-_SELECTOR: Final = Fields("Entities that have all listed types and match them; types not listed may be present unless strict.", {
+_SELECTOR: Final = Fields("Entities that have all listed types and match them. Types not listed may be present unless strict.", {
     **{entity_type.value: _MATCHER for entity_type in EntityType},
     "strict": flag("True: no other type may be present."),
 }, attributes={entity_type.value: entity_type.value for entity_type in EntityType}, minProperties=1)  # fmt: skip

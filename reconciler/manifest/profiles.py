@@ -47,7 +47,7 @@ def profiles(about: str) -> Shape:
         Fields("Limits for the entities that use it.", {
             "profile": profile("The profile on which this one is based: its limits apply where quotas names no other."),
             "quotas": quotas_shape(
-                "The limits of this profile; null drops a limit of the profile on which it is based.", nullable=True
+                "The limits of this profile. Null drops a limit of the profile on which it is based.", nullable=True
             ),
             "note": text("What this profile is for."),
         }, minProperties=1),

@@ -108,7 +108,7 @@ _VALUES: Final[dict[QuotaKey, tuple[str, str, list[Any]]]] = {
         ["20MiB", "1GB/s", {"clusterTotal": "60MiB"}],
     ),
     QuotaKey.REQUEST_PERCENTAGE: (
-        "Percent of one network or I/O thread, on each broker; 200 is two threads' time, so it may exceed 100.",
+        "Percent of one network or I/O thread, on each broker. 200 is two threads' time, so it may exceed 100.",
         "( ?%)?$",
         [200, "12.5%"],
     ),
@@ -118,7 +118,7 @@ _VALUES: Final[dict[QuotaKey, tuple[str, str, list[Any]]]] = {
         [5, 0.5],
     ),
     QuotaKey.CONNECTION_CREATION_RATE: (
-        "New connections per second from this address, on each broker. Only for ip entities; a whole number.",
+        "New connections per second from this address, on each broker. Only for ip entities. A whole number.",
         "$",
         [50],
     ),
@@ -301,7 +301,7 @@ def _unit_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> UnitQuota |
     return UnitQuota(unit=unit, source=out.span(node), text=written)
 
 
-def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | None:  # noqa: PLR0911 - by form
+def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | None:
     name, *others = [name for name in _UNIT_FIELDS if name in node.items] or [""]
     if others or not node.items.keys() <= _UNIT_FIELDS.get(name, frozenset()):
         if node.items and node.items.keys() <= _KNOWN:
@@ -315,30 +315,29 @@ def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | Non
         return _shares(key, node, written, out)
     if name == "budget":
         return _budget_share(key, written, out)
-    if key in _NO_TOTAL:
-        message = compose(
-            "{key} takes no {total}: {why}", key=key_part(key.value), total=flag_part("clusterTotal"), why=_NO_TOTAL[key]
-        )
-        out.add("unit-not-for-key", message, node, key=key.value)
-        return None
-    if name == "proportional":
-        return _proportional(key, node, written, out)
-    value = _quota_value(key, written, out)
-    return None if value is None else ClusterTotal(value=value.value)
+    return _total(key, node, written, out)
 
 
-def _proportional(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> Proportional | None:
-    """In proportion to the leaders of all topics (``to: leaders``), or of some (``topics: [...]``)."""
+def _total(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> ClusterTotal | Proportional | None:
+    """A total, in even parts or in proportion to the leaders of all topics (``to: leaders``) or of some (``topics: [...]``)."""
     listed = node.items.get("topics")
     names = [item.text for item in listed.items if isinstance(item, YamlScalar)] if isinstance(listed, YamlSequence) else []
-    if ("to" in node.items) == ("topics" in node.items) or ("topics" in node.items and not names):
-        message = compose(
-            "write {proportional} or {topics}", topics=flag_part("{proportional: 60MiB, topics: [orders]}"), **_UNIT_EXAMPLES
-        )
-        out.add("invalid-unit", message, node, key=key.value)
+    proportional = "proportional" in node.items
+    if key in _NO_TOTAL:
+        total = flag_part("clusterTotal")
+        message = compose("{key} takes no {total}: {why}", key=key_part(key.value), total=total, why=_NO_TOTAL[key])
+        out.add("unit-not-for-key", message, node, key=key.value)
+        return None
+    if proportional and (("to" in node.items) == ("topics" in node.items) or ("topics" in node.items and not names)):
+        topics = flag_part("{proportional: 60MiB, topics: [orders]}")
+        out.add("invalid-unit", compose("write {proportional} or {topics}", topics=topics, **_UNIT_EXAMPLES), node, key=key.value)
         return None
     value = _quota_value(key, written, out)
-    return None if value is None else Proportional(value=value.value, topics=tuple(dict.fromkeys(names)) or None)
+    if value is None:
+        return None
+    if proportional:
+        return Proportional(value=value.value, topics=tuple(dict.fromkeys(names)) or None)
+    return ClusterTotal(value=value.value)
 
 
 def _shares(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> Shares | None:

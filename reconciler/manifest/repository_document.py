@@ -145,7 +145,7 @@ def _severities(node: YamlMapping, out: Collector) -> dict[str, Severity | None]
     return severities
 
 
-_PATHS: Final = "as paths from the root: * within a folder, ** across folders; a folder"
+_PATHS: Final = "as paths from the root: * within a folder, ** across folders. A folder"
 _ENTITIES: Final = [{"user": {"prefix": "payments-"}}]
 _SPEC: Final = Fields("Settings.", {
     "exclude": listing(
@@ -163,7 +163,7 @@ _SPEC: Final = Fields("Settings.", {
     "clusterPaths": listing(
         TEXT,
         f"Where Cluster manifests may lie, {_PATHS} means all below it. A Cluster manifest elsewhere is an error. Left out: "
-        "anywhere; with owners, in no folder of an owner.",
+        "anywhere. With owners, in no folder of an owner.",
         refused=(),
         minItems=1,
         examples=[["clusters/**"]],
@@ -195,7 +195,7 @@ _SPEC: Final = Fields("Settings.", {
     "limits": listing(
         record(
             _limit,
-            "Bounds of some keys, for an owner, some entities, some clusters; what is left out means all.",
+            "Bounds of some keys, for an owner, some entities, some clusters. What is left out means all.",
             {
                 "owner": text(
                     "Only for manifests of this owner. It needs spec.owners, which makes every manifest name its owner."
@@ -322,7 +322,7 @@ def _repository(root: YamlMapping, out: Collector, **values: Any) -> RepositoryD
 
 REPOSITORY: Final = document(
     "Repository",
-    "Settings of a whole repository; the file kafka-quotas.yaml at its root.",
+    "Settings of a whole repository. The file kafka-quotas.yaml at its root.",
     metadata=Fields("Words for people.", {"name": text("A name for people.")}),
     spec=_SPEC,
     make=_repository,
