@@ -28,7 +28,6 @@ from reconciler.model import (
     Isolation,
     LabelMatcher,
     MetricServer,
-    NotificationEvent,
     OwnerChoice,
     Prune,
     QuotaKey,
@@ -38,7 +37,6 @@ from reconciler.model import (
     StrimziOperators,
     Verdict,
     Webhook,
-    WebhookFormat,
 )
 from reconciler.resolution import CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS, WINDOW_NUM, WINDOW_SECONDS
 from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence
@@ -205,16 +203,13 @@ _TRAFFIC: Final = record(
 )
 
 
-_EVENT: Final = choice(NotificationEvent)
+_EVENTS: Final = ("drift", "applied", "failed", "resolved")
 
 
-def _events(node: YamlSequence, out: Collector) -> frozenset[NotificationEvent] | None:
-    """All when the schema refused each of them."""
-    return frozenset(listing(_EVENT, "").read(node, out)) or None
-
-
-def _webhook(node: YamlMapping, out: Collector, *, url: Mapping[str, Any], **values: Any) -> Webhook:
-    return Webhook(**{"format": WebhookFormat.JSON, **values, **url}, span=out.span(node))
+def _webhook(
+    _node: YamlMapping, _out: Collector, *, url: Mapping[str, str], events: tuple[str, ...] = (), **values: str
+) -> Webhook:
+    return Webhook(events=frozenset(events), **values, **url)
 
 
 _NOTIFICATIONS: Final = listing(
@@ -224,7 +219,7 @@ _NOTIFICATIONS: Final = listing(
         {
             "name": text("The name of the webhook in warnings."),
             "format": choice(
-                WebhookFormat,
+                {"json": "json", "slack": "slack"},
                 "json: a document of the schema notification. slack: a message for an incoming webhook of Slack, Mattermost or "
                 "Rocket.Chat.",
                 default="json",
@@ -242,10 +237,10 @@ _NOTIFICATIONS: Final = listing(
                 examples=[{"env": "QUOTAS_WEBHOOK"}, {"file": "/run/secrets/webhook"}],
             ),
             "events": listing(
-                _EVENT,
+                choice(dict(zip(_EVENTS, _EVENTS, strict=True))),
                 "What is sent. Left out: all of drift, applied, failed and resolved.",
                 minItems=1,
-            ).reading(_events),
+            ),
             "caFile": text("Trust the certificates in this PEM file only. Left out: those of the system."),
         },
         needs=("name", "url"),
