@@ -67,16 +67,16 @@ def main() -> None:
 def _refresh(what: str, view: object, traffic: str, bare: float) -> None:
     """Wall clock and CPU time of reading, joining and drawing."""
     from reconciler.features.insight.headroom_view import headroom_lines
-    from reconciler.features.insight.observe import HeadroomReader
-    from reconciler.features.insight.rate_sources import LoadOptions, open_load_source
+    from reconciler.features.insight.observe import observe
+    from reconciler.features.insight.rate_sources import RateRequest
     from reconciler.render.terminal import write
     from reconciler.resolution.views import QuotaView
 
     assert isinstance(view, QuotaView)
-    reader = HeadroomReader(view, {}, open_load_source(LoadOptions(traffic=(traffic,))))
+    rates = RateRequest(traffic=(traffic,))
 
     def draw() -> None:
-        write(headroom_lines(reader.read(), top=40, above=1.0), io.StringIO(), color=True, width=120)
+        write(headroom_lines(observe(view, {}, rates), top=40), io.StringIO(), color=True, width=120)
 
     draw()
     walls = []
@@ -85,7 +85,6 @@ def _refresh(what: str, view: object, traffic: str, bare: float) -> None:
         draw()
         walls.append(time.perf_counter() - begun)
     cpu = cpu_seconds(draw)
-    reader.close()
     row(f"refresh: {what}", cpu, bare, f"beside a bare decode; wall clock {min(walls):.2f} to {max(walls):.2f} s; goal 2 s")
 
 

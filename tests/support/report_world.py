@@ -122,7 +122,7 @@ LOADS = Headroom(
     cluster=ClusterIdentity(name="prod-eu", id="id-of-prod-eu"),
     at=NOON,
     groups=(
-        load("reporting", 23 * MIB, 16 * MIB, key=QuotaKey.CONSUMER_BYTE_RATE, throttling=Throttling(since=NOON)),
+        load("reporting", 23 * MIB, 16 * MIB, key=QuotaKey.CONSUMER_BYTE_RATE, throttling=Throttling(mean_ms=812, since=NOON)),
         load("payments-api", 18 * MIB, 20 * MIB, owner="team-payments"),
         load("search-indexer", 40 * MIB, 80 * MIB, key=QuotaKey.CONSUMER_BYTE_RATE, broker="2"),
         load("mirror", 3 * MIB, None),

@@ -31,8 +31,8 @@ COMMANDS: Final = (
         page="monitor.md",
         examples=(
             (
-                "Watch who is near a limit, with rates from Prometheus",
-                "headroom quotas --cluster prod --traffic prometheus+http://prometheus:9090 --watch",
+                "Show who is near a limit, with rates from Prometheus",
+                "headroom quotas --cluster prod --traffic prometheus+http://prometheus:9090",
             ),
             (
                 "Exit with 2 when a client is above 80 % of its limit, by the page of one exporter",

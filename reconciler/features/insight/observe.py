@@ -1,42 +1,42 @@
-"""How near quota groups are to their limits at one moment."""
+"""The quota groups of a moment: rate, limit and who set it, since when a broker throttles them, and what is not shown."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
-from reconciler.features.insight.rate_sources import (
-    LoadOptions,
-    LoadReading,
-    LoadSource,
-    Samples,
-    SeriesSamples,
-    merge_series,
-    open_load_source,
-)
-from reconciler.features.prometheus import trusted_reader
+from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates
 from reconciler.model import ClusterIdentity, Entity, EntityType, Message, QuotaKey, compose
-from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView, is_reserved
+from reconciler.resolution import EffectiveQuotas, QuotaView, is_reserved
 from reconciler.text import count_of
-from reconciler.workflows import Sources, configured_server, names_of, read_client_names, read_trusted_mapping
+
+if TYPE_CHECKING:
+    from reconciler.features.prometheus import MetricSeries
+
+_FRESH_S: Final = 150
+"""A series whose last sample is older than that is gone; two scrapes of a minute and some delay are not."""
+_TREND_S: Final = 60
+_SHORTEST_TREND_S: Final = 5
+_LEAST_SHARE: Final = 0.3
+"""A group that reaches less of its limit in the last minutes than this did not throttle anything."""
+_NO_SERIES: Final = "The source has no series of a quota group. Without a quota, brokers count nothing: set one, or see {page}."
+_GROUPS_PLUGIN: Final = (
+    "The brokers have the plugin of groups. Members of a group share one limit, so brokers may throttle a member whose own rate "
+    "is far below it."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """A broker throttled the group within the last minute. ``mean_ms``: of its throttles. ``None``: not known.
+    """A broker throttled the group within the last minute."""
 
-    ``since``: the first sample that shows it. ``None``: not known. ``or_earlier``: no sample before that one is known.
-    """
-
-    mean_ms: float | None = None
-    """Mean of the throttles of the last minute in milliseconds. ``None`` when not known."""
-    since: datetime.datetime | None = None
+    mean_ms: float
+    """Mean of the throttles of the last minute in milliseconds."""
+    since: datetime.datetime
     """Time of the first sample that shows the throttling, in UTC."""
     or_earlier: bool = False
     """True when no sample before that one is known."""
@@ -56,7 +56,7 @@ class RateTrend:
 class GroupLoad:
     """One quota group on one broker. ``tags``: user, client-id or ip, as the group has them.
 
-    ``limit`` is ``None`` where no quota limits the group. ``tokens``: of a mutation quota, negative in debt.
+    ``limit`` is ``None`` where no quota limits the group.
     """
 
     broker: str
@@ -79,8 +79,6 @@ class GroupLoad:
     """How the rate changed. ``None`` when no earlier sample is known."""
     throttling: Throttling | None = None
     """Set when the broker throttled the group within the last minute."""
-    tokens: float | None = None
-    """Tokens left of a mutation quota, negative in debt. Absent when not known."""
 
     @property
     def share(self) -> float | None:
@@ -127,81 +125,107 @@ class Headroom:
         return tuple(group for group in self.groups if group.limit is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerLoad:
-    """The groups of one owner. ``owner`` is ``None`` for those without one. ``worst``: the nearest to its limit."""
+def observe(view: QuotaView, owners: Mapping[Entity, str], rates: RateRequest) -> Headroom:
+    """The quota groups of this moment: rates of a source, joined with the limits of ``view``.
 
-    owner: str | None
-    """Name of the owner. ``None`` for groups without one."""
-    groups: int
-    """Quota groups with a limit."""
-    above: int
-    """Groups above --over, or above their limit."""
-    throttled: int
-    """Groups that a broker throttled within the last minute."""
-    worst: GroupLoad
+    ``owners``: who declares quotas. Raises ``UsageError`` and ``TrafficError`` as ``read_rates``, and ``UsageError`` where the
+    brokers have a callback class, since no limit is known then.
+    """
+    if view.caveats.callback is not None:
+        raise UsageError(f"headroom needs limits that are known: {view.caveats.callback}")
+    return join_limits(view, owners, read_rates(rates))
 
 
-def by_owner(groups: Iterable[GroupLoad], *, above: float) -> tuple[OwnerLoad, ...]:
-    """Owners of groups with limits, in the order of their worst groups. ``above``: the share from which groups are counted."""
-    owned: dict[str | None, list[GroupLoad]] = {}
-    for group in groups:
-        if group.limit is not None:
-            owned.setdefault(group.owner, []).append(group)
-    loads = [
-        OwnerLoad(
-            owner=owner,
-            groups=len(some),
-            above=sum(group.is_above(above) for group in some),
-            throttled=sum(group.throttling is not None for group in some),
-            worst=max(some, key=lambda group: group.share or 0.0),
-        )
-        for owner, some in owned.items()
-    ]
-    return tuple(sorted(loads, key=lambda load: (-(load.worst.share or 0.0), load.owner is None, load.owner or "")))
+def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateReading) -> Headroom:
+    """The quota groups that samples show, with their limits."""
+    from reconciler.traffic import Measure
+
+    by_measure: dict[Measure, dict[MetricSeries, Samples]] = {measure: {} for measure in Measure}
+    for series, samples in reading.series.items():
+        by_measure[series.measure][series] = samples
+    now_s = max((samples[-1][0] for samples in reading.series.values()), default=None)
+    if now_s is None:
+        note = compose(_NO_SERIES, page="docs/monitor.md")
+        return Headroom(cluster=view.cluster, at=None, groups=(), notes=(*reading.notes, note))
+    oldest_s, answers = now_s - _FRESH_S, view.answers()
+    throttles = {_place(series): samples for series, samples in by_measure[Measure.THROTTLE_TIME].items()}
+    measured = []
+    for series, samples in by_measure[Measure.RATE].items():
+        at, rate = samples[-1]
+        if at > oldest_s and math.isfinite(rate):
+            load = _load(series, samples, answers, owners, broker=_broker(series, reading))
+            throttling = _throttling(throttles.get(_place(series), ()), oldest_s)
+            peak = max(value for at, value in samples if at > oldest_s and math.isfinite(value))
+            measured.append((replace(load, throttling=throttling), peak))
+    groups = _attribute_throttles(measured)
+    muted = (
+        MutedConnections(broker=_broker(series, reading), key=series.kind.key, connections=int(samples[-1][1]))
+        for series, samples in by_measure[Measure.QUEUE_SIZE].items()
+        if samples[-1][0] > oldest_s and samples[-1][1] > 0
+    )
+    notes = [*reading.notes, *_stale_brokers(reading, by_measure[Measure.RATE], now_s)]
+    if view.caveats.groups and any(map(is_reserved, view.entities)):
+        notes.append(compose(_GROUPS_PLUGIN))
+    if unlimited := sum(group.limit is None for group in groups):
+        notes.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
+    return Headroom(
+        cluster=view.cluster,
+        at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
+        groups=tuple(sorted(groups, key=_order)),
+        muted=tuple(sorted(muted, key=lambda connections: (connections.broker, connections.key))),
+        notes=tuple(notes),
+    )
 
 
-_LEAST_SHARE: Final = 0.3
-"""A group that reaches less of its limit in the last minute than this did not throttle anything."""
+def _place(series: MetricSeries) -> tuple[object, ...]:
+    return series.broker, series.kind.key, series.user, series.client_id, series.ip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredLoad:
-    """A load, and its largest rate in the last minute."""
+def _load(
+    series: MetricSeries, samples: Samples, answers: EffectiveQuotas, owners: Mapping[Entity, str], *, broker: str
+) -> GroupLoad:
+    key = series.kind.key
+    if series.ip is not None:
+        candidate = answers.addresses.winner(series.ip)
+    else:
+        resolver = answers.resolvers.get(key.value)
+        candidate = None if resolver is None else resolver.limit_of_group(series.user, series.client_id)
+    names = {EntityType.USER.value: series.user, EntityType.CLIENT_ID.value: series.client_id, EntityType.IP.value: series.ip}
+    load = GroupLoad(
+        broker=broker,
+        key=key,
+        tags={tag: name for tag, name in names.items() if name},
+        rate=samples[-1][1],
+        trend=_trend(samples),
+    )
+    if candidate is None:
+        return load
+    source = candidate.entity
+    return replace(load, limit=candidate.value, source=source, level=candidate.level, owner=owners.get(source))
 
-    load: GroupLoad
-    peak: float
 
+def _attribute_throttles(measured: Sequence[tuple[GroupLoad, float]]) -> list[GroupLoad]:
+    """The loads with each throttle at the group whose limit explains it; where none does, it stays where it is shown.
 
-def attribute_throttles(loads: Sequence[MeasuredLoad]) -> list[GroupLoad]:
-    """The loads with each throttle at the group whose limit explains it; where none does, it stays where it is shown."""
-    made = [measured.load for measured in loads]
-    for place, measured in enumerate(loads):
-        if measured.load.throttling is None or _is_near(measured):
+    Brokers book throttles of mutations as those of request time. So a group far below its limit that shows a throttle passes it
+    on to the mutation quota of the same client. ``measured``: loads, and the largest rate of the last minutes.
+    """
+    made = [load for load, _ in measured]
+    for place, (load, peak) in enumerate(measured):
+        is_near = peak >= (math.inf if load.limit is None else load.limit * _LEAST_SHARE)
+        if load.throttling is None or is_near or load.key is not QuotaKey.REQUEST_PERCENTAGE:
             continue
-        target = next(_explaining(measured, loads), None)
-        if target is None:
-            continue
-        moved = made[target].throttling or measured.load.throttling
-        made[place] = replace(made[place], throttling=None)
-        made[target] = replace(made[target], throttling=moved)
+        for target, (other, _) in enumerate(measured):
+            if (
+                other.key is QuotaKey.CONTROLLER_MUTATION_RATE
+                and other.limit is not None
+                and other.broker == load.broker
+                and _may_share_a_client(load.tags, other.tags)
+            ):
+                made[place] = replace(made[place], throttling=None)
+                made[target] = replace(made[target], throttling=made[target].throttling or load.throttling)
+                break
     return made
-
-
-def _explaining(measured: MeasuredLoad, loads: Sequence[MeasuredLoad]) -> Iterator[int]:
-    """The places of groups of the same client and broker that may have throttled in its place."""
-    load = measured.load
-    for place, other in enumerate(loads):
-        same = other.load.broker == load.broker and _may_share_a_client(load.tags, other.load.tags)
-        if not same or other.load.limit is None:
-            continue
-        if load.key is QuotaKey.REQUEST_PERCENTAGE and other.load.key is QuotaKey.CONTROLLER_MUTATION_RATE:
-            yield place
-
-
-def _is_near(measured: MeasuredLoad) -> bool:
-    limit = math.inf if measured.load.limit is None else measured.load.limit
-    return measured.peak >= limit * _LEAST_SHARE
 
 
 def _may_share_a_client(tags: Mapping[str, str], others: Mapping[str, str]) -> bool:
@@ -209,167 +233,7 @@ def _may_share_a_client(tags: Mapping[str, str], others: Mapping[str, str]) -> b
     return bool(common) and all(tags[tag] == others[tag] for tag in common)
 
 
-if TYPE_CHECKING:
-    from reconciler.features.prometheus import MetricSeries
-    from reconciler.model import LabelMatcher
-
-_FRESH_S: Final = 150
-"""A series whose last sample is older than that is gone; two scrapes of a minute and some delay are not."""
-_TREND_S: Final = 60
-_SHORTEST_TREND_S: Final = 5
-_USER: Final = EntityType.USER.value
-_CLIENT_ID: Final = EntityType.CLIENT_ID.value
-_IP: Final = EntityType.IP.value
-
-_GroupKey = tuple[int, QuotaKey, tuple[tuple[str, str], ...]]
-
-
-class HeadroomReader:
-    """Reads rates again and again against the limits of one state."""
-
-    def __init__(self, view: QuotaView, owners: Mapping[Entity, str], source: LoadSource) -> None:
-        """Raises ``UsageError`` where the brokers have a callback class, since no limit is known then."""
-        if view.caveats.callback is not None:
-            raise UsageError(f"headroom needs limits that are known: {view.caveats.callback}")
-        self._view, self._owners, self._source = view, owners, source
-        self._answers: Final[EffectiveQuotas] = view.answers()
-        self._throttled: dict[_GroupKey, Throttling] = {}
-
-    def read(self) -> Headroom:
-        """The state of now. Raises ``TrafficError`` when there is no source, or nothing in it."""
-        from reconciler.traffic import Measure
-
-        reading = self._source.read()
-        by_measure: dict[Measure, list[SeriesSamples]] = {measure: [] for measure in Measure}
-        for row in merge_series(reading.series):
-            by_measure[row.series.measure].append(row)
-        rates = by_measure[Measure.RATE]
-        now_s = max((row.samples[-1][0] for some in by_measure.values() for row in some if row.samples), default=None)
-        notes = [*reading.notes, *_stale_brokers(reading, rates, now_s)]
-        if now_s is None:
-            notes.append(
-                compose(
-                    "The source has no series of a quota group. Without a quota, brokers count nothing: set one, or see {page}.",
-                    page="docs/monitor.md",
-                )
-            )
-            return Headroom(cluster=self._view.cluster, at=None, groups=(), notes=tuple(notes))
-        throttles = {self._key(row): row for row in by_measure[Measure.THROTTLE_TIME]}
-        tokens = {self._key(row): row.samples[-1][1] for row in by_measure[Measure.TOKENS] if row.samples}
-        groups = attribute_throttles(
-            [
-                MeasuredLoad(
-                    load=self._load(row, reading, throttles.get(self._key(row)), tokens.get(self._key(row)), now_s),
-                    peak=max(value for at, value in row.samples if at > now_s - _FRESH_S and math.isfinite(value)),
-                )
-                for row in rates
-                if row.samples and row.samples[-1][0] > now_s - _FRESH_S and math.isfinite(row.samples[-1][1])
-            ]
-        )
-        muted = (
-            MutedConnections(broker=_broker(row.series, reading), key=row.series.kind.key, connections=int(row.samples[-1][1]))
-            for row in by_measure[Measure.QUEUE_SIZE]
-            if row.samples and row.samples[-1][0] > now_s - _FRESH_S and row.samples[-1][1] > 0
-        )
-        if self._view.caveats.groups and any(map(is_reserved, self._view.entities)):
-            notes.append(
-                compose(
-                    "The brokers have the plugin of groups. Members of a group share one limit, so brokers may throttle a member "
-                    "whose own rate is far below it."
-                )
-            )
-        if unlimited := sum(group.limit is None for group in groups):
-            notes.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
-        return Headroom(
-            cluster=self._view.cluster,
-            at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
-            groups=tuple(sorted(groups, key=_order)),
-            muted=tuple(sorted(muted, key=lambda connections: (connections.broker, connections.key))),
-            notes=tuple(notes),
-        )
-
-    def close(self) -> None:
-        """Give connections back."""
-        self._source.close()
-
-    def _load(
-        self, row: SeriesSamples, reading: LoadReading, throttle: SeriesSamples | None, tokens: float | None, now_s: float
-    ) -> GroupLoad:
-        series = row.series
-        candidate = self._limit(series)
-        key = self._key(row)
-        throttling = _throttling(throttle, now_s)
-        if throttling is not None and throttling.or_earlier and (before := self._throttled.get(key)) is not None:
-            throttling = replace(throttling, since=before.since, or_earlier=before.or_earlier)
-        if throttling is None:
-            self._throttled.pop(key, None)
-        else:
-            self._throttled[key] = throttling
-        return GroupLoad(
-            broker=_broker(series, reading),
-            key=series.kind.key,
-            tags=dict(key[2]),
-            rate=row.samples[-1][1],
-            limit=None if candidate is None else candidate.value,
-            source=None if candidate is None else candidate.entity,
-            level=None if candidate is None else candidate.level,
-            owner=None if candidate is None else self._owners.get(candidate.entity),
-            trend=_trend(row.samples),
-            throttling=throttling,
-            tokens=tokens,
-        )
-
-    def _limit(self, series: MetricSeries) -> Candidate | None:
-        if series.ip is not None:
-            return self._answers.addresses.winner(series.ip)
-        resolver = self._answers.resolvers.get(series.kind.key.value)
-        return None if resolver is None else resolver.limit_of_group(series.user, series.client_id)
-
-    @staticmethod
-    def _key(row: SeriesSamples) -> _GroupKey:
-        series = row.series
-        tags = ((_USER, series.user), (_CLIENT_ID, series.client_id), (_IP, series.ip))
-        return series.broker, series.kind.key, tuple((tag, name) for tag, name in tags if name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadroomRequest:
-    """Which rates to read, as the command line has it. Without ``traffic``, ``spec.traffic`` of the Cluster manifest counts."""
-
-    traffic: tuple[str, ...] = ()
-    match: tuple[LabelMatcher, ...] = ()
-    http_config: Path | None = None
-    mapping: Path | None = None
-    known_clients: Path | None = None
-
-
-def open_headroom(sources: Sources, state: str, request: HeadroomRequest) -> HeadroomReader:
-    """Read the limits of a state, and open the traffic.
-
-    With a trusted reference, server, login, mapping and names are those of the reference. Raises ``ManifestError``,
-    ``UsageError``, ``UntrustedError``, ``GitError``, ``FileAccessError``, ``TrafficError`` and ``BackendError``.
-    """
-    view = sources.view(state)
-    spec, trusted = sources.cluster()
-    options = LoadOptions(
-        traffic=request.traffic,
-        server=configured_server(spec, trusted),
-        match=request.match,
-        http_config=request.http_config,
-        mapping=read_trusted_mapping(request.mapping, trusted),
-        names=names_of(view.entities) | read_client_names(request.known_clients, trusted),
-        read_file=trusted_reader(trusted),
-    )
-    return HeadroomReader(view, sources.owners(), open_load_source(options))
-
-
-def observe(view: QuotaView, owners: Mapping[Entity, str], options: LoadOptions) -> Headroom:
-    """The quota groups of a moment: rate, limit, and which quota sets it. Raises as ``HeadroomReader`` and its ``read``."""
-    with contextlib.closing(HeadroomReader(view, owners, open_load_source(options))) as reader:
-        return reader.read()
-
-
-def _broker(series: MetricSeries, reading: LoadReading) -> str:
+def _broker(series: MetricSeries, reading: RateReading) -> str:
     return reading.brokers.get(series.broker, str(series.broker))
 
 
@@ -388,36 +252,25 @@ def _trend(samples: Samples) -> RateTrend | None:
     return RateTrend(change=value - before, seconds=at - then)
 
 
-def _throttling(times: SeriesSamples | None, now_s: float) -> Throttling | None:
-    if times is None or not times.samples:
+def _throttling(times: Samples, oldest_s: float) -> Throttling | None:
+    """``times``: of throttles; NaN where none was in the minute before."""
+    if not times or times[-1][0] <= oldest_s or not times[-1][1] > 0:
         return None
-    if times.samples[-1][0] <= now_s - _FRESH_S or not times.samples[-1][1] > 0:
-        return None
-    since_s = times.samples[-1][0]
-    or_earlier = True
-    for at, value in reversed(times.samples):
-        if not value > 0:
-            or_earlier = False
-            break
-        since_s = at
-    return Throttling(
-        mean_ms=times.samples[-1][1], since=datetime.datetime.fromtimestamp(since_s, datetime.UTC), or_earlier=or_earlier
-    )
+    started = next((place for place in range(len(times), 0, -1) if not times[place - 1][1] > 0), 0)
+    since = datetime.datetime.fromtimestamp(times[started][0], datetime.UTC)
+    return Throttling(mean_ms=times[-1][1], since=since, or_earlier=started == 0)
 
 
-def _stale_brokers(reading: LoadReading, rates: Sequence[SeriesSamples], now_s: float | None) -> list[Message]:
+def _stale_brokers(reading: RateReading, rates: Mapping[MetricSeries, Samples], now_s: float) -> Iterator[Message]:
     """Brokers that had samples and have none now: what is on them is not known."""
     newest: dict[str, float] = {}
-    for row in rates:
-        if row.samples:
-            broker = _broker(row.series, reading)
-            newest[broker] = max(newest.get(broker, 0.0), row.samples[-1][0])
-    return [
-        compose(
-            "Broker {broker} has no samples of the last {seconds} s. Its quota groups are left out.",
-            broker=broker,
-            seconds=round(now_s - at),
-        )
-        for broker, at in sorted(newest.items())
-        if now_s is not None and at <= now_s - _FRESH_S
-    ]
+    for series, samples in rates.items():
+        broker = _broker(series, reading)
+        newest[broker] = max(newest.get(broker, 0.0), samples[-1][0])
+    for broker, at in sorted(newest.items()):
+        if at <= now_s - _FRESH_S:
+            yield compose(
+                "Broker {broker} has no samples of the last {seconds} s. Its quota groups are left out.",
+                broker=broker,
+                seconds=round(now_s - at),
+            )

@@ -1,13 +1,10 @@
-"""Where the rates of quota groups are from: a Prometheus server, or the pages of exporters.
-
-Each gives samples of series, oldest first. A page has one sample, so samples of earlier reads are kept beside it.
-"""
+"""Where the rates of quota groups are from: a Prometheus server, or the pages of exporters, which have one sample each."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -26,13 +23,12 @@ from reconciler.model import Message, compose, escaped, name_part
 from reconciler.workflows import is_prometheus, metric_rules, prometheus_address
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus import MetricSeries, SeriesReader
+    from reconciler.features.prometheus import MetricSeries, SeriesReader, Unattributed
     from reconciler.model import LabelMatcher, MetricServer
     from reconciler.traffic import ClientNames, TrafficMapping
 
-WINDOW_S: Final = 300
-"""How much of the past is read: for trends, and since when a broker throttles."""
-_SHORTEST_WINDOW_S: Final = 60
+_WINDOWS_S: Final = (300, 150, 60)
+"""How much of the past is read, for trends and since when a broker throttles: as much as the server gives at once."""
 _SHOWN: Final = 3
 _LONGEST: Final = 300
 _UNNUMBERED: Final = 900_000_000
@@ -43,37 +39,17 @@ Samples = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesSamples:
-    """A series of a quota group, or of a broker."""
+class RateReading:
+    """Samples of the series of quota groups and brokers. ``brokers``: names of brokers that have no id."""
 
-    series: MetricSeries
-    samples: Samples
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadReading:
-    """``brokers``: names of brokers that have no id. ``window_s``: how much of the past the samples can show."""
-
-    series: Sequence[SeriesSamples]
+    series: Mapping[MetricSeries, Samples]
     brokers: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()
 
 
-class LoadSource(Protocol):
-    """Reads anew each time."""
-
-    def read(self) -> LoadReading:
-        """The samples up to now. Raises ``TrafficError``."""
-        ...
-
-    def close(self) -> None:
-        """Give connections back."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadOptions:
-    """Where rates are from: what ``--traffic`` names, else the ``server`` of the Cluster manifest.
+class RateRequest:
+    """Which rates to read: what ``traffic`` names, else those of the ``server`` of the Cluster manifest.
 
     ``match``, ``http_config`` override those of the ``server``. ``names``: clients to look up in metric names. ``read_file``
     reads the login, and refuses files of a pull request.
@@ -86,43 +62,39 @@ class LoadOptions:
     mapping: TrafficMapping | None = None
     names: ClientNames | None = None
     read_file: ReadFile | None = None
-    clock: Callable[[], float] = time.time
 
     def login(self) -> HttpLogin | None:
         """The login of ``http_config``. Raises ``FileAccessError``, ``UsageError``."""
         return read_login(self.http_config, self.read_file) if self.http_config is not None else None
 
-    def reader(self, what: str) -> SeriesReader:
-        """Reads series of ``what``. Raises ``UsageError`` for a mapping of files."""
-        from reconciler.features.prometheus import SeriesReader
 
-        return SeriesReader(self.names, metric_rules(self.mapping, what=what))
+def read_rates(request: RateRequest) -> RateReading:
+    """The samples up to now.
 
-
-def open_load_source(options: LoadOptions) -> LoadSource:
-    """The source. Raises ``UsageError`` for none, for a mixture, and for an address that is none."""
-    traffic = options.traffic
+    Raises ``UsageError`` for no source, for a mixture, and for an address that is none, and ``TrafficError`` for one that cannot
+    be read.
+    """
+    traffic = request.traffic
     pages = [split_page(argument) for argument in traffic if is_page(argument)]
     servers = [argument for argument in traffic if is_prometheus(argument)]
     if servers:
         if len(traffic) > 1:
             raise UsageError("--traffic prometheus+... stands alone: give one source at a time")
-        return _PrometheusLoad(prometheus_address(servers[0]), options)
-    if options.match and traffic:
+        return _read_server(prometheus_address(servers[0]), request)
+    if request.match and traffic:
         raise UsageError("--match is for --traffic prometheus+http(s)://HOST only")
     if pages:
         if len(pages) < len(traffic):
             raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
-        return _PageLoad(pages, options)
+        return _read_pages(pages, request)
     if traffic:
         raise UsageError("headroom reads a Prometheus server or pages of exporters. For files, use backtest")
-    server = options.server
+    server = request.server
     if server is None:
         raise UsageError("No traffic is given. Pass --traffic, or PATH of a Cluster manifest that has spec.traffic")
     login = Path(server.http_config) if server.http_config else None
-    return _PrometheusLoad(
-        server.address, replace(options, match=options.match or server.match, http_config=options.http_config or login)
-    )
+    request = replace(request, match=request.match or server.match, http_config=request.http_config or login)
+    return _read_server(server.address, request)
 
 
 def is_page(argument: str) -> bool:
@@ -140,161 +112,114 @@ def split_page(argument: str) -> tuple[int | None, str]:
     return int(broker), address.removeprefix(PAGE_PREFIX)
 
 
-class _Series:
-    """Series by their labels; a broker without an id gets its exporter's address as name."""
+class Labelled(Protocol):
+    """A series with its labels, which are decoded when they are asked for."""
 
-    def __init__(self, reader: SeriesReader) -> None:
-        self._reader = reader
-        self._read: dict[tuple[tuple[str, str], ...], MetricSeries | None] = {}
-        self.brokers: dict[int, str] = {}
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """By name."""
+        ...
+
+
+class _NamedSeries:
+    """Joins samples to series by their labels; a broker without an id gets its exporter's address as name."""
+
+    def __init__(self, request: RateRequest, what: str) -> None:
+        """Raises ``UsageError`` for a mapping of files."""
+        from reconciler.features.prometheus import SeriesReader
+
+        self.reader: SeriesReader = SeriesReader(request.names, metric_rules(request.mapping, what=what))
+        self._brokers: dict[int, str] = {}
         self._places: dict[str, int] = {}
+        self._series: dict[MetricSeries, dict[float, float]] = {}
+        self._unknown: Counter[str] = Counter()
 
-    def of(self, labels: Mapping[str, str]) -> MetricSeries | str | None:
-        """The series, why it has no client, or ``None`` for a series of other sensors."""
-        key = tuple(labels.items())
-        if key in self._read:
-            return self._read[key]
-        series = self._attributed(labels)
-        # A name that is learned later may explain a series.
-        if not isinstance(series, str):
-            self._read[key] = series
-        return series
-
-    def _attributed(self, labels: Mapping[str, str]) -> MetricSeries | str | None:
+    def add(self, labelled: Labelled, read: MetricSeries | Unattributed | None, samples: Iterable[tuple[float, float]]) -> None:
+        """Two exporters of one broker show the same, and the larger value of a moment counts."""
         from reconciler.features.prometheus import Unattributed
 
-        series = self._reader.read(labels)
-        if series is Unattributed.NO_BROKER and (place := labels.get("instance") or labels.get("pod")):
+        if read is Unattributed.NO_BROKER and (place := labelled.labels.get("instance") or labelled.labels.get("pod")):
             number = self._places.setdefault(place, _UNNUMBERED + len(self._places))
-            self.brokers[number] = place
-            series = self._reader.read({**labels, "broker": str(number)})
-        return series.value if isinstance(series, Unattributed) else series
+            self._brokers[number] = place
+            read = self.reader.read({**labelled.labels, "broker": str(number)})
+        if isinstance(read, Unattributed):
+            self._unknown[read.value] += 1
+        elif read is not None:
+            values = self._series.setdefault(read, {})
+            values.update((at, max(value, values.get(at, value))) for at, value in samples)
 
-
-def _notes(reasons: Counter[str]) -> Iterator[Message]:
-    if count := reasons["name-only"] + reasons["shared-name"]:
-        yield compose(
-            "The clients of {count} series are not known: the exporter left their names in the metric name only. "
-            "kafka-quotas doctor prints the repair.",
-            count=count,
+    def reading(self, notes: Iterable[Message]) -> RateReading:
+        """What was added, with ``notes`` before those about series without a client or broker."""
+        return RateReading(
+            series={series: tuple(sorted(values.items())) for series, values in self._series.items() if values},
+            brokers=self._brokers,
+            notes=(*notes, *self._notes()),
         )
-    if count := reasons["no-broker"]:
-        yield compose("{count} series name neither broker nor instance.", count=count)
+
+    def _notes(self) -> Iterator[Message]:
+        if count := self._unknown["name-only"] + self._unknown["shared-name"]:
+            yield compose(
+                "The clients of {count} series are not known: the exporter left their names in the metric name only. "
+                "kafka-quotas doctor prints the repair.",
+                count=count,
+            )
+        if count := self._unknown["no-broker"]:
+            yield compose("{count} series name neither broker nor instance.", count=count)
 
 
-def _partial(warnings: Sequence[str]) -> Iterator[Message]:
-    if warnings:
-        shown = name_part(", ".join(escaped(text) for text in warnings[:_SHOWN])[:_LONGEST])
-        yield compose("The server warns that its answer is incomplete: {warnings}. Quota groups may be missing.", warnings=shown)
+def _read_server(address: str, request: RateRequest) -> RateReading:
+    from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, read_answer, selector_of
+
+    named = _NamedSeries(request, "a Prometheus server")
+    api = PrometheusApi(address, request.login())
+    try:
+        answer = read_answer(_newest(api, selector_of(named.reader.rules, request.match)), AnswerReader(named.reader))
+        for answered in answer.samples:
+            named.add(answered, answered.read, answered.samples)
+    except ForeignAnswerError as error:
+        raise api.foreign(str(error)) from error
+    finally:
+        api.close()
+    shown = name_part(", ".join(escaped(text) for text in answer.warnings[:_SHOWN])[:_LONGEST])
+    partial = "The server warns that its answer is incomplete: {warnings}. Quota groups may be missing."
+    return named.reading((compose(partial, warnings=shown),) if answer.warnings else ())
 
 
-class _PrometheusLoad:
-    def __init__(self, address: str, options: LoadOptions) -> None:
-        from reconciler.features.prometheus import AnswerReader, selector_of
-
-        reader = options.reader("a Prometheus server")
-        self._api, self._clock = PrometheusApi(address, options.login()), options.clock
-        self._series = _Series(reader)
-        self._answers = AnswerReader(reader)
-        self._selector = selector_of(reader.rules, options.match)
-
-    def read(self) -> LoadReading:
-        from reconciler.features.prometheus import ForeignAnswerError, Unattributed, read_answer
-
-        series_samples: list[SeriesSamples] = []
-        reasons: Counter[str] = Counter()
+def _newest(api: PrometheusApi, selector: str) -> bytes:
+    end_s = time.time()
+    for length_s in _WINDOWS_S[:-1]:
         try:
-            answer = read_answer(self._answer(), self._answers)
-            for answered in answer.samples:
-                series = self._series.of(answered.labels) if answered.read is Unattributed.NO_BROKER else answered.read
-                if isinstance(series, str):
-                    reasons[series] += 1
-                elif series is not None:
-                    series_samples.append(SeriesSamples(series=series, samples=answered.samples))
-        except ForeignAnswerError as error:
-            raise self._api.foreign(str(error)) from error
-        notes = (*_partial(answer.warnings), *_notes(reasons))
-        return LoadReading(series=series_samples, brokers=self._series.brokers, notes=notes)
-
-    def _answer(self) -> bytes:
-        """Of as much of the window as the server gives at once."""
-        end_s = self._clock()
-        for length_s in (WINDOW_S, WINDOW_S // 2):
-            try:
-                return self._api.range_samples(self._selector, end_s=end_s, length_s=length_s)
-            except TooManySamplesError:
-                continue
-        return self._api.range_samples(self._selector, end_s=end_s, length_s=_SHORTEST_WINDOW_S)
-
-    def close(self) -> None:
-        self._api.close()
+            return api.range_samples(selector, end_s=end_s, length_s=length_s)
+        except TooManySamplesError:
+            continue
+    return api.range_samples(selector, end_s=end_s, length_s=_WINDOWS_S[-1])
 
 
-class _PageLoad:
-    def __init__(self, pages: Sequence[tuple[int | None, str]], options: LoadOptions) -> None:
-        reader, login = options.reader("an exporter"), options.login()
-        self._pages = [
-            open_page(address, broker, rules=reader.rules, login=login, clock=options.clock) for broker, address in pages
-        ]
-        self._series = _Series(reader)
-        self._kept: dict[MetricSeries, list[tuple[float, float]]] = {}
+def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -> RateReading:
+    """Every page; one that does not answer is named, and the others count.
 
-    def read(self) -> LoadReading:
-        """Every page; one that does not answer is named, and the others count.
+    Raises ``TrafficError`` when none answers, or all are those of another program.
+    """
+    from reconciler.features.prometheus import foreign_page
 
-        Raises ``TrafficError`` when none answers, or all are those of another program.
-        """
-        from reconciler.features.prometheus import foreign_page
-
-        reasons: Counter[str] = Counter()
-        errors: list[TrafficError] = []
-        foreign: list[Message] = []
-        newest = 0.0
-        for page in self._pages:
-            try:
-                read = page.read()
-            except TrafficError as error:
-                errors.append(error)
-                continue
-            newest = max(newest, read.at_s)
-            if not read.samples and (message := foreign_page(page.address, read.others)) is not None:
-                foreign.append(message)
-            for labelled, value in read.samples:
-                series = self._series.of(labelled.labels)
-                if isinstance(series, str):
-                    reasons[series] += 1
-                elif series is not None:
-                    self._kept.setdefault(series, []).append((read.at_s, value))
-        if len(errors) == len(self._pages):
-            raise errors[0]
-        if len(errors) + len(foreign) == len(self._pages):
-            raise TrafficError(foreign[0])
-        self._forget(newest - WINDOW_S)
-        notes = (*(compose("{problem}", problem=str(error)) for error in errors), *foreign, *_notes(reasons))
-        series_samples = [SeriesSamples(series=series, samples=tuple(samples)) for series, samples in self._kept.items()]
-        return LoadReading(series=series_samples, brokers=self._series.brokers, notes=notes)
-
-    def close(self) -> None:
-        for page in self._pages:
+    named, login = _NamedSeries(request, "an exporter"), request.login()
+    errors: list[TrafficError] = []
+    foreign: list[Message] = []
+    opened = [open_page(address, broker, rules=named.reader.rules, login=login) for broker, address in pages]
+    for page in opened:
+        try:
+            read = page.read()
+        except TrafficError as error:
+            errors.append(error)
+            continue
+        finally:
             page.close()
-
-    def _forget(self, before_s: float) -> None:
-        for series in [series for series, samples in self._kept.items() if samples[-1][0] <= before_s]:
-            del self._kept[series]
-        for samples in self._kept.values():
-            while samples[0][0] <= before_s:
-                del samples[0]
-
-
-def merge_series(series: Iterable[SeriesSamples]) -> list[SeriesSamples]:
-    """One of each series: two exporters of one broker show the same, and the larger value of a moment counts."""
-    merged: dict[MetricSeries, SeriesSamples] = {}
-    for samples in series:
-        other = merged.get(samples.series)
-        if other is None:
-            merged[samples.series] = samples
-        else:
-            values = dict(other.samples)
-            values.update((at, max(value, values.get(at, value))) for at, value in samples.samples)
-            merged[samples.series] = replace(other, samples=tuple(sorted(values.items())))
-    return list(merged.values())
+        if not read.samples and (message := foreign_page(page.address, read.others)) is not None:
+            foreign.append(message)
+        for labelled, value in read.samples:
+            named.add(labelled, named.reader.read(labelled.labels), ((read.at_s, value),))
+    if len(errors) == len(pages):
+        raise errors[0]
+    if len(errors) + len(foreign) == len(pages):
+        raise TrafficError(foreign[0])
+    return named.reading((*(compose("{problem}", problem=str(error)) for error in errors), *foreign))

@@ -11,7 +11,7 @@ from typing import Final
 import reconciler
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.features.insight.observe import Headroom, observe
-from reconciler.features.insight.rate_sources import LoadOptions
+from reconciler.features.insight.rate_sources import RateRequest
 from reconciler.features.insight.runs import RecordedRuns, RunRecord
 from reconciler.features.prometheus import ReadFile, trusted_reader
 from reconciler.manifest import allocations, budgets_of
@@ -399,7 +399,7 @@ def with_use(overview: ClusterOverview) -> ClusterOverview:
 
 def _with_loads(overview: ClusterOverview, view: QuotaView, server: MetricServer, read_file: ReadFile | None) -> ClusterOverview:
     """The rates that the server of the manifests shows now. One that cannot be read is a note."""
-    options = LoadOptions(server=server, names=names_of(view.entities), read_file=read_file)
+    options = RateRequest(server=server, names=names_of(view.entities), read_file=read_file)
     owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
     try:
         return with_use(replace(overview, loads=observe(view, owners, options)))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.documents import Document, is_failure, row
-from reconciler.features.insight.headroom_view import LOADS, load_blocks
+from reconciler.features.insight.headroom_view import LOADS, headroom_lines
 from reconciler.features.insight.report import BudgetUse, ClusterOverview, EntityOverview, Overview
 from reconciler.features.insight.runs import RunRecord
 from reconciler.formats import Json
@@ -391,7 +391,7 @@ def _loads(overview: Overview) -> Iterator[Block]:
     if measured:
         yield heading("Rates against limits")
     for headroom in measured:
-        yield from load_blocks(headroom)
+        yield from headroom_lines(headroom)
 
 
 def embedded(overview: Overview) -> str:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.features.insight.observe import GroupLoad, Headroom, HeadroomReader, by_owner
-from reconciler.features.insight.rate_sources import (
-    LoadOptions,
-    LoadReading,
-    SeriesSamples,
-    open_load_source,
-    split_page,
-)
+from reconciler.features.insight.observe import GroupLoad, Headroom, join_limits, observe
+from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates, split_page
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
@@ -28,19 +21,6 @@ from tests.builders import client, ip, pair, user
 NOW = 1_800_000_000.0
 
 
-@dataclass
-class FakeSource:
-    """Gives one reading after the other."""
-
-    readings: list[LoadReading] = field(default_factory=list)
-
-    def read(self) -> LoadReading:
-        return self.readings.pop(0)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 def series(
     *samples: float,
     user: str | None = "alice",
@@ -49,24 +29,15 @@ def series(
     kind: Kind = Kind.PRODUCE,
     broker: int = 1,
     end_s: float = NOW,
-) -> SeriesSamples:
+) -> tuple[MetricSeries, Samples]:
     """Samples 15 s apart, the last one at ``end_s``."""
     first = end_s - 15 * (len(samples) - 1)
-    return SeriesSamples(
-        series=MetricSeries(broker=broker, kind=kind, user=user, client_id=client_id, measure=measure),
-        samples=tuple((first + 15 * number, value) for number, value in enumerate(samples)),
-    )
+    name = MetricSeries(broker=broker, kind=kind, user=user, client_id=client_id, measure=measure)
+    return name, tuple((first + 15 * number, value) for number, value in enumerate(samples))
 
 
-def reader(
-    quotas: Mapping[Entity, Mapping[str, float]], *readings: Sequence[SeriesSamples], owners: Mapping[Entity, str] | None = None
-) -> HeadroomReader:
-    view = QuotaView(kind=ViewKind.SNAPSHOT, entities=quotas)
-    return HeadroomReader(view, owners or {}, FakeSource([LoadReading(series=some) for some in readings]))
-
-
-def read(quotas: Mapping[Entity, Mapping[str, float]], *samples: SeriesSamples) -> Headroom:
-    return reader(quotas, samples).read()
+def read(quotas: Mapping[Entity, Mapping[str, float]], *samples: tuple[MetricSeries, Samples]) -> Headroom:
+    return join_limits(QuotaView(kind=ViewKind.SNAPSHOT, entities=quotas), {}, RateReading(series=dict(samples)))
 
 
 LIMIT = {"producer_byte_rate": 100.0}
@@ -114,7 +85,6 @@ def test_the_nearest_to_its_limit_is_first_and_a_group_without_a_limit_last() ->
 def since_s(group: GroupLoad) -> float:
     """Seconds since 1970."""
     assert group.throttling is not None
-    assert group.throttling.since is not None
     return group.throttling.since.timestamp()
 
 
@@ -133,23 +103,11 @@ def test_throttling_that_ended_is_none() -> None:
     assert group.throttling is None
 
 
-def test_an_earlier_refresh_remembers_since_when() -> None:
-    times = series(5.0, measure=Measure.THROTTLE_TIME)
-    later = series(6.0, 6.0, measure=Measure.THROTTLE_TIME, end_s=NOW + 600)
-    twice = reader({}, [series(1.0), times], [series(1.0, end_s=NOW + 600), later])
-
-    moments = [since_s(twice.read().groups[0]) for _ in range(2)]
-    assert moments == [NOW, NOW]
-
-
 def test_a_trend_is_over_a_minute() -> None:
     (group,) = read({}, series(1.0, 40.0, 50.0, 60.0, 70.0, 90.0)).groups
 
     assert group.trend is not None
     assert (group.trend.change, group.trend.seconds) == (50.0, 60.0)
-
-
-def test_one_sample_has_no_trend() -> None:
     assert read({}, series(1.0)).groups[0].trend is None
 
 
@@ -199,17 +157,9 @@ def test_muted_connections_are_of_a_broker_and_a_kind() -> None:
     assert [(one.broker, one.key, one.connections) for one in found.muted] == [("1", QuotaKey.PRODUCER_BYTE_RATE, 3)]
 
 
-def test_two_exporters_of_a_broker_are_one() -> None:
-    (group,) = read({user("alice"): LIMIT}, series(50.0), series(60.0)).groups
-
-    assert group.rate == 60
-
-
 def test_connections_of_an_address_have_its_limit() -> None:
-    one = SeriesSamples(
-        series=MetricSeries(broker=1, kind=Kind.CONNECTION, user=None, client_id=None, ip="10.0.0.1"), samples=((NOW, 4.0),)
-    )
-    (group,) = read({ip(): {"connection_creation_rate": 5.0}}, one).groups
+    series = MetricSeries(broker=1, kind=Kind.CONNECTION, user=None, client_id=None, ip="10.0.0.1")
+    (group,) = read({ip(): {"connection_creation_rate": 5.0}}, (series, ((NOW, 4.0),))).groups
 
     assert (group.tags, group.source, group.share) == ({"ip": "10.0.0.1"}, ip(), 0.8)
 
@@ -231,19 +181,7 @@ def test_a_callback_class_of_the_brokers_is_refused() -> None:
     view = QuotaView(kind=ViewKind.SNAPSHOT, entities={}, caveats=Caveats(callback="their own class"))
 
     with pytest.raises(UsageError, match="their own class"):
-        HeadroomReader(view, {}, FakeSource())
-
-
-def test_owners_are_in_the_order_of_their_worst_group() -> None:
-    groups = [
-        GroupLoad(broker="1", key=QuotaKey.PRODUCER_BYTE_RATE, tags={"user": name}, rate=rate, limit=100.0, owner=owner)
-        for name, rate, owner in (("a", 10.0, "one"), ("b", 120.0, None), ("c", 90.0, "one"))
-    ]
-
-    assert [(load.owner, load.groups, load.above, load.worst.tags["user"]) for load in by_owner(groups, above=1.0)] == [
-        (None, 1, 1, "b"),
-        ("one", 2, 0, "c"),
-    ]
+        observe(view, {}, RateRequest())
 
 
 @pytest.mark.parametrize(
@@ -266,4 +204,4 @@ def test_a_page_may_begin_with_its_broker(text: str, expected: tuple[int | None,
 )
 def test_a_mixture_of_sources_is_refused(traffic: list[str]) -> None:
     with pytest.raises(UsageError):
-        open_load_source(LoadOptions(traffic=tuple(traffic)))
+        read_rates(RateRequest(traffic=tuple(traffic)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
-from tests.support.terminal import Terminal
 
 PAGE = """# HELP kafka_server_Produce_byte_rate of clients
 kafka_server_Produce_byte_rate{user="alice",client_id="app"} 1400000.0
@@ -60,18 +58,6 @@ def test_the_table_has_a_row_for_each_group_with_a_limit(tmp_path: Path) -> None
     assert note == "Note: 1 quota group without a limit."
 
 
-def test_a_terminal_of_80_columns_has_one_line_for_each_short_name(tmp_path: Path) -> None:
-    (tmp_path / "current.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1048576.0}}))
-    text = 'kafka_server_Produce_byte_rate{user="alice"} 1400000\nkafka_server_Produce_throttle_time{user="alice"} 8\n'
-    with served(lambda *_: page(text)) as port:
-        done = invoke(
-            "headroom", "--current", "current.json", "--traffic", f"1=metrics+http://127.0.0.1:{port}",
-            cwd=tmp_path, env={"COLUMNS": "80"},
-        )  # fmt: skip
-    assert max(map(len, done.out.splitlines())) <= 80
-    assert any(line.startswith("134  1.335 MiB/s") and line.endswith("own") for line in done.out.splitlines())
-
-
 def test_the_document_is_that_of_its_schema(tmp_path: Path) -> None:
     document = run_on_page(tmp_path, "--format", "json").json()
 
@@ -99,11 +85,15 @@ def test_owners_come_from_the_manifests(tmp_path: Path) -> None:
     entry = ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": "1MiB"})
     (root / "quotas.yaml").write_text(quotas(entry, owner="team-a"))
 
-    done = run_on_page(tmp_path, str(root), "--by", "owner")
-    rows = [line.split()[:5] for line in done.out.splitlines()[2:4]]
-    assert rows == [["team-a", "134", "1", "1", "1"], ["(none)", "90", "1", "0", "0"]]
+    assert "own (team-a)" in run_on_page(tmp_path, str(root)).out
     only = run_on_page(tmp_path, str(root), "--owner", "team-a", "--format", "json").json()
     assert [row["owner"] for row in only["groups"]] == ["team-a"]
+
+
+def test_two_pages_of_a_broker_count_once(tmp_path: Path) -> None:
+    with served(lambda *_: page(PAGE.replace("1400000.0", "1500000.0"))) as port:
+        done = run_on_page(tmp_path, "--traffic", f"7=metrics+http://127.0.0.1:{port}/metrics", "--format", "json")
+    assert [(row["rate"], row["broker"]) for row in done.json()["groups"][:1]] == [(1_500_000, "7")]
 
 
 def test_one_page_of_two_that_does_not_answer_is_named(tmp_path: Path) -> None:
@@ -229,8 +219,6 @@ def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--interval", "2"), "--interval is for --watch only"),
-        (("--watch", "--format", "json"), "--watch shows text"),
         (("--over", "much"), "'much' is not a share"),
         (("--traffic", "logs"), "--traffic names pages of exporters and files"),
     ],
@@ -239,28 +227,3 @@ def test_options_that_contradict_are_refused(options: tuple[str, ...], message: 
     done = run_on_page(tmp_path, *options)
 
     assert (done.code, message in done.err) == (64, True), done.err
-
-
-def test_a_screen_refreshes_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
-    (tmp_path / "current.json").write_text(snapshot(QUOTAS))
-    rates = iter(range(100_000, 100_000_000, 100_000))
-
-    def reply(*_: object) -> tuple[int, str, bytes]:
-        return page(PAGE.replace("1400000.0", str(next(rates))))
-
-    with served(reply) as port:
-        traffic = f"1=metrics+http://127.0.0.1:{port}"
-        terminal = Terminal(
-            tmp_path, "headroom", "--current", "current.json", "--traffic", traffic, "--watch", "--interval", "0.2",
-            env={"TERM": "xterm"},
-        )  # fmt: skip
-        terminal.wait_for("976.6 KiB/s")
-        terminal.wait_for("1.907 MiB/s")
-        terminal.process.send_signal(signal.SIGWINCH)
-        terminal.wait_for("2.861 MiB/s")
-        terminal.process.send_signal(signal.SIGINT)
-        assert terminal.end() == 130
-    assert terminal.seen.startswith("\x1b[?1049h\x1b[?25l\x1b[H")
-    assert terminal.seen.count("\x1b[?1049h") == 1
-    assert "\x1b[?25h\x1b[?1049l" in terminal.seen
-    assert json.dumps(terminal.seen).count("\\u001b[2J") == 0
