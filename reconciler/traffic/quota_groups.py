@@ -24,7 +24,7 @@ from reconciler.traffic.judging.findings import (
     hits_of,
     reasons_of,
 )
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before, has_unlimited
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before
 from reconciler.traffic.judging.judged_quotas import (
     Quota,
     UsedQuotas,
@@ -157,29 +157,26 @@ class ReportParts:
     ) -> Self:
         """``verdicts``: worst first. ``of_metrics``: the rows of quotas that limit clients of metrics, before or after."""
         series, grouping, tables, calls_back = groups.series, groups.grouping, groups.tables, question.calls_back
-        limiting = limiting_entities(series, grouping, tables, calls_back=calls_back)
         # Which quota a callback computed a limit from is its own affair.
         used = {} if calls_back else used_quotas(series, question.proposed, tables[-1])
-        rows = {} if calls_back else rows_of_quotas(series, grouping, tables)
-        for (entity, key), places in of_metrics.items():
-            rows.setdefault((entity, key), set()).update(places)
+        rows = rows_of_quotas(series, grouping, tables)
+        for quota, places in of_metrics.items():
+            rows.setdefault(quota, set()).update(places)
         for kind, key in KEY_OF_KIND.items():
             entities = frozenset(entity for entity, of_key in of_metrics if of_key == key)
-            if entities and kind in limiting:
-                limiting[kind] |= entities
             if entities and (kind in used or kind in BYTES):
                 used[kind] = used.get(kind, UsedQuotas()).joined(UsedQuotas(winning=entities))
         return cls(
             series=len(series),
             rows=len(verdicts),
-            is_unlimited=has_unlimited(grouping),
+            is_unlimited=any(target.after.value is None for target in grouping.targets),
             groups=Counter((group.changed, group.verdict) for group in worst_of_buckets(verdicts)),
             hits=hits_of(verdicts),
             unkept=UnkeptLimits.of(series, grouping, question.broker.window).worst(verdicts, grouping),
             reasons=reasons_of(verdicts),
             limited=rows_of_limits(verdicts),
             capacity=capacity_uses(grouping, question.capacity),
-            limiting=limiting,
+            limiting=limiting_entities(series, rows, calls_back=calls_back),
             used=used,
             states=states_of_quotas(changed_quotas(*question.change), rows, verdicts),
         )

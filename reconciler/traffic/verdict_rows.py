@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import operator
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,75 +75,45 @@ def _batches(rows: Iterator[dict[str, Any]], schema: FrameSchema) -> Iterator[pa
         yield pa.RecordBatch.from_pylist(some, schema=columns)
 
 
+_PATHS: Final = {
+    "limit_before": "limits.lowest_before", "limit_after": "limits.after", "requests": "recorded.requests",
+    "uncharged": "recorded.uncharged", "throttled_then": "recorded.throttled", "throttled_before": "replay.before",
+    "throttled_after": "replay.throttled", "refused": "replay.refused", "active_seconds": "over.active",
+    "seconds_certain": "over.certain", "seconds_over": "over.seconds", "seconds_possible": "over.possible",
+    "seconds_over_before": "over.before", "share_over": "over.share", "first": "over.first", "longest_s": "over.longest_s",
+    "longest_from": "over.longest_from", "peak": "peak.rate", "censored": "recorded.censored", "peak_bound": "peak.bound",
+    "p999": "peak.p999", "safe": "advice.safe", "safe_p999": "advice.safe_p999", "recommended": "advice.recommended",
+    "recommended_reason": "advice.reason", "margin": "advice.margin", "broker": "broker", "changed": "changed",
+    "verdict": "verdict", "reason": "reason", "undecided": "undecided", "headroom": "headroom",
+}  # fmt: skip
+_READ: Final = {name: operator.attrgetter(path) for name, path in _PATHS.items() if not path.startswith("replay.")}
+_REPLAYED: Final = {name: operator.attrgetter(path) for name, path in _PATHS.items() if path.startswith("replay.")}
+
+
 def _verdict(verdict: BucketVerdict) -> dict[str, Any]:
-    replay = verdict.replay
-    return {
-        **_group(verdict),
-        "broker": verdict.broker,
-        "entity": _entity(verdict.limits.entity),
-        "limit_before": verdict.limits.lowest_before,
-        "limits_before": list(verdict.limits.before),
-        "limit_after": verdict.limits.after,
-        "changed": verdict.changed,
-        "verdict": verdict.verdict.value,
-        "reason": verdict.reason,
-        "undecided": verdict.undecided,
-        "clients": max(1, len(verdict.recorded.members)),
-        "requests": verdict.recorded.requests,
-        "uncharged": verdict.recorded.uncharged,
-        "throttled_then": verdict.recorded.throttled,
-        "throttled_before": None if replay is None else replay.before,
-        "throttled_after": None if replay is None else replay.throttled,
-        "refused": None if replay is None else replay.refused,
-        "active_seconds": verdict.over.active,
-        "seconds_certain": verdict.over.certain,
-        "seconds_over": verdict.over.seconds,
-        "seconds_possible": verdict.over.possible,
-        "seconds_over_before": verdict.over.before,
-        "share_over": verdict.over.share,
-        "first": verdict.over.first,
-        "longest_s": verdict.over.longest_s,
-        "longest_from": verdict.over.longest_from,
-        "peak": verdict.peak.rate,
-        "censored": verdict.recorded.censored,
-        "peak_bound": verdict.peak.bound.value,
-        "headroom": verdict.headroom,
-        "p999": verdict.peak.p999,
-        "safe": verdict.advice.safe,
-        "safe_p999": verdict.advice.safe_p999,
-        "recommended": verdict.advice.recommended,
-        "recommended_reason": verdict.advice.reason,
-        "margin": verdict.advice.margin,
-    }
-
-
-def _recommendation(everywhere: Sequence[BucketVerdict]) -> dict[str, Any]:
-    worst = everywhere[0]
-    limits = [limit for verdict in everywhere if (limit := verdict.limits.lowest_before) is not None]
-    return {
-        **_group(worst),
-        "entity": _entity(worst.limits.entity),
-        "brokers": len(everywhere),
-        "changed": any(verdict.changed for verdict in everywhere),
-        "verdict": worst.verdict.value,
-        "limit_before": min(limits, default=None),
-        "limit_after": worst.limits.after,
-        "peak": max(verdict.peak.rate for verdict in everywhere),
-        "safe": worst.advice.safe,
-        "safe_p999": worst.advice.safe_p999,
-        "recommended": worst.advice.recommended,
-        "recommended_reason": worst.advice.reason,
-        "margin": worst.advice.margin,
-    }
-
-
-def _group(verdict: BucketVerdict) -> dict[str, Any]:
-    """The quota group; a tag that is absent is null."""
+    """A tag that is absent is null."""
+    replayed = {name: None if verdict.replay is None else read(verdict) for name, read in _REPLAYED.items()}
     return {
         "key": verdict.key,
         "user": verdict.name.user or None,
         "client_id": verdict.name.client_id or None,
         "tags": list(verdict.name.other),
+        "entity": _entity(verdict.limits.entity),
+        "limits_before": list(verdict.limits.before),
+        "clients": max(1, len(verdict.recorded.members)),
+        **{name: read(verdict) for name, read in _READ.items()},
+        **replayed,
+    }
+
+
+def _recommendation(everywhere: Sequence[BucketVerdict]) -> dict[str, Any]:
+    limits = [limit for verdict in everywhere if (limit := verdict.limits.lowest_before) is not None]
+    return {
+        **_verdict(everywhere[0]),
+        "brokers": len(everywhere),
+        "changed": any(verdict.changed for verdict in everywhere),
+        "limit_before": min(limits, default=None),
+        "peak": max(verdict.peak.rate for verdict in everywhere),
     }
 
 

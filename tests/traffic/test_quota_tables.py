@@ -8,7 +8,7 @@ from reconciler.errors import UsageError
 from reconciler.model import BucketName
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
-from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, has_unlimited, quota_tables
+from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, quota_tables
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.workflows.broker_model import broker_model
@@ -46,7 +46,7 @@ def test_the_version_decides(version: str | None, remembers: bool | None, era: E
     assert (model.rule.remembers_kinds, model.window) == (remembers, Window(era=era))
     for quotas, matters in (({}, True), ({APP: {PRODUCE: 5.0}}, False)):
         grouping = group_series(CLIENTS, *quota_tables(None, quotas, model.rule, {1}))
-        said = " ".join(model.rule.assumptions(is_unlimited=has_unlimited(grouping)))
+        said = " ".join(model.rule.assumptions(is_unlimited=any(target.after.value is None for target in grouping.targets)))
         assert ("removed since they started" in said) == (matters and remembers is not False)
 
 

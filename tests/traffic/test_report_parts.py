@@ -35,6 +35,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of, may_have_gaps
 from reconciler.traffic.judging.judged_quotas import (
     limiting_entities,
+    rows_of_quotas,
     unjudged_changes,
     unjudged_findings,
     unused_quotas,
@@ -300,7 +301,7 @@ def unjudged(
     tables = [{KEY: Resolver(quotas(of), KEY)} for of in (before, after) if of is not None]
     grouping = group_series(known, tables[0] if before is not None else None, tables[-1])
     unused = unused_quotas(used_quotas(known, quotas(after), tables[-1]), quotas(after))
-    limiting = limiting_entities(known, grouping, tables, calls_back=False)
+    limiting = limiting_entities(known, rows_of_quotas(known, grouping, tables), calls_back=False)
     change = None if before is None else quotas(before), quotas(after)
     found = unjudged_changes(limiting, change, unused, {one.kind for one in known})
     assert all(one.key == KEY for one in found)
@@ -333,8 +334,8 @@ def test_without_any_traffic_of_its_kind_no_change_is_judged() -> None:
     fetches = [dataclasses.replace(one, kind=Kind.FETCH) for one in clients()]
     assert not unjudged({}, {ALICE: 5.0}, clients())
     tables = {"consumer_byte_rate": Resolver({}, "consumer_byte_rate"), KEY: Resolver({}, KEY)}
-    grouping = group_series(fetches, tables, tables)
-    limiting = limiting_entities(fetches, grouping, (tables, tables), calls_back=False)
+    rows = rows_of_quotas(fetches, group_series(fetches, tables, tables), (tables, tables))
+    limiting = limiting_entities(fetches, rows, calls_back=False)
     (found,) = unjudged_changes(limiting, ({}, {ALICE: {KEY: 5.0}}), (), {Kind.FETCH})
     assert (found.entity, found.reason) == (ALICE, NotJudged.NO_TRAFFIC)
     assert found.why == "the history has no produce requests"

@@ -189,11 +189,6 @@ def rows_of_groups(series: Sequence[Series], grouping: Grouping, groups: Collect
     return rows
 
 
-def has_unlimited(grouping: Grouping) -> bool:
-    """Whether a target has no limit."""
-    return any(target.after.value is None for target in grouping.targets)
-
-
 def groups_before(grouping: Grouping, target: int) -> tuple[int, ...]:
     """The groups, by number, of a target's members before the change: its own, or those from which it was put together."""
     if grouping.groups[target].before is not None:

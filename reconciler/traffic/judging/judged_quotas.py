@@ -90,23 +90,19 @@ _MOST_FINDINGS: Final = 50
 """Of one key. The last one counts the rest."""
 
 
-def limiting_entities(
-    series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables], *, calls_back: bool
-) -> dict[Kind, frozenset[Entity]]:
+def limiting_entities(series: Sequence[Series], rows: Iterable[Quota], *, calls_back: bool) -> dict[Kind, frozenset[Entity]]:
     """By kind the entities whose quotas limit a series, or may limit one whose client is not known whole.
 
-    Kinds of recorded clients whose entities only a quota callback knows (``calls_back``) are left out.
+    ``rows``: from ``rows_of_quotas``. Kinds of recorded clients whose entities only a quota callback knows (``calls_back``) are
+    left out.
     """
     unknown = {client.kind for client in series if calls_back and client.kind is not Kind.CONNECTION}
-    limiting: dict[Kind, set[Entity]] = {kind: set() for kind in KEY_OF_KIND if kind not in unknown}
-    for client, target, earlier in zip(series, grouping.target_of_series, grouping.before_of_series, strict=True):
-        if client.kind in unknown:
-            continue
-        chosen, entities = grouping.targets[target], limiting[client.kind]
-        if chosen.undecided:
-            entities |= _candidates(client, tables)
-        entities.update(winner.source for winner in (chosen.after, earlier) if winner is not None and winner.source is not None)
-    return {kind: frozenset(entities) for kind, entities in limiting.items()}
+    quotas = set(rows)
+    return {
+        kind: frozenset(entity for entity, of_key in quotas if of_key == key)
+        for kind, key in KEY_OF_KIND.items()
+        if kind not in unknown
+    }
 
 
 def _candidates(client: Series, tables: Sequence[Tables]) -> set[Entity]:
