@@ -240,8 +240,6 @@ class Advice:
     """Why this value is recommended, or why none is."""
     safe: float | None = None
     """The smallest round limit at which no request of this history would have been throttled, on any broker."""
-    safe_p999: float | None = None
-    """The same for 99.9 % of the active seconds of each broker. ``None``: too few seconds for such a share."""
     margin: float = 0.0
     """What ``recommended`` adds to the peak, as a share: for the shortness of the history, and for the loss of a broker."""
     margin_reason: str | None = None

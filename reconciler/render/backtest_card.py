@@ -43,17 +43,14 @@ from reconciler.render.layout import (
     LabelledWords,
     Line,
     Style,
-    Table,
     Words,
     chip,
     line,
     table,
 )
 from reconciler.render.metric_sentences import before_text, has_only_metrics, metrics_words, over_text, range_text, row_over_text
-from reconciler.text import amount, duration, factor, recommended_text, safe_text
+from reconciler.text import duration, factor, recommended_text, safe_text
 
-_BROKERS: Final = 12
-"""Brokers with a row in the open; the rows of the others are folded."""
 _MEMBERS: Final = 20
 _BROKER_COLUMNS: Final = (
     Column(title="broker"),
@@ -124,10 +121,7 @@ def _blocks(group: GroupRows, report: BacktestReport) -> Iterator[Block]:
     yield LabelledWords(rows=tuple(_facts(group, current_known=report.provenance.current_known)))
     if any(row.rates is not None for row in group.rows):
         yield Figure(html=lambda: _drawing(group.rows))
-    yield _brokers(group.rows[:_BROKERS])
-    if more := group.rows[_BROKERS:]:
-        yield Fold(title=line(pages=(f"{len(more)} more brokers",)), blocks=(_brokers(more),))
-    yield from _remarks(group)
+    yield table(_BROKER_COLUMNS, map(_broker, group.rows), indent=4)
     yield from _members(group.worst)
 
 
@@ -155,26 +149,15 @@ def _facts(group: GroupRows, *, current_known: bool) -> Iterator[tuple[str, Line
     reasons = dict.fromkeys(row.reason for row in group.rows if row.reason)
     yield "why", line(". ".join(reasons))
     yield "shared", line(regrouped_words(worst) or "")
-    yield "safe", line((over and safe_words(worst)) or "", pages=tuple(_safe(worst)))
-    yield "samples", line(metrics_words(worst) or "", pages=())
+    safe = amount_words(safe_text(worst) or ""), Style.PLAIN if worst.recorded.censored else Style.GOOD
+    yield "safe", line((over and safe_words(worst)) or "", pages=(safe,) if worst.limits.after is not None else ())
+    yield "samples", line(metrics_words(worst) or "")
     advice = advice_words(worst) if over or of_metrics else None
     shown = recommended_text(worst) if worst.limits.after is not None else None
     yield "recommended", line(advice or "", pages=((advice or "") if of_metrics else amount_words(shown or ""),))
     yield "margin", line((over and margin_words(worst)) or "")
     clients = members_words(worst.recorded.members, shares=not of_metrics)
     yield "clients", line(clients, pages=() if len(worst.recorded.members) > 1 and not of_metrics else None)
-
-
-def _safe(row: BucketVerdict) -> Iterator[Words | tuple[Words, Style]]:
-    if row.limits.after is None or row.advice.safe is None:
-        return
-    yield amount_words(safe_text(row) or ""), Style.PLAIN if row.recorded.censored else Style.GOOD
-    if row.advice.safe_p999 is not None and row.advice.safe_p999 < row.advice.safe and not row.recorded.censored:
-        yield f" ({amount(row.key, row.advice.safe_p999)} for 99.9 % of the time)"
-
-
-def _brokers(rows: Sequence[BucketVerdict]) -> Table:
-    return table(_BROKER_COLUMNS, map(_broker, rows), indent=4)
 
 
 def _broker(row: BucketVerdict) -> tuple[Line | Words, ...]:
@@ -196,15 +179,6 @@ def _broker(row: BucketVerdict) -> tuple[Line | Words, ...]:
         line(pages=(before_text(group) or "?",)),
         line((over and longest_words(row)) or "", hang=0, pages=longest),
     )
-
-
-def _remarks(group: GroupRows) -> Iterator[Line]:
-    worst = group.worst
-    for row in group.rows[:_BROKERS]:
-        if (seen := metrics_words(row)) is not None:
-            yield line(pages=(f"Metrics on {broker_words(row.broker)}: {seen}.",))
-    if worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) and worst.replay is not None:
-        yield line(pages=(f"On {broker_words(worst.broker)}: {over_words(worst)}.",))
 
 
 def _members(row: BucketVerdict) -> Iterator[Block]:

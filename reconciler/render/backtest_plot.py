@@ -21,12 +21,6 @@ from reconciler.text import amount, rate
 MOST_LINES: Final = 6
 """Brokers that have a line; there are as many colours."""
 
-DEFINITIONS: Final = (
-    '<svg class="defs" aria-hidden="true"><defs><pattern id="maybe" width="6" height="6" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs></svg>'
-)
-"""Once a page: what is drawn as possible is hatched."""
-
 _WIDTH: Final = 1000
 _HEIGHT: Final = 200
 _BINARY: Final = ((1024.0**4, "TiB/s"), (1024.0**3, "GiB/s"), (1024.0**2, "MiB/s"), (1024.0, "KiB/s"), (1.0, "B/s"))
@@ -204,7 +198,7 @@ def spread(places: Sequence[float]) -> list[float]:
 
 
 def _strips(group: Sequence[BucketVerdict]) -> Iterator[str]:
-    """When any broker was over a limit: solid for probably, hatched for possibly, as high as the share of each interval."""
+    """When any broker was over a limit: solid for probably, pale for possibly, as high as the share of each interval."""
     known = [verdict.rates for verdict in group if verdict.rates is not None]
     step = known[0].step_s
     over = _largest([rates.over for rates in known], step)

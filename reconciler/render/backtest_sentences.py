@@ -169,16 +169,13 @@ def longest_words(verdict: BucketVerdict) -> str | None:
 
 
 def safe_words(verdict: BucketVerdict) -> str | None:
-    """What a limit must be at least, for this history and for hardly less of it."""
+    """What a limit must be at least, for this history."""
     words = safe_text(verdict)
     if words is None:
         return None
     if verdict.recorded.censored:
         return f"{words}: quotas throttled these clients when they were recorded"
-    if verdict.advice.safe_p999 is None or verdict.advice.safe_p999 >= (verdict.advice.safe or 0.0):
-        return f"{words} or more: no request of this history is over it, on any broker"
-    least = amount(verdict.key, verdict.advice.safe_p999)
-    return f"{words} or more: no request of this history is over it, on any broker. {least}: 1 of 1000 seconds at most"
+    return f"{words} or more: no request of this history is over it, on any broker"
 
 
 def advice_words(verdict: BucketVerdict) -> str | None:

@@ -49,7 +49,6 @@ from reconciler.render.findings_text import counts_sentence, findings_on_page
 from reconciler.render.layout import (
     Block,
     Column,
-    Figure,
     Fold,
     Line,
     Style,
@@ -132,8 +131,6 @@ def _tiles(report: BacktestReport) -> Iterator[Tile]:
 
 
 def _blocks(report: BacktestReport, *, details: bool, page: bool) -> Iterator[Block]:
-    if page:
-        yield Figure(html=_definitions)
     yield from rule_lines(report)
     groups = group_verdicts(telling(report))
     changed, staying = ([group for group in groups if group.changed is wanted] for wanted in (True, False))
@@ -170,13 +167,6 @@ def backtest_basis(report: BacktestReport) -> Iterator[Block]:
     yield from _unjudged(report, most=_NOTES_OF_PAGE)
     yield from history_lines(report.provenance, samples=False)
     yield from _rest(report, details=True, most=_NOTES_OF_PAGE)
-
-
-def _definitions() -> Iterator[str]:
-    # A terminal does without the import.
-    from reconciler.render.backtest_plot import DEFINITIONS
-
-    yield DEFINITIONS
 
 
 def _section(
@@ -261,7 +251,8 @@ def _rest(report: BacktestReport, *, details: bool, most: int) -> Iterator[Block
     yield heading("More")
     if not details:
         yield from map(note_line, report.notes)
-        yield from _folded(report, len(near), len(loose), sum(map(len, unused.values())))
+        if report.verdicts:
+            yield labelled("--details ", Style.FAINT, "shows each broker, how limits fit, and what is assumed.")
         return
     for title, sentences, label in (
         ("Notes", report.notes, "Note: "),
@@ -278,22 +269,6 @@ def _rest(report: BacktestReport, *, details: bool, most: int) -> Iterator[Block
             lines.append(line((label, Style.FAINT), words, hang=len(label), pages=(words,)))
         if lines:
             yield Fold(title=line(pages=(f"{title} ({len(sentences):,})",)), blocks=tuple(lines))
-
-
-def _folded(report: BacktestReport, near: int, loose: int, unused: int) -> Iterator[Line]:
-    """What the details have beside brokers."""
-    above = {use.broker for use in report.capacity}
-    folded = (
-        count_of(len(above), "broker with limits above its capacity", "brokers with limits above their capacity"),
-        count_of(near, "limit nearly reached", "limits nearly reached"),
-        count_of(loose, "loose limit"),
-        count_of(unused, "unused quota"),
-        count_of(len(report.provenance.assumptions), "assumption"),
-    )
-    words = [text for text in folded if not text.startswith("0 ")]
-    if words or report.verdicts:
-        also = f"{', '.join(words)}, and " if words else ""
-        yield labelled("--details ", Style.FAINT, f"shows {also}each broker.")
 
 
 _SHOWN_CLUSTERS: Final = 3

@@ -54,7 +54,7 @@ _PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "longest_s": ("over", "longest_s"), "longest_from": ("over", "longest_from"),
     "peak": ("peak", "rate"), "peak_bound": ("peak", "bound"), "p999": ("peak", "p999"), "least_safe": ("peak", "enough"),
     "recommended": ("advice", "recommended"), "recommended_reason": ("advice", "reason"), "safe": ("advice", "safe"),
-    "safe_p999": ("advice", "safe_p999"), "margin": ("advice", "margin"), "margin_reason": ("advice", "margin_reason"),
+    "margin": ("advice", "margin"), "margin_reason": ("advice", "margin_reason"),
 }  # fmt: skip
 """Names of the tests for fields of a row's parts."""
 _PLAIN: Final = BucketVerdict(
@@ -133,7 +133,6 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
         longest_from=START,
         peak=250_000.0,
         safe=256_000.0,
-        safe_p999=204_800.0,
         recommended=307_200.0,
         margin=0.5,
         margin_reason="50 % because the history is 8 h long (15 % or more)",

@@ -122,7 +122,7 @@ def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_woul
 def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:
     one = verdict(key="controller_mutation_rate", peak=450.0, p999=450.0, least_safe=8.0)
     (found,) = advised([one], days=100)
-    assert (found.advice.safe, found.advice.safe_p999, found.advice.recommended) == (8.0, 8.0, 9.5)
+    assert (found.advice.safe, found.advice.recommended) == (8.0, 9.5)
     (both, _) = advised([one, altered(one, broker=2, least_safe=None)], days=100)
     assert both.advice.safe == 450.0
 
@@ -165,11 +165,7 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
         assert ("lacks the time of network threads" in str(doubt(one))) == (doubt(one) is not None) == doubted
         assert ("the recorder, the broker plugin of docs/recorder.md" in str(doubt(one))) == doubted
         (found,) = advised([one], days=100, source=source)
-        assert (found.advice.safe is None, found.advice.safe_p999 is None, found.advice.recommended is None) == (
-            doubted,
-            doubted,
-            doubted,
-        )
+        assert (found.advice.safe is None, found.advice.recommended is None) == (doubted, doubted)
         assert ("no value is recommended: a request log lacks" in str(found.advice.reason)) == doubted
         over = dataclasses.replace(found, verdict=Verdict.THROTTLED)
         assert doubt(over) is None, "a throttle that was found stays one"
@@ -184,17 +180,16 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
     both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
     found = advised(both, days=10)
-    assert {(one.advice.safe, one.advice.safe_p999, one.advice.recommended, one.advice.margin) for one in found} == {
-        (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.15)
+    assert {(one.advice.safe, one.advice.recommended, one.advice.margin) for one in found} == {
+        (1000.0 * 1024, 1.125 * 1024**2, 0.15)
     }
     assert "1.125MiB adds 15 % because the history is 10 days long (15 % or more)" in (found[0].advice.reason or "")
     assert "lower bound" not in (found[0].advice.reason or "")
 
 
-def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a_lower_bound() -> None:
+def test_values_of_censored_clients_are_lower_bounds() -> None:
     both = [verdict(), verdict(broker=2, active_seconds=2999)]
     found = advised([altered(one, censored=True) for one in both], days=10)
-    assert {one.advice.safe_p999 for one in found} == {None}
     assert "both are lower bounds" in (found[0].advice.reason or "")
     (finding,) = throttle_findings(
         hits_of([dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found]), {}, of_requests=True

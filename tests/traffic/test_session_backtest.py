@@ -143,7 +143,7 @@ def rows_of(frame: DataFrame) -> list[str]:
 SAME = (
     "key", "broker", "limit_before", "limits_before", "limit_after", "changed", "verdict", "reason", "requests",
     "throttled_before", "throttled_after", "active_seconds", "seconds_certain", "seconds_over", "seconds_possible",
-    "seconds_over_before", "share_over", "longest_s", "peak", "peak_bound", "headroom", "p999", "safe", "safe_p999",
+    "seconds_over_before", "share_over", "longest_s", "peak", "peak_bound", "headroom", "p999", "safe",
     "recommended", "recommended_reason", "margin", "refused", "undecided",
 )  # fmt: skip
 

@@ -24,7 +24,6 @@ from reconciler.model import (
     Filling,
     Finding,
     Message,
-    MetricSamples,
     MetricSemantics,
     PeakBound,
     QuotaKey,
@@ -76,65 +75,64 @@ def throttle_findings(hits: Mapping[HitQuota, Hits], sources: Mapping[Quota, Spa
         if not quota.certain and quota._replace(certain=True) in hits:
             continue
         entity = hit.worst.limits.entity
-        message = _message(hit, changed=quota.changed) if quota.certain else _maybe(hit, of_requests=of_requests)
         yield Finding(
             id=MAY_THROTTLE if not quota.certain else WOULD_THROTTLE if quota.changed else ALREADY_OVER,
             severity=Severity.WARNING if quota.certain and quota.changed else Severity.INFO,
-            message=message,
+            message=_message(quota, hit, of_requests=of_requests),
             span=sources.get((entity, quota.key)) if entity else None,
             entity=entity,
             key=quota.key,
         )
 
 
-def _maybe(hit: Hits, *, of_requests: bool) -> Message:
-    worst, key = hit.worst, QuotaKey(hit.worst.key)
-    if worst.metrics is not None and not worst.recorded.requests:
-        return _maybe_by_metrics(hit, worst.metrics)
+def _message(quota: HitQuota, hit: Hits, *, of_requests: bool) -> Message:
+    worst, others = hit.worst, hit.groups - 1
+    also = f" (and {others} more {'quota group' if others == 1 else 'quota groups'} of the same quota)" if others else ""
+    state = "would have been throttled" if quota.certain else "may have been throttled"
+    if quota.certain and not quota.changed:
+        state = f"is over its limit, which does not change, and {state}"
     return compose(
-        "{group}{also} may have been throttled {doing}, on {broker} in up to {possible} of {active} s with traffic, probably in "
-        "{over}. The rate is at most {peak} against a limit of {limit}, and whole seconds do not decide. {exact}{safe}.",
-        possible=worst.over.possible,
-        exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests else "",
-        **{**_words(hit, key), "safe": _safe_part(key, hit, "is safe")},
+        "{group}{also} {state} {doing}, on {broker}{why}",
+        group=bucket_words(worst),
+        also=also,
+        state=state,
+        doing=_WHILE[QuotaKey(worst.key)],
+        broker=broker_words(worst.broker),
+        why=_proof(hit) if quota.certain else _doubt(hit, of_requests=of_requests),
     )
 
 
-def _maybe_by_metrics(hit: Hits, metrics: MetricSamples) -> Message:
-    """By samples of the brokers' own rates, or averages."""
+def _doubt(hit: Hits, *, of_requests: bool) -> Message:
+    """What shows that clients may be throttled: whole seconds, or samples of the brokers' own rates and averages."""
     worst, key = hit.worst, QuotaKey(hit.worst.key)
+    limit = rate_part(key, worst.limits.after or 0.0)
+    if worst.metrics is None or worst.recorded.requests:
+        return compose(
+            " in up to {possible} of {active} s with traffic, probably in {over}. The rate is at most {peak} against a limit of "
+            "{limit}, and whole seconds do not decide. {exact}{safe}.",
+            possible=worst.over.possible,
+            active=worst.over.active,
+            over=worst.over.seconds,
+            peak=rate_part(key, worst.peak.rate),
+            limit=limit,
+            exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests else "",
+            safe=_safe_part(key, hit, "is safe"),
+        )
+    metrics, recommended = worst.metrics, worst.advice.recommended
+    of_gauges = metrics.semantics is MetricSemantics.GAUGE
+    seen = "averages do not show the rates above them"
     if metrics.over:
         seen = f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} are above the limit"
-    elif metrics.semantics is MetricSemantics.GAUGE:
+    elif of_gauges:
         seen = "no sample is above the limit, and samples miss what happens between them"
-    else:
-        seen = "averages do not show the rates above them"
-    advice = None if worst.advice.recommended is None else amount_part(key, worst.advice.recommended)
     return compose(
-        "{group}{also} may have been throttled {doing}, on {broker}: {seen}. The highest {what} is {highest} against a limit of "
-        "{limit}.{advice}",
+        ": {seen}. The highest {what} is {highest} against a limit of {limit}.{advice}",
         seen=seen,
-        what="sample" if metrics.semantics is MetricSemantics.GAUGE else "average",
+        what="sample" if of_gauges else "average",
         highest=rate_part(key, metrics.highest),
-        advice="" if advice is None else compose(" Recommended: {value}.", value=advice),
-        **_words(hit, key),
+        limit=limit,
+        advice="" if recommended is None else compose(" Recommended: {value}.", value=amount_part(key, recommended)),
     )
-
-
-def _words(hit: Hits, key: QuotaKey) -> dict[str, Filling]:
-    """The fillings that the messages about throttled groups share."""
-    worst = hit.worst
-    return {
-        "group": bucket_words(worst),
-        "also": _also(hit),
-        "doing": _WHILE[key],
-        "broker": broker_words(worst.broker),
-        "active": worst.over.active,
-        "over": worst.over.seconds,
-        "peak": rate_part(key, worst.peak.rate),
-        "limit": rate_part(key, worst.limits.after or 0.0),
-        "safe": _safe_part(key, hit, "would have been safe"),
-    }
 
 
 def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
@@ -149,45 +147,37 @@ def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
     return compose("{value} {is_safe}", value=value, is_safe=is_safe)
 
 
-def _message(hit: Hits, *, changed: bool) -> Message:
+def _proof(hit: Hits) -> Message:
+    """What shows that clients are throttled: requests and seconds, or metrics and what brokers state."""
     worst, key = hit.worst, QuotaKey(hit.worst.key)
-    longest_from = f"{worst.over.longest_from:%H:%M:%S}" if worst.over.longest_from else "?"
-    verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
-    if worst.peak.bound is PeakBound.LOWER and worst.peak.rate <= (worst.limits.after or 0.0):
+    over, peak, limit = worst.over, rate_part(key, worst.peak.rate), rate_part(key, worst.limits.after or 0.0)
+    if worst.peak.bound is not PeakBound.LOWER:
+        return compose(
+            " in {over} of {active} s with traffic (longest from {longest_from} UTC for {longest} s): peak {bound}{peak} against "
+            "a limit of {limit}. {safe}.",
+            over=over.seconds,
+            active=over.active,
+            longest_from=f"{over.longest_from:%H:%M:%S}" if over.longest_from else "?",
+            longest=over.longest_s,
+            bound=worst.peak.bound.words,
+            peak=peak,
+            limit=limit,
+            safe=_safe_part(key, hit, "would have been safe"),
+        )
+    if worst.peak.rate <= (worst.limits.after or 0.0):
         # A broker itself stated it, and no rate proves it.
-        reason = worst.reason or ""
-        return compose("{group}{also} {verb} {doing}, on {broker}: {reason}.", verb=verb, reason=reason, **_words(hit, key))
-    if worst.peak.bound is PeakBound.LOWER and worst.metrics is not None and worst.metrics.over:
-        return compose(
-            "{group}{also} {verb} {doing}, on {broker}: a sample of {highest} proves a rate of at least {peak} against a limit "
-            "of {limit}. {over_samples} of {samples} samples are above the limit.",
-            verb=verb,
-            highest=rate_part(key, worst.metrics.highest),
-            over_samples=worst.metrics.over,
-            samples=worst.metrics.samples,
-            **_words(hit, key),
-        )
-    if worst.peak.bound is PeakBound.LOWER:
-        return compose(
-            "{group}{also} {verb} {doing}, on {broker}: a recorded mean proves a rate of at least {peak} against a limit of "
-            "{limit}. How often is not known.",
-            verb=verb,
-            **_words(hit, key),
-        )
+        return compose(": {reason}.", reason=worst.reason or "")
+    sample, often = compose("recorded mean"), "How often is not known"
+    if worst.metrics is not None and worst.metrics.over:
+        sample = compose("sample of {highest}", highest=rate_part(key, worst.metrics.highest))
+        often = f"{worst.metrics.over} of {worst.metrics.samples} samples are above the limit"
     return compose(
-        "{group}{also} {verb} {doing}, on {broker} in {over} of {active} s with traffic (longest from {longest_from} UTC for "
-        "{longest} s): peak {bound}{peak} against a limit of {limit}. {safe}.",
-        verb=verb,
-        longest_from=longest_from,
-        longest=worst.over.longest_s,
-        bound=worst.peak.bound.words,
-        **_words(hit, key),
+        ": a {sample} proves a rate of at least {peak} against a limit of {limit}. {often}.",
+        sample=sample,
+        peak=peak,
+        limit=limit,
+        often=often,
     )
-
-
-def _also(hit: Hits) -> str:
-    others = hit.groups - 1
-    return f" (and {others} more {'quota group' if others == 1 else 'quota groups'} of the same quota)" if others else ""
 
 
 def bucket_words(verdict: BucketVerdict) -> Message:

@@ -32,9 +32,6 @@ from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
 from reconciler.traffic.kinds import Kind
 
-ENOUGH_SECONDS: Final = 3000
-"""Active seconds below which a share of one in a thousand means nothing."""
-
 SMALLEST: Final[Mapping[QuotaKey, tuple[float, str]]] = {
     QuotaKey.PRODUCER_BYTE_RATE: (16384.0, "16KiB"),
     QuotaKey.CONSUMER_BYTE_RATE: (16384.0, "16KiB"),
@@ -106,8 +103,6 @@ def _advice(everywhere: Sequence[BucketVerdict], history: Provenance, present: f
     safe, safe_text = safe_limit(key, least)
     wanted = safe_limit(key, least * (1 + margin) * loss)
     value, text = max(wanted, SMALLEST[key])
-    enough = all(verdict.over.active >= ENOUGH_SECONDS for verdict in everywhere)
-    most = max(min(verdict.peak.p999, verdict.peak.least_safe) for verdict in everywhere)
     why = f"{100 * margin:.0f} % because the history is {length_text(history.days * 86_400)} long (15 % or more)"
     if loss > 1:
         why += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {history.brokers - 1}"
@@ -128,7 +123,6 @@ def _advice(everywhere: Sequence[BucketVerdict], history: Provenance, present: f
         recommended=value if keeps is None else keeps,
         reason=reason,
         safe=safe if keeps is None else min(safe, keeps),
-        safe_p999=safe_limit(key, most)[0] if enough else None,
         margin=round((1 + margin) * loss - 1, 6) if keeps is None else kept_margin,
         margin_reason=why if keeps is None else None,
     )

@@ -77,7 +77,7 @@ def test_nothing_leads_out_of_the_file(overview: Overview) -> None:
 
 def test_the_script_and_the_style_load_nothing() -> None:
     (style,) = re.findall(r"<style>(.*?)</style>", report_html(COMPANY), re.DOTALL)
-    assert re.findall(r"url\(([^)]*)\)", style) == ["#maybe"], "a pattern of the page itself"
+    assert "url(" not in style
     for word in ("@import", "http:", "https:"):
         assert word not in style
         assert word not in SCRIPT

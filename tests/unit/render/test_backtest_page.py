@@ -44,7 +44,7 @@ def test_the_page_needs_nothing_but_itself() -> None:
     assert not {"link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(found.elements)
     assert found.elements.count("script") == 1
     assert not re.search(r"https?://|@import|src=|[^-]style=|onclick", text)
-    assert re.findall(r"url\(([^)]*)\)", text) == ["#maybe"], "a pattern of this page"
+    assert "url(" not in text
     assert all(value.startswith("#") for _, key, value in found.attributes if key == "href" and value is not None)
 
 
@@ -106,14 +106,6 @@ def test_the_card_names_owner_place_and_commit() -> None:
     assert "owner team-a" in text
     assert "teams/a.yaml:7" in text
     assert "Commit 0123456789ab with changes that are not committed" in text
-
-
-def test_the_page_prints_and_fits_a_telephone() -> None:
-    text = view_html(backtest_view(full(), page=True))
-    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
-    assert "@media screen and (max-width: 44rem)" in text
-    assert "print-color-adjust: exact" in text
-    assert "prefers-color-scheme: dark" in text
 
 
 def figure_of(text: str) -> str:

@@ -6,16 +6,13 @@ import dataclasses
 import json
 import re
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 
 from reconciler.cli.commands.backtest import result_of_backtest
 from reconciler.cli.results import pieces
 from reconciler.documents import BACKTEST
-from reconciler.errors import FileAccessError
-from reconciler.formats.schema_check import load_schema
-from reconciler.model import BacktestReport, PeakBound, Verdict
+from reconciler.model import BacktestReport, Verdict
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.render.backtest_text import backtest_view
@@ -23,7 +20,7 @@ from reconciler.render.html_page import view_html
 from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.terminal import plain
 from reconciler.traffic.judging.verdicts import worst_first
-from tests.support.backtest_reports import altered, full, report_of, verdict
+from tests.support.backtest_reports import full, report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen
 
@@ -37,50 +34,6 @@ def written(form: str, report: BacktestReport) -> str:
 def page(text: str) -> Seen:
     assert text.startswith("<!DOCTYPE html>\n")
     return seen(text.removeprefix("<!DOCTYPE html>\n"))
-
-
-def test_the_document_is_as_its_schema_says() -> None:
-    for report in (full(), report_of(), report_of(verdict())):
-        jsonschema.Draft202012Validator(load_schema("backtest")).validate(BACKTEST.write(report))
-
-
-def test_a_document_read_back_makes_the_same_comment() -> None:
-    report = full()
-    again = BACKTEST.read(BACKTEST.text(report), name="b.json")
-    assert view_markdown(backtest_view(again)) == view_markdown(backtest_view(report))
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"format_version": "2.0"}, "of format 2.0, and this version reads format 1"),
-        ({"verdicts": [{}]}, "verdicts[0] lacks 'bucket'"),
-        ({"rules": "x"}, "rules must be a list"),
-    ],
-)
-def test_what_is_no_report_is_told_with_its_place(change: dict[str, object], said: str) -> None:
-    document = json.loads(BACKTEST.text(full())) | change
-    with pytest.raises(FileAccessError, match=r"^b\.json is ") as told:
-        BACKTEST.read(json.dumps(document), name="b.json")
-    assert said in str(told.value)
-    with pytest.raises(FileAccessError):
-        BACKTEST.read("{", name="b.json")
-
-
-def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
-    one = verdict(verdict=Verdict.THROTTLED, seconds_over=9)
-    other = altered(one, broker=2, verdict=Verdict.CLEAR, seconds_over=0)
-    summary = BACKTEST.write(report_of(one, other, verdict(user="bob", changed=False)))["summary"]
-    assert summary == {
-        "headline": "The proposed quotas would have throttled 1 of 1 quota group whose limit changes.",
-        "buckets": 2,
-        "rows": 3,
-        "changed": {"buckets": 1, "throttled": 1, "possible": 0, "clear": 0, "inconclusive": 0},
-        "unchanged": {"buckets": 1, "throttled": 0, "possible": 0, "clear": 1, "inconclusive": 0},
-        "unjudged": 0,
-        "quotas": None,
-        "refused": False,
-    }
 
 
 @pytest.mark.parametrize(
@@ -200,23 +153,6 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
         "unchanged": {"buckets": 2, "throttled": 1, "possible": 0, "clear": 1, "inconclusive": 0},
         "unjudged": 0, "quotas": None, "refused": False,
     }  # fmt: skip
-
-
-def test_a_peak_from_whole_seconds_is_called_a_bound_and_an_exact_one_is_not() -> None:
-    bound, exact = verdict(peak_bound=PeakBound.UPPER), verdict(user="exact")
-    for text in (
-        plain(backtest_view(report_of(bound)).lines),
-        view_markdown(backtest_view(report_of(bound))),
-        view_html(backtest_view(report_of(bound), page=True)),
-    ):
-        assert re.search("(?:at most|\N{LESS-THAN OR EQUAL TO}) 48.83 KiB/s", text.replace("\xa0", " "))
-    for text in (
-        plain(backtest_view(report_of(exact)).lines),
-        view_markdown(backtest_view(report_of(exact))),
-        view_html(backtest_view(report_of(exact), page=True)),
-    ):
-        assert "48.83 KiB/s" in text.replace("\xa0", " ")
-        assert not re.search("(?:at most|\N{LESS-THAN OR EQUAL TO}) 48.83", text.replace("\xa0", " "))
 
 
 @settings(max_examples=60, deadline=None)

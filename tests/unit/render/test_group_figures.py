@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.client.outcomes import JudgedTraffic
 from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, group_verdicts
 from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_page import view_html
@@ -59,17 +58,6 @@ def test_the_time_over_and_the_peak_are_those_of_the_worst_broker_everywhere() -
         assert "40 min (7.3 %)" in text, name
         if name != "markdown":
             assert "7.702 MiB/s" in text, name
-
-
-def test_the_peak_of_a_group_that_is_clear_is_its_largest() -> None:
-    for name, text in outputs(brokers(Verdict.CLEAR)).items():
-        assert "7.702 MiB/s" in text, name
-
-
-def test_python_shows_the_time_of_the_worst_broker_in_the_same_words() -> None:
-    report = brokers(Verdict.POSSIBLE, seconds_possible=35)
-    page = JudgedTraffic(report=report)._repr_html_()
-    assert "35 s (0.1 %)" in page
 
 
 def test_never_is_said_of_no_group_that_may_be_over() -> None:

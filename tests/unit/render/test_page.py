@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
@@ -55,17 +54,10 @@ def test_the_policy_forbids_the_browser_to_load_or_run_anything() -> None:
         assert "unsafe" not in policy()
         assert not {"link", "img", "iframe", "object", "base", "embed"} & set(found.elements)
         assert all(value.startswith("#") for _, key, value in found.attributes if key in ("href", "src", "action") and value)
-        assert re.findall(r"url\(([^)]*)\)", text) == ["#maybe"], "a pattern of the page itself"
+        assert "url(" not in text
         assert "@import" not in text
         assert "http://" not in text
         assert "https://" not in text
-
-
-def test_it_prints_and_fits_a_telephone() -> None:
-    text = view_html(plan_view(PLAN))
-    assert "@media print" in text
-    assert "@media screen and (max-width:" in text
-    assert ("meta", "content", "width=device-width, initial-scale=1") in page(text).attributes
 
 
 def test_the_table_has_a_row_a_key_and_the_note_once() -> None:
