@@ -10,20 +10,6 @@ from reconciler.hooks import Command, CommandGroup, added
 
 CORE: Final = (
     Command(
-        name="export",
-        group=CommandGroup.START,
-        summary="Write a live cluster's quotas as manifests or a snapshot",
-        module="reconciler.cli.commands.export",
-        page="operators.md",
-        examples=(
-            (
-                "Write all quotas of a cluster as manifests",
-                "export --bootstrap-server b1:9092 --command-config client.properties --folder quotas",
-            ),
-            ("Keep a snapshot for plan --current and backtest --current", "export quotas --cluster prod --snapshot prod.json"),
-        ),
-    ),
-    Command(
         name="validate",
         group=CommandGroup.CHECK,
         summary="Check manifests without a cluster",

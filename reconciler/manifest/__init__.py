@@ -1,4 +1,4 @@
-"""Manifests: documents, overlays, the desired state of each cluster, and export back to YAML."""
+"""Manifests: documents, overlays, and the desired state of each cluster."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         discover,
         file_span,
         find_root,
+        literal_start,
         read_file,
     )
     from reconciler.manifest.documents import (
@@ -38,12 +39,10 @@ if TYPE_CHECKING:
         owners_of_file,
         ownership_findings,
     )
-    from reconciler.manifest.reading import FileContent, read_documents
+    from reconciler.manifest.reading import API_VERSION, FileContent, read_documents
     from reconciler.manifest.repository_document import path_matcher
-    from reconciler.manifest.splitting import REST, FilePlace, owners_by_prefix, owners_yaml, places_of_owners
     from reconciler.manifest.stages.budgets import allocations, budget_findings, budgets_of
     from reconciler.manifest.stages.limits import limit_findings
     from reconciler.manifest.stages.units import compute_units, part_of_total
-    from reconciler.manifest.yaml_output import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit, emit_clusters, entries_document
 
 __getattr__ = lazy_face(__name__)

@@ -71,16 +71,6 @@ if TYPE_CHECKING:
         plan_rollout,
     )
     from reconciler.workflows.explain import explain_id, explanations
-    from reconciler.workflows.export import (
-        ExportResult,
-        Split,
-        SplitBy,
-        connection_to_write,
-        export_cluster,
-        owners_to_split,
-        require_free,
-        write_files,
-    )
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
     from reconciler.workflows.intent import Intent, load_intent, with_lint

@@ -162,20 +162,6 @@ def test_what_was_filtered_is_no_snapshot_to_plan_with(populated: Shell) -> None
     assert "filter must not be given" in done.err
 
 
-def test_yaml_is_a_manifest_that_validates_and_plans_to_no_change(populated: Shell) -> None:
-    (populated.folder / "described.yaml").write_text(populated.describe("--format", "yaml").out, encoding="utf-8")
-
-    validated = invoke("validate", "described.yaml", cwd=populated.folder)
-    planned = invoke(
-        *("plan", "described.yaml", "--bootstrap-server", populated.server, "--detailed-exitcode", "--format", "json"),
-        cwd=populated.folder,
-    )
-
-    assert validated.code == 0, validated.out
-    assert planned.code == 0, planned.err
-    assert (planned.json()["changes"], planned.json()["summary"]["unchanged"]) == ([], 7)
-
-
 def test_csv_has_a_row_for_each_value(populated: Shell) -> None:
     # As bytes are: text mode would turn the line ends of CSV into others.
     rows = list(csv.DictReader(io.StringIO(populated.describe("--format", "csv").out)))

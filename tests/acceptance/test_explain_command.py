@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import reconciler
-from reconciler.manifest.yaml_output import emit
+from reconciler.features.starting.manifests import emit
 from reconciler.model import ManifestCommit
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity

@@ -1,4 +1,4 @@
-"""Everything describe prints, read back: text, JSON, CSV and YAML say exactly what the cluster has, whatever the names."""
+"""Everything describe prints, read back: text, JSON and CSV say exactly what the cluster has, whatever the names."""
 
 import csv
 import io
@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.documents import SNAPSHOT, read_snapshot, snapshot_chunks
-from reconciler.manifest.desired import desired_state
-from reconciler.manifest.documents import ClientQuotasDocument
-from reconciler.manifest.reading import read_documents
-from reconciler.manifest.yaml_output import entries_document
-from reconciler.model.cluster import ClusterSpec, Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.finding import Severity
 from reconciler.model.state import same_value
-from reconciler.planning.diff import difference
 from reconciler.render.state_text import COLUMNS, state_as_csv, state_as_text
 from tests.builders import client, current, ip, pair, user
 from tests.support.hostile_names import NAMES
@@ -95,43 +88,6 @@ def test_csv_reads_back_and_no_cell_is_a_formula(state):
             names |= dict(read_entity(cells["other"]).parts)
         found.setdefault(Entity.of(names), {})[read_word(cells["key"])[0]] = float(cells["value"])
     same(found, state)
-
-
-@given(STATES)
-def test_yaml_is_a_manifest_without_errors_that_plans_to_no_change(state):
-    printed = "".join(entries_document(current(state), introduction="Quotas of\ncluster x"))
-    content = read_documents(printed.encode(), "described.yaml")
-    assert [one for one in content.findings if one.severity is Severity.ERROR] == []
-    (document,) = content.documents
-    assert isinstance(document, ClientQuotasDocument)
-    result = desired_state([document], ClusterSpec())
-
-    planned = difference(result.state, current(state), scope=Scope(), prune=Prune.NEVER)
-
-    assert planned.changes == ()
-    assert [one for one in result.findings if one.severity is Severity.ERROR] == []
-    assert printed.count("#   ") >= len(state) - len(result.state.entities)
-
-
-def test_yaml_declares_what_can_be_and_says_why_the_rest_is_not():
-    state = {
-        user("alice"): {"producer_byte_rate": 10485760.0, "future_key": 7.0},
-        ip("db.example"): {"connection_creation_rate": 5.0},
-        user("zero"): {"producer_byte_rate": 0.0},
-    }
-    printed = "".join(entries_document(current(state), introduction="Quotas"))
-
-    assert "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n      # future_key: 7 (not known" in printed
-    assert "match: {user: zero}" not in printed
-    assert "#   ip=db.example" in printed
-    assert "[ip-host-name]" in printed
-
-
-def test_nothing_is_an_empty_list_of_entries():
-    printed = "".join(entries_document(current({}), introduction="Quotas"))
-
-    assert read_documents(printed.encode(), "described.yaml").findings == ()
-    assert printed.endswith("  quotas: []\n")
 
 
 def test_spreadsheets_get_names_they_cannot_take_for_anything_else():

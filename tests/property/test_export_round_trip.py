@@ -5,11 +5,11 @@ import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.features.starting.manifests import emit
 from reconciler.formats.units import declarable
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.yaml_output import emit
 from reconciler.model.cluster import Connection
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity

@@ -23,7 +23,7 @@ class DescribeArguments:
     entities: entity_options.FilterOptions = group(entity_options.FilterOptions)
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     current: str | None = option_groups.CURRENT
-    format: str = option_groups.format_option(("auto", "table", "text", "json", "yaml", "csv"))
+    format: str = option_groups.format_option(("auto", "table", "text", "json", "csv"))
 
 
 def run(args: DescribeArguments) -> Result:
@@ -81,10 +81,6 @@ def _pieces(form: str, state: CurrentState, query: Selector) -> Iterator[str]:
         from reconciler.documents import selector_to_json, snapshot_chunks
 
         return snapshot_chunks(state, selected=selector_to_json(query) or None)
-    if form == "yaml":
-        from reconciler.manifest import entries_document
-
-        return entries_document(state, introduction=_introduction(state))
     if form == "csv":
         from reconciler.render import state_as_csv
 
@@ -92,10 +88,3 @@ def _pieces(form: str, state: CurrentState, query: Selector) -> Iterator[str]:
     from reconciler.render import state_as_text
 
     return state_as_text(state, color=output.wants_color(sys.stdout))
-
-
-def _introduction(state: CurrentState) -> str:
-    from reconciler.model import display_name
-
-    name = state.cluster.name or state.cluster.id
-    return f"Quotas of cluster {display_name(name) if name else 'unknown'} at {state.observed.at:%Y-%m-%d %H:%M:%S} UTC"

@@ -12,9 +12,10 @@ from reconciler.features.importing.import_result import ImportedQuota, ImportRes
 from reconciler.features.importing.jikkou import read_jikkou
 from reconciler.features.importing.strimzi import read_strimzi
 from reconciler.features.importing.terraform import read_terraform
-from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
+from reconciler.features.starting.export import require_free, schema_files, write_files
+from reconciler.features.starting.manifests import ExportedFile, emit_clusters
+from reconciler.manifest import RULES, UnreadableError, name_problems, read_file
 from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, compose, display_name, escaped, in_order
-from reconciler.workflows import require_free, write_files
 
 MARK: Final = "# Written by kafka-quotas import"
 _SUFFIXES: Final = {
@@ -87,7 +88,7 @@ def import_files(
         finding.severity is Severity.ERROR and not (partial and finding.id not in _UNREAD) for finding in distinct
     ):
         files = emit_clusters(states, mark=f"{MARK}, from files of {tool}.")
-        write_files(files, folder, mark=MARK)
+        write_files((*files, *schema_files()), folder, stale=MARK)
     clusters = sum(name is not None for name in states)
     return ImportSummary(findings=distinct, files=files, entities=len(kept), clusters=clusters, sources=sources)
 

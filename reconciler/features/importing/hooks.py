@@ -6,6 +6,8 @@ from typing import Final
 
 from reconciler.hooks import Command, CommandGroup
 
+NEEDS: Final = ("starting",)
+
 COMMANDS: Final = (
     Command(
         name="import",

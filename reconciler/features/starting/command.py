@@ -16,8 +16,7 @@ from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.features.starting.repository import Made, Workflows
-    from reconciler.formats import Json
+    from reconciler.features.starting.repository import Made
     from reconciler.model import Connection, CurrentState
     from reconciler.render import Line
     from reconciler.workflows import Access
@@ -41,7 +40,7 @@ class InitArguments:
     workflows: str | None = option(
         "--workflows",
         metavar="OWNER/NAME@COMMIT",
-        help="let pipelines take kafka-quotas from this repository on github.com [default: what pip recorded, or a placeholder]",
+        help="let pipelines take kafka-quotas from this repository on github.com [default: a placeholder]",
     )
     overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
     adopt: bool = option(
@@ -49,21 +48,21 @@ class InitArguments:
     )
     place: option_groups.AddressOptions = group(option_groups.AddressOptions)
     current: str | None = option_groups.current("begin with the quotas of this snapshot instead of a live cluster")
-    format: str = option_groups.format_option()
 
 
 def run(args: InitArguments) -> Result:
     """Write the files."""
-    from reconciler.features.starting.repository import Setting, make_repository, parse_workflows, require_room
+    from reconciler.features.starting.export import require_free
+    from reconciler.features.starting.repository import Setting, make_repository, parse_workflows
 
     access = args.place.access(args.current)
     if args.place.command_config and not args.place.named:
         raise UsageError("--command-config needs --bootstrap-server or --zookeeper")
-    workflows = parse_workflows(args.workflows) if args.workflows else _own_workflows(args)
+    workflows = parse_workflows(args.workflows) if args.workflows else None
     if args.workflows and args.ci == "none":
         raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from. Pass --ci, too")
     folder = Path(args.folder)
-    require_room(folder, overwrite=args.overwrite)
+    require_free(folder, overwrite=args.overwrite)
     state = _state(args, access)
     if args.name is not None and state is None:
         raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current. Give one")
@@ -77,27 +76,7 @@ def run(args: InitArguments) -> Result:
         connection=_connection(args, folder),
         adopt=args.adopt,
     )
-    findings = made.export.findings if made.export is not None and args.format == "text" else ()
-    return Result(beside=findings, view=lambda: _lines(args, made), document=lambda: _document(args, made))
-
-
-def _own_workflows(args: InitArguments) -> Workflows | None:
-    """Those of the commit that runs here, if it came from GitHub: pipelines then install what was tried."""
-    from reconciler.features.starting.installation import installed_from
-    from reconciler.features.starting.repository import Workflows
-    from reconciler.model import escaped
-
-    installation = installed_from()
-    if args.ci == "none":
-        return None
-    if installation.repository is not None and installation.commit is not None:
-        return Workflows(repository=installation.repository, commit=installation.commit)
-    if installation.folder is not None:
-        output.tell(
-            f"kafka-quotas runs from a checkout in {escaped(installation.folder)}, which pipelines cannot install. "
-            "Pass --workflows OWNER/NAME@COMMIT, or replace OWNER/kafka-quotas and the commit in the pipelines"
-        )
-    return None
+    return Result(beside=made.export.findings if made.export is not None else (), view=lambda: _lines(args, made))
 
 
 def _state(args: InitArguments, access: Access) -> CurrentState | None:
@@ -124,9 +103,9 @@ def _state(args: InitArguments, access: Access) -> CurrentState | None:
 
 
 def _connection(args: InitArguments, folder: Path) -> Connection | None:
+    from reconciler.features.starting.export import connection_to_write
     from reconciler.features.starting.repository import CLUSTER_FOLDER
     from reconciler.model import ClusterSpec
-    from reconciler.workflows import connection_to_write
 
     # The properties are those of whoever makes the repository; a pipeline has its own.
     return connection_to_write(
@@ -145,21 +124,6 @@ def _next(args: InitArguments, made: Made) -> list[str]:
     if args.current:
         plan += f" --current {shlex.quote(args.current)}"
     return [f"kafka-quotas validate {folder}", plan, f"git -C {folder} init && git -C {folder} add ."]
-
-
-def _document(args: InitArguments, made: Made) -> dict[str, Json]:
-    from reconciler.features.starting.document import INIT, NewRepository
-
-    return INIT.write(
-        NewRepository(
-            folder=args.folder,
-            files=tuple(made.files),
-            clusters=tuple(made.clusters),
-            placeholders=tuple(made.placeholders),
-            findings=tuple(made.export.findings) if made.export else (),
-            next=tuple(_next(args, made)),
-        )
-    )
 
 
 def _lines(args: InitArguments, made: Made) -> list[Line]:

@@ -1,4 +1,4 @@
-"""What a start adds: the command init."""
+"""What a start adds: the commands export and init."""
 
 from __future__ import annotations
 
@@ -7,6 +7,20 @@ from typing import Final
 from reconciler.hooks import Command, CommandGroup
 
 COMMANDS: Final = (
+    Command(
+        name="export",
+        group=CommandGroup.START,
+        summary="Write a live cluster's quotas as manifests or a snapshot",
+        module="reconciler.features.starting.export_command",
+        page="operators.md",
+        examples=(
+            (
+                "Write all quotas of a cluster as manifests",
+                "export --bootstrap-server b1:9092 --command-config client.properties --folder quotas",
+            ),
+            ("Keep a snapshot for plan --current and backtest --current", "export quotas --cluster prod --snapshot prod.json"),
+        ),
+    ),
     Command(
         name="init",
         group=CommandGroup.START,

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import FileAccessError, UsageError
-from reconciler.files import bundled_folder
-from reconciler.formats import schema_folder
-from reconciler.manifest import (
-    REPOSITORY_FILE,
+from reconciler.errors import UsageError
+from reconciler.features.starting.export import require_free, schema_files, write_files
+from reconciler.features.starting.manifests import (
     SCHEMA_FOLDER,
     Export,
     ExportedFile,
@@ -24,12 +20,13 @@ from reconciler.manifest import (
     owners_yaml,
     places_of_owners,
 )
+from reconciler.files import bundled_folder
+from reconciler.manifest import REPOSITORY_FILE
 from reconciler.model import Connection, CurrentState, escaped, slug_of
 from reconciler.yaml import scalar_text
 
 TEMPLATE: Final = "examples/gitops-repository"
 
-_SCHEMAS: Final = ("client-quotas", "cluster", "repository")
 _OF_FORGE: Final = {".github": "github", ".gitlab-ci.yml": "gitlab"}
 _MODELINE: Final = re.compile(r"\A(# yaml-language-server: \$schema=)\S*?([\w-]+\.v\d+\.schema\.json)$", re.MULTILINE)
 _ONLY: Final = re.compile(r"<!-- only: (\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
@@ -66,10 +63,11 @@ def template_files(*, forge: str, version: str, workflows: Workflows | None) -> 
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         path = file.relative_to(source).as_posix()
         if _OF_FORGE.get(path.split("/", maxsplit=1)[0], forge) == forge:
-            yield ExportedFile(path=path, text=_adapted(_text(file), path, forge=forge, version=version, workflows=workflows))
-    for name in _SCHEMAS:
-        schema = schema_folder() / f"{name}.v1.schema.json"
-        yield ExportedFile(path=f"{SCHEMA_FOLDER}/{schema.name}", text=_text(schema))
+            yield ExportedFile(
+                path=path,
+                text=_adapted(file.read_text(encoding="utf-8"), path, forge=forge, version=version, workflows=workflows),
+            )
+    yield from schema_files()
 
 
 def with_schema_place(text: str, path: str) -> str:
@@ -92,14 +90,9 @@ def _adapted(text: str, path: str, *, forge: str, version: str, workflows: Workf
     return text
 
 
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
-
-
 CLUSTER_FOLDER: Final = "clusters"
 """Where the Cluster manifests are; a path to client properties is written as seen from there."""
 
-_LEFT_ALONE: Final = frozenset({".git"})
 _PLACEHOLDERS: Final = ("OWNER/kafka-quotas", "@YOUR-ORG")
 _OF_TEMPLATE_ONLY: Final = ("clusters/", "teams/", REPOSITORY_FILE, ".github/CODEOWNERS")
 _REPOSITORY: Final = """\
@@ -145,18 +138,6 @@ class Setting:
     workflows: Workflows | None = None
 
 
-def require_room(folder: Path, *, overwrite: bool) -> None:
-    """Raise ``FileAccessError`` when the folder has anything but ``.git`` (unless ``overwrite``), or is none."""
-    try:
-        occupied = any(entry.name not in _LEFT_ALONE for entry in folder.iterdir())
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise FileAccessError(f"cannot make a repository in {folder}: {error.strerror}") from error
-    if occupied and not overwrite:
-        raise FileAccessError(f"the folder {folder} is not empty. Nothing was written. Choose another, or pass --overwrite")
-
-
 def make_repository(
     folder: Path,
     setting: Setting,
@@ -171,7 +152,7 @@ def make_repository(
     Files of the same names are replaced with ``overwrite``, others are left. Raises ``FileAccessError``; then single files may
     have been replaced, and none is half written.
     """
-    require_room(folder, overwrite=overwrite)
+    require_free(folder, overwrite=overwrite)
     files = tuple(template_files(forge=setting.forge, version=setting.version, workflows=setting.workflows))
     export = None
     clusters: tuple[str, ...] = ("staging", "production")
@@ -182,7 +163,7 @@ def make_repository(
         clusters = (export.cluster_name,)
         files = tuple(_adopted(files, export, forge=setting.forge, owners=owners_yaml(owners) if adopt else ""))
     files = tuple(sorted(files, key=lambda file: file.path))
-    _write(files, folder)
+    write_files(files, folder)
     return Made(
         folder=folder,
         files=tuple(file.path for file in files),
@@ -208,23 +189,3 @@ def _adopted(files: Sequence[ExportedFile], export: Export, *, forge: str, owner
         path = f"{CLUSTER_FOLDER}/{slug_of(export.cluster_name)}.yaml" if file.path == "cluster.yaml" else quotas
         yield ExportedFile(path=path, text=with_schema_place(file.text, path))
     yield ExportedFile(path=REPOSITORY_FILE, text=_REPOSITORY + owners + lint)
-
-
-def _write(files: Sequence[ExportedFile], folder: Path) -> None:
-    stage: Path | None = None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=".init-", dir=folder))
-        for file in files:
-            staged = stage / file.path
-            staged.parent.mkdir(parents=True, exist_ok=True)
-            staged.write_text(file.text, encoding="utf-8", newline="\n")
-        for file in files:
-            target = folder / file.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (stage / file.path).replace(target)
-    except OSError as error:
-        raise FileAccessError(f"cannot make a repository in {folder}: {error.strerror}") from error
-    finally:
-        if stage is not None:
-            shutil.rmtree(stage, ignore_errors=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError, UnreachableError, UsageError
+from reconciler.features.starting.export import connection_to_write
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.workflows.connect import Access, open_cluster, principal, transport_security
-from reconciler.workflows.export import connection_to_write
 from tests.builders import cluster_spec
 
 NOWHERE = "127.0.0.1:1"

@@ -13,8 +13,8 @@ from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.features.starting.export import ExportResult
     from reconciler.render import Line
-    from reconciler.workflows import ExportResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,6 @@ class ExportArguments:
         metavar="WHAT",
         help="write a folder for each owner of the Repository manifest (owner), or for each prefix of names (prefix)",
     )
-    owner: tuple[str, ...] = option(
-        "--owner", metavar="NAME", help="with --split-by: write only entities of this owner (repeatable)"
-    )
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     format: str = option_groups.format_option()
 
@@ -44,17 +41,9 @@ def run(args: ExportArguments) -> Result:
     """Read the cluster, and write the files."""
     from reconciler.cli.output import PatientProgress
     from reconciler.documents import FINDINGS, FindingList
+    from reconciler.features.starting.export import connection_to_write, export_cluster, owners_to_split, require_free
     from reconciler.resolution import callback_notes
-    from reconciler.workflows import (
-        Split,
-        SplitBy,
-        connection_to_write,
-        export_cluster,
-        load_target,
-        open_cluster,
-        owners_to_split,
-        require_free,
-    )
+    from reconciler.workflows import load_target, open_cluster
 
     if args.folder is None and args.snapshot is None:
         msg = "name an output: --folder DIR for manifests, --snapshot FILE for a snapshot"
@@ -62,12 +51,9 @@ def run(args: ExportArguments) -> Result:
     folder = args.folder
     if folder is not None:
         require_free(folder, overwrite=args.overwrite)
-    if (args.split_by and folder is None) or (args.owner and not args.split_by):
-        raise UsageError("--split-by needs --folder, and --owner needs --split-by")
-    split = None
-    if args.split_by:
-        by = SplitBy(args.split_by)
-        split = Split(by=by, owners=owners_to_split(args.paths) if by is SplitBy.OWNER else {}, only=args.owner)
+    if args.split_by and folder is None:
+        raise UsageError("--split-by needs --folder")
+    owners = owners_to_split(args.split_by, args.paths)
     spec = load_target(args.paths, cluster=args.connection.cluster).spec
     connection = None
     if folder is not None:
@@ -86,10 +72,9 @@ def run(args: ExportArguments) -> Result:
                 cluster,
                 spec,
                 folder=folder,
-                overwrite=args.overwrite,
-                split=split,
                 snapshot=args.snapshot,
                 connection=connection,
+                owners=owners,
             )
     for note in (*callback_notes(result.state.cluster), *result.state.notes):
         output.tell(note)

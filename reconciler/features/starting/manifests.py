@@ -7,16 +7,13 @@ declared entity loses the known keys that its manifest does not give.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.formats import declarable, value_text
-from reconciler.manifest.catalogue import RULES
-from reconciler.manifest.discovery import REPOSITORY_FILE
-from reconciler.manifest.names import name_problems
-from reconciler.manifest.reading import API_VERSION
-from reconciler.manifest.splitting import FilePlace
+from reconciler.manifest import API_VERSION, REPOSITORY_FILE, RULES, Owner, literal_start, name_problems, owner_of_entity
 from reconciler.model import (
     DEFAULT,
     KNOWN_KEYS,
@@ -25,16 +22,30 @@ from reconciler.model import (
     CurrentState,
     Entity,
     EntityName,
+    EntityType,
     Finding,
+    MatchKind,
     QuotaKey,
     Quotas,
+    Selector,
     Severity,
+    Span,
+    TypeMatch,
     escaped,
     in_canonical_order,
     legal_keys,
 )
 from reconciler.text import number_text
 from reconciler.yaml import scalar_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePlace:
+    """Where entities are written: a folder, relative and with ``/`` at its end, or empty, and who owns them."""
+
+    folder: str = ""
+    owner: str | None = None
+
 
 SCHEMA_FOLDER: Final = ".schemas"
 """Where an export puts the schemas that its modelines name; hidden, so never read as manifests."""
@@ -147,33 +158,6 @@ def _file_prefix(cluster: str, taken: set[str]) -> str:
     )
     taken.add(name.lower())
     return name
-
-
-def entries_document(state: CurrentState, *, introduction: str) -> Iterator[str]:
-    """One ClientQuotas document of a state, piece by piece, which no check finds an error in; ``introduction`` is a comment.
-
-    What cannot be declared is a comment below it, and so is an entity with a name that is an error by default.
-    """
-    yield f"# {escaped(introduction)}\napiVersion: {API_VERSION}\nkind: ClientQuotas\nspec:\n"
-    head, empty = "  quotas:\n", "  quotas: []\n"
-    left_out: list[str] = []
-    for entity in in_canonical_order(state.entities):
-        quotas = state.entities[entity]
-        problems = tuple(_undeclarable(entity, quotas)) or tuple(_refused_by_default(entity))
-        if problems:
-            left_out += _commented(entity, quotas, problems)
-        else:
-            yield head + _entry(entity, quotas)
-            head = empty = ""
-    yield empty
-    if left_out:
-        yield "\n".join(("# On the cluster, and not declared:", *left_out, ""))
-
-
-def _refused_by_default(entity: Entity) -> Iterator[Finding]:
-    for rule_id, message in _problems_of_names(entity):
-        if RULES[rule_id].severity is Severity.ERROR:
-            yield _warning(rule_id, f"{escaped(message)} [{rule_id}]", entity)
 
 
 def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
@@ -301,3 +285,63 @@ def _connection(connection: Connection) -> Iterator[str]:
 def _quoted(address: str) -> str:
     text = scalar_text(address)
     return text if text.startswith('"') else f'"{text}"'
+
+
+_PREFIX: Final = re.compile(r"[A-Za-z0-9]+[-_.:/]")
+_LEAST: Final = 2
+"""Entities that make a prefix: one name alone shows no team."""
+REST: Final = "platform"
+"""The owner of every entity that no prefix lists."""
+
+
+def places_of_owners(owners: Mapping[str, Owner]) -> Callable[[Entity], FilePlace]:
+    """By the entities that owners list; the rest belongs to the first owner that lists none."""
+    others = next((name for name, owner in owners.items() if owner.entities is None), None)
+
+    def place(entity: Entity) -> FilePlace:
+        name = owner_of_entity(entity, owners) or others
+        if name is None:
+            return FilePlace()
+        paths = owners[name].paths or ()
+        return FilePlace(folder=literal_start(paths[0]) if paths else "", owner=name)
+
+    return place
+
+
+def owners_by_prefix(entities: Iterable[Entity]) -> dict[str, Owner]:
+    """An owner for each prefix that two names share, up to the first ``-``, ``_``, ``.``, ``:`` or ``/``; ``REST`` for others."""
+    counts: Counter[str] = Counter()
+    for entity in entities:
+        name = entity.name(EntityType.USER) or entity.name(EntityType.CLIENT_ID)
+        if isinstance(name, str) and (match := _PREFIX.match(name)):
+            counts[match[0]] += 1
+    owners: dict[str, Owner] = {}
+    for prefix in sorted(prefix for prefix, count in counts.items() if count >= _LEAST):
+        team = prefix[:-1].lower()
+        free = (each for each in (team, *(f"{team}-{number}" for number in range(2, 10_000))) if each not in {REST, *owners})
+        owner = next(free)
+        owners[owner] = _owner(owner, prefix)
+    owners[REST] = _owner(REST, None)
+    return owners
+
+
+def _owner(name: str, prefix: str | None) -> Owner:
+    entities = None
+    if prefix is not None:
+        match = TypeMatch(kind=MatchKind.PREFIX, text=prefix)
+        entities = tuple(Selector(types=((each.value, match),)) for each in (EntityType.USER, EntityType.CLIENT_ID))
+    return Owner(name=name, paths=(f"teams/{name}/**",), entities=entities, span=Span(file="", line=1, column=1))
+
+
+def owners_yaml(owners: Mapping[str, Owner]) -> str:
+    """The field ``owners`` of a Repository manifest, as ``owners_by_prefix`` makes them."""
+    lines = ["  owners:"]
+    for name, owner in owners.items():
+        selectors: Sequence[str] = [
+            f"{{{entity_type}: {{prefix: {scalar_text(match.text)}}}}}"
+            for selector in owner.entities or ()
+            for entity_type, match in selector.types
+        ]
+        listed = f", entities: [{', '.join(selectors)}]" if selectors else ""
+        lines.append(f'    {scalar_text(name)}: {{paths: ["{(owner.paths or ("",))[0]}"]{listed}}}')
+    return "\n".join(lines) + "\n"

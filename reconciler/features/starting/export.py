@@ -1,0 +1,154 @@
+"""Adopt a cluster: its quotas as manifests in a folder, or as a snapshot in one file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.features.starting.manifests import (
+    MARK,
+    SCHEMA_FOLDER,
+    Export,
+    ExportedFile,
+    emit,
+    owners_by_prefix,
+    places_of_owners,
+)
+from reconciler.formats import schema_folder
+from reconciler.manifest import Owner
+from reconciler.model import ClusterSpec, Connection, CurrentState
+from reconciler.ports import QuotaReader
+from reconciler.workflows import load_manifests, read_state, with_leaders
+
+_SCHEMAS = ("client-quotas", "cluster", "repository")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResult:
+    """What was read and written."""
+
+    state: CurrentState
+    export: Export | None = None
+    folder: Path | None = None
+    snapshot: Path | None = None
+
+
+def owners_to_split(split_by: str | None, paths: Sequence[str]) -> Callable[[CurrentState], Mapping[str, Owner]]:
+    """The owners whose folders a state is written to. ``split_by``: ``owner``, ``prefix`` or ``None``.
+
+    Raises ``UsageError`` for owners without a Repository manifest that declares them.
+    """
+    if split_by == "prefix":
+        return lambda state: owners_by_prefix(state.entities)
+    owners = load_manifests(list(paths) or ["."]).repository.owners if split_by == "owner" else {}
+    if split_by == "owner" and not owners:
+        raise UsageError(
+            "--split-by owner needs a PATH with a Repository manifest that declares owners. Or use --split-by prefix"
+        )
+    return lambda _: owners
+
+
+def connection_to_write(
+    spec: ClusterSpec,
+    *,
+    folder: Path,
+    bootstrap_server: str | None = None,
+    zookeeper: str | None = None,
+    command_config: str | None = None,
+) -> Connection | None:
+    """The connection for the new Cluster manifest; the properties file is named as seen from ``folder``."""
+    connection, base = spec.connection, Path(spec.span.file).parent if spec.span else Path()
+    if bootstrap_server is not None:
+        servers = tuple(server.strip() for server in bootstrap_server.split(",") if server.strip())
+        connection, base = Connection(bootstrap_servers=servers, properties=command_config), Path()
+    elif zookeeper is not None:
+        connection, base = Connection(zookeeper=zookeeper.strip(), properties=command_config), Path()
+    if connection is None or connection.properties is None:
+        return connection
+    return replace(connection, properties=os.path.relpath(base / connection.properties, folder))
+
+
+def export_cluster(
+    reader: QuotaReader,
+    spec: ClusterSpec,
+    *,
+    folder: Path | None = None,
+    snapshot: Path | None = None,
+    connection: Connection | None = None,
+    owners: Callable[[CurrentState], Mapping[str, Owner]] = lambda _: {},
+) -> ExportResult:
+    """Read the cluster once, then write manifests to ``folder``, a snapshot to ``snapshot``, or both.
+
+    Raises ``FileAccessError`` when they cannot be written, ``WrongClusterError`` when the manifests expect another cluster, and
+    ``BackendError`` from the reader. Nothing is written before the whole cluster was read.
+    """
+    state = with_leaders(read_state(spec, reader), reader)
+    if spec.name is not None:
+        state = replace(state, cluster=state.cluster.named(spec.name))
+    made = None
+    if folder is not None:
+        made = emit(state, connection=connection, place=places_of_owners(owners(state)))
+        write_files((*made.files, *schema_files()), folder, stale=MARK)
+    if snapshot is not None:
+        from reconciler.documents import write_snapshot
+
+        write_snapshot(state, snapshot)
+    return ExportResult(state=state, export=made, folder=folder, snapshot=snapshot)
+
+
+def require_free(folder: Path, *, overwrite: bool) -> None:
+    """Raise ``FileAccessError`` when ``folder`` is a file, or has anything but ``.git`` in it (unless ``overwrite``)."""
+    try:
+        occupied = any(entry.name != ".git" for entry in folder.iterdir())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileAccessError(f"cannot write manifests to {folder}: {error.strerror}") from error
+    if occupied and not overwrite:
+        raise FileAccessError(f"the folder {folder} is not empty. Nothing was written. Choose another, or pass --overwrite")
+
+
+def schema_files() -> Iterator[ExportedFile]:
+    """The schemas that manifests name in their first lines, for editors."""
+    for name in _SCHEMAS:
+        schema = schema_folder() / f"{name}.v1.schema.json"
+        yield ExportedFile(path=f"{SCHEMA_FOLDER}/{schema.name}", text=schema.read_text(encoding="utf-8"))
+
+
+def write_files(files: Sequence[ExportedFile], folder: Path, *, stale: str | None = None) -> None:
+    """Write all files beside their places first, then move them in, so that no file is ever half there.
+
+    Files with the mark ``stale``, of an earlier run, that are not written again are removed; nothing else is touched. Raises
+    ``FileAccessError``.
+    """
+    stage: Path | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
+        for file in files:
+            (stage / file.path).parent.mkdir(parents=True, exist_ok=True)
+            (stage / file.path).write_text(file.text, encoding="utf-8", newline="\n")
+        written = {file.path for file in files}
+        gone = [path for path in folder.glob("*.yaml") if path.name not in written and stale and _has_mark(path, stale)]
+        for file in files:
+            (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
+            (stage / file.path).replace(folder / file.path)
+        for path in gone:
+            path.unlink()
+    except OSError as error:
+        raise FileAccessError(f"cannot write manifests to {folder}: {error.strerror}") from error
+    finally:
+        if stage is not None:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _has_mark(path: Path, mark: str) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return mark.encode() in stream.read(500)
