@@ -116,7 +116,6 @@ if TYPE_CHECKING:
         prometheus_address,
         read_client_names,
         read_trusted_mapping,
-        traffic_by_kind,
     )
     from reconciler.workflows.trusted import References, TrustedFiles, TrustedTree, read_trusted_files
     from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, read_for, uses_leaders, with_leaders

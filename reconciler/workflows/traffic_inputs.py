@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -88,19 +88,6 @@ def read_client_names(path: Path | None, trusted: TrustedTree | None = None) -> 
     if trusted is not None:
         trusted.files.require_same(str(path))
     return names_of(entity for entity, _ in read_clients(path))
-
-
-def traffic_by_kind(arguments: Sequence[str], *, is_mapped: bool) -> tuple[tuple[str, ...], ...]:
-    """Arguments of ``--traffic`` that can be read together. Raises ``TrafficError`` for a path without traffic."""
-    from reconciler.traffic import find_traffic, parse_dataset
-
-    if is_mapped or len(arguments) < 2:
-        return (tuple(arguments),) if arguments else ()
-    by_kind: dict[tuple[str, bool], list[str]] = {}
-    for argument in arguments:
-        is_dataset = parse_dataset(argument) is not None
-        by_kind.setdefault((find_traffic([argument]).source.value, is_dataset), []).append(argument)
-    return tuple(map(tuple, by_kind.values()))
 
 
 if TYPE_CHECKING:

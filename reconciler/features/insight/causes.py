@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import GitError, ManifestError, TrafficError, UsageError
-from reconciler.features.insight.evidence import PAUSE_S, SHOWN_S, PartTimeline, SourceEvidence, Stretch, moment_at, over_seconds
+from reconciler.features.insight.evidence import PAUSE_S, SHOWN_S, SourceEvidence, Stretch, moment_at, over_seconds
 from reconciler.features.insight.incident import IncidentGroup, LimitOrigin, MissingEvidence
 from reconciler.features.insight.past_quotas import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen, limit_origin
-from reconciler.model import CONTROLLER, BucketVerdict, Entity, QuotaKey, Verdict
+from reconciler.model import CONTROLLER, BucketVerdict, QuotaKey, Verdict
 
 if TYPE_CHECKING:
     from reconciler.traffic import RecordedThrottle
@@ -31,36 +31,23 @@ _LATE_S: Final = 3.0
 _OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartGroup:
-    """A group of the report, and the part of the time whose quotas it has."""
-
-    part: QuotaPart
-    group: IncidentGroup
-
-
-def groups_in(evidences: Sequence[SourceEvidence], chosen: Stretch, *, is_recorded: bool, possible: bool) -> list[PartGroup]:
+def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool, possible: bool) -> list[IncidentGroup]:
     """The groups of the client in an incident, each with the limit that it had in each part of it."""
-    made: dict[tuple[object, ...], PartGroup] = {}
-    for evidence in evidences:
-        verdicts: dict[int, dict[object, BucketVerdict]] = {}
-        for timeline in evidence.timelines:
-            part, line = timeline.part, timeline.line
-            overlap = chosen.within(part.begin.timestamp(), part.end.timestamp())
-            if overlap is None:
-                continue
-            if id(part) not in verdicts:
-                verdicts[id(part)] = _verdicts_of(evidence, part, overlap)
-            verdict = verdicts[id(part)].get(line.verdict.place, line.verdict)
-            seconds = [
-                second for second in over_seconds(line, possible=possible) if chosen.begin - PAUSE_S <= second <= chosen.end + 1
-            ]
-            proven = verdict.verdict is Verdict.THROTTLED or (possible and verdict.verdict is Verdict.POSSIBLE)
-            cause = not is_recorded and verdict.limits.after is not None and (bool(seconds) or proven)
-            group = group_of(verdict, seconds, part, is_cause=cause)
-            place = (part.begin, verdict.place)
-            if place not in made or (group.members and not made[place].group.members):
-                made[place] = PartGroup(part=part, group=group)
+    made: dict[tuple[object, ...], IncidentGroup] = {}
+    verdicts: dict[datetime.datetime, dict[object, BucketVerdict]] = {}
+    for part, line in evidence.timelines:
+        overlap = chosen.within(part.begin.timestamp(), part.end.timestamp())
+        if overlap is None:
+            continue
+        if part.begin not in verdicts:
+            verdicts[part.begin] = _verdicts_of(evidence, part, overlap)
+        verdict = verdicts[part.begin].get(line.verdict.place, line.verdict)
+        seconds = [
+            second for second in over_seconds(line, possible=possible) if chosen.begin - PAUSE_S <= second <= chosen.end + 1
+        ]
+        proven = verdict.verdict is Verdict.THROTTLED or (possible and verdict.verdict is Verdict.POSSIBLE)
+        cause = not is_recorded and verdict.limits.after is not None and (bool(seconds) or proven)
+        made.setdefault((part.begin, verdict.place), _group_of(verdict, seconds, part, is_cause=cause))
     return list(made.values())
 
 
@@ -79,45 +66,41 @@ def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) ->
     return {verdict.place: verdict for verdict in report.verdicts}
 
 
-def mark_recorded_causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch) -> list[PartGroup]:
+def mark_recorded_causes(groups: Sequence[IncidentGroup], evidence: SourceEvidence, chosen: Stretch) -> list[IncidentGroup]:
     """The groups whose limits explain recorded throttles. What a source records decides, then what each limit can have done.
 
     A change takes effect some time after its commit, whose date has whole seconds. Throttles of the first seconds are those of
     the limit before, unless nothing else explains them.
     """
-    causes = _causes(groups, evidences, chosen, _LATE_S) or _causes(groups, evidences, chosen, 0.0)
-    reached = {item.group.place for item in groups if id(item.group) in causes and _is_reached(item.group)}
+    causes = _causes(groups, evidence, chosen, _LATE_S) or _causes(groups, evidence, chosen, 0.0)
+    reached = {group.place for group in causes if _is_reached(group)}
     # Where one limit of a group was reached, one that was not is of a time in which another was in effect.
-    causes -= {id(item.group) for item in groups if item.group.place in reached and not _is_reached(item.group)}
-    return [replace(item, group=replace(item.group, is_cause=id(item.group) in causes)) for item in groups]
+    causes = [group for group in causes if group.place not in reached or _is_reached(group)]
+    return [replace(group, is_cause=group in causes) for group in groups]
 
 
-def unexplained_parts(
-    groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch
-) -> Iterator[MissingEvidence]:
+def unexplained_parts(groups: Sequence[IncidentGroup], evidence: SourceEvidence, chosen: Stretch) -> Iterator[MissingEvidence]:
     """Parts of an incident in which throttles are recorded that no limit of that time explains, though one of another does."""
-    explained = {id(item.part) for item in groups if item.group.is_cause}
-    parts = {id(item.part): item.part for item in groups if explained and id(item.part) not in explained}
-    for part in parts.values():
-        begin, end = part.begin.timestamp() + _LATE_S, part.end.timestamp()
-        if any(_throttles_in(evidence, begin, end, chosen) for evidence in evidences):
+    explained = {group.since for group in groups if group.is_cause}
+    for since, until in dict.fromkeys((group.since, group.until) for group in groups):
+        if not explained or since in explained:
+            continue
+        if _throttles_in(evidence, since.timestamp() + _LATE_S, until.timestamp(), chosen):
             yield MissingEvidence(
-                what=f"which limit throttled the client until {part.end:%Y-%m-%d %H:%M:%S} UTC",
+                what=f"which limit throttled the client until {until:%Y-%m-%d %H:%M:%S} UTC",
                 because="the quotas known of that time do not explain the recorded throttles: another one was in effect",
                 remedy="kafka-quotas drift shows changes beside the manifests, and --audit FILE when a commit was applied",
             )
 
 
-def _causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch, late_s: float) -> set[int]:
-    causes: set[int] = set()
-    parts = {id(item.part): item.part for item in groups}.values()
-    first = min((part.begin for part in parts), default=None)
-    for evidence in evidences:
-        for part in parts:
-            here = [item.group for item in groups if item.part is part and item.group.limit is not None]
-            begin = part.begin.timestamp() + (late_s if part.begin != first else 0.0)
-            for kind, broker, longest_ms in _throttles_in(evidence, begin, part.end.timestamp() + late_s, chosen):
-                causes |= set(map(id, _explaining(here, kind, broker, longest_ms, is_log=evidence.is_log)))
+def _causes(groups: Sequence[IncidentGroup], evidence: SourceEvidence, chosen: Stretch, late_s: float) -> list[IncidentGroup]:
+    causes: list[IncidentGroup] = []
+    first = min((group.since for group in groups), default=None)
+    for since, until in dict.fromkeys((group.since, group.until) for group in groups):
+        here = [group for group in groups if group.since == since and group.limit is not None]
+        begin = since.timestamp() + (late_s if since != first else 0.0)
+        for kind, broker, longest_ms in _throttles_in(evidence, begin, until.timestamp() + late_s, chosen):
+            causes += _explaining(here, kind, broker, longest_ms, is_log=evidence.is_log)
     return causes
 
 
@@ -181,24 +164,26 @@ def _may_throttle(group: IncidentGroup) -> bool:
     return group.row.peak.rate * (_MOST_UNLOGGED if group.row.key == _REQUEST else 1.0) >= group.limit * _LEAST_SHARE
 
 
-def is_shown(group: IncidentGroup) -> bool:
-    """Whether a group belongs in the report, which is about limits and bytes."""
-    return group.limit is not None or group.row.key in _OF_ONE_KEY.values()
+def in_order(groups: Iterable[IncidentGroup]) -> tuple[IncidentGroup, ...]:
+    """Those that belong in the report, which is about limits and bytes: causes, then other limited groups, the fullest first.
+
+    Of one group the earliest limit is first.
+    """
+    shown = (group for group in groups if group.limit is not None or group.row.key in _OF_ONE_KEY.values())
+    return tuple(sorted(shown, key=_order))
 
 
-def order_of_groups(group: IncidentGroup) -> tuple[object, ...]:
-    """Causes, then other limited groups, the fullest first; of one group the earliest limit first."""
+def _order(group: IncidentGroup) -> tuple[object, ...]:
     place = group.row.key, group.row.broker, group.row.name.user or "", group.row.name.client_id or ""
     return not group.is_cause, group.limit is None, group.since, -(group.share_of_limit or 0.0), place
 
 
-def plain_groups(timelines: Sequence[PartTimeline]) -> tuple[IncidentGroup, ...]:
+def plain_groups(evidence: SourceEvidence) -> tuple[IncidentGroup, ...]:
     """The groups of the whole time, none of them a cause."""
-    made = (group_of(timeline.line.verdict, (), timeline.part, is_cause=False) for timeline in timelines)
-    return tuple(sorted(filter(is_shown, made), key=order_of_groups))
+    return in_order(_group_of(line.verdict, (), part, is_cause=False) for part, line in evidence.timelines)
 
 
-def group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, is_cause: bool) -> IncidentGroup:
+def _group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, is_cause: bool) -> IncidentGroup:
     """A verdict as a group of the report. ``over``: its seconds over the limit, rising."""
     first = None if verdict.over.first is None or verdict.over.first < part.begin else verdict.over.first
     return IncidentGroup(
@@ -213,40 +198,30 @@ def group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, 
 
 
 def add_origins(
-    sources: QuotaSources, then: QuotasThen, groups: Sequence[PartGroup]
+    sources: QuotaSources, then: QuotasThen, groups: Sequence[IncidentGroup]
 ) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
     """The groups in their order, the causes with the commits that set their limits."""
     missing: dict[MissingEvidence, None] = {}
-    known: dict[tuple[Entity, str, str], LimitOrigin | None] = {}
+    manifests = {part.begin: part.manifests for part in then.parts}
+    known: dict[tuple[object, ...], LimitOrigin | None] = {}
     with_origins = []
-    for item in groups:
-        group, manifests = item.group, item.part.manifests
-        if group.entity is None or manifests is None or not group.is_cause:
-            with_origins.append(group)
-            continue
-        place = group.entity, group.row.key, manifests.commit
-        if place not in known:
+    for group in groups:
+        at, place = manifests.get(group.since), (group.since, group.entity, group.row.key)
+        if group.is_cause and group.entity is not None and at is not None and place not in known:
+            known[place] = None
             try:
                 known[place] = limit_origin(
-                    manifests,
-                    then.paths,
-                    cluster=sources.cluster,
-                    entity=group.entity,
-                    key=group.row.key,
-                    runs=sources.runs,
+                    at, then.paths, cluster=sources.cluster, entity=group.entity, key=group.row.key, runs=sources.runs
                 )
-                if known[place] is None:
-                    missing[_not_in_manifests(group)] = None
             except (GitError, ManifestError, UsageError) as error:
-                known[place] = None
                 missing[MissingEvidence(what=WHICH_COMMIT, because=str(error))] = None
-        with_origins.append(replace(group, origin=known[place]))
-    return tuple(sorted(filter(is_shown, with_origins), key=order_of_groups)), list(missing)
-
-
-def _not_in_manifests(group: IncidentGroup) -> MissingEvidence:
-    return MissingEvidence(
-        what=f"who set {group.row.key} of {group.entity}",
-        because="the manifests of that time do not declare it: it was set by other means",
-        remedy="kafka-quotas drift shows such quotas",
-    )
+            else:
+                if known[place] is None:
+                    not_declared = MissingEvidence(
+                        what=f"who set {group.row.key} of {group.entity}",
+                        because="the manifests of that time do not declare it: it was set by other means",
+                        remedy="kafka-quotas drift shows such quotas",
+                    )
+                    missing[not_declared] = None
+        with_origins.append(replace(group, origin=known.get(place) if group.is_cause else None))
+    return in_order(with_origins), list(missing)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError
 from reconciler.features.insight.incident import MissingEvidence, RecordedThrottles
-from reconciler.features.insight.past_quotas import QuotaPart, QuotasThen
-from reconciler.model import CONTROLLER, BucketVerdict, Entity, EntityType, HistoryNeeds, Verdict, escaped
+from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen
+from reconciler.model import CONTROLLER, BucketVerdict, Entity, EntityType, HistoryNeeds, MetricServer, Verdict, escaped
 from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
@@ -155,14 +155,6 @@ _COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartTimeline:
-    """A quota group of the client in a part of the time, under the quotas of that part."""
-
-    part: QuotaPart
-    line: GroupTimeline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEvidence:
     """``throttles``: of the client or of its quota group; ``None``: the source has no place for them.
 
@@ -174,7 +166,8 @@ class SourceEvidence:
     recorded: TrafficSource
     request_of: Callable[[Proposal], BacktestRequest]
     throttles: tuple[RecordedThrottle, ...] | None
-    timelines: tuple[PartTimeline, ...]
+    timelines: tuple[tuple[QuotaPart, GroupTimeline], ...]
+    """Quota groups of the client, each under the quotas of a part of the time."""
     is_log: bool
     names_groups: bool
     start: datetime.datetime
@@ -203,20 +196,19 @@ class SourceEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFailure:
-    """Why a kind of traffic shows nothing of the client."""
+class IncidentRequest:
+    """Which client and when.
 
-    source: str
-    reason: MissingEvidence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedTime:
-    """Which client, and in which time."""
+    ``traffic`` makes of the server that the Cluster manifest names how traffic is read; there may be none.
+    """
 
     client: Entity
+    at: datetime.datetime | None
     since: datetime.datetime
     until: datetime.datetime
+    zone: str
+    quotas: QuotaSources
+    traffic: Callable[[MetricServer | None], BacktestOptions | None]
 
     @property
     def names(self) -> tuple[tuple[str, str | None], ...]:
@@ -225,14 +217,13 @@ class AskedTime:
 
 
 def read_evidence(
-    stack: contextlib.ExitStack, asked: AskedTime, then: QuotasThen, options: BacktestOptions, *, progress: Progress | None
-) -> SourceEvidence | SourceFailure:
+    stack: contextlib.ExitStack, asked: IncidentRequest, then: QuotasThen, options: BacktestOptions, *, progress: Progress | None
+) -> SourceEvidence | MissingEvidence:
     """Open one kind of traffic until the end of ``stack``. Raises as ``open_recorded`` and ``backtest_request``."""
     from reconciler.traffic import require_arrow
 
     require_arrow()
     server = options.prometheus
-    name = escaped(server.address if server is not None else ", ".join(map(str, options.traffic)))
     known = [part.proposal for part in then.parts if part.proposal is not None]
     proposal = known[-1] if known else Proposal(current=None, proposed={}, declared={}, spec=then.spec)
     if server is not None:
@@ -246,7 +237,7 @@ def read_evidence(
         # The server may have nothing of this time, and the limits of that time are worth knowing all the same.
         because = f"the samples of Prometheus cannot be read: {error}"
         remedy = "repair that, or give --traffic with a request log of this time"
-        return SourceFailure(source=name, reason=MissingEvidence(what=WHETHER, because=because, remedy=remedy))
+        return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
     def request_of(quotas: Proposal) -> BacktestRequest:
         # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
@@ -264,14 +255,14 @@ def _words(recorded: TrafficSource) -> str:
 
 
 def _evidence(
-    asked: AskedTime,
+    asked: IncidentRequest,
     then: QuotasThen,
     recorded: TrafficSource,
     request_of: Callable[[Proposal], BacktestRequest],
     *,
     source: str,
     notes: tuple[str, ...],
-) -> SourceEvidence | SourceFailure:
+) -> SourceEvidence | MissingEvidence:
     from reconciler.features.insight.recorded_time import between, has_requests, is_request_log, recorded_throttles, unread_lines
     from reconciler.traffic import recorded_coverage
 
@@ -284,14 +275,13 @@ def _evidence(
         in_time = between(recorded, asked.since, asked.until)
     except TrafficError as error:
         if of_violations:
-            return SourceFailure(source=source, reason=_not_logged(asked.client))
+            return _not_logged(asked.client)
         because = f"the traffic has nothing of this time: {error}"
         remedy = "give traffic of this time, or other times with --since and --until"
-        return SourceFailure(source=source, reason=MissingEvidence(what=WHETHER, because=because, remedy=remedy))
+        return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
     timelines = tuple(timeline for part in then.parts for timeline in _timelines(asked.client, part, recorded, request_of))
     if not throttles and not timelines and not has_requests(in_time, asked.names):
-        reason = _not_logged(asked.client) if of_violations else _unknown_client(asked.client, in_time)
-        return SourceFailure(source=source, reason=reason)
+        return _not_logged(asked.client) if of_violations else _unknown_client(asked.client, in_time)
     coverage = in_time.facts.coverage
     is_log = is_request_log(recorded) and bool(asked.names) and has_requests(in_time, asked.names)
     # What one broker logged after the end of another's log does not clear the other.
@@ -316,12 +306,12 @@ def _evidence(
 
 def _timelines(
     client: Entity, part: QuotaPart, recorded: TrafficSource, request_of: Callable[[Proposal], BacktestRequest]
-) -> Sequence[PartTimeline]:
+) -> list[tuple[QuotaPart, GroupTimeline]]:
     from reconciler.features.insight.recorded_time import group_timelines
 
     proposal = part.proposal
     if proposal is None:
-        return ()
+        return []
     quotas = EffectiveQuotas(proposal.proposed)
     try:
         lines = group_timelines(
@@ -335,8 +325,8 @@ def _timelines(
         )
     except TrafficError:
         # Nothing was recorded in this part of the time.
-        return ()
-    return [PartTimeline(part=part, line=line) for line in lines]
+        return []
+    return [(part, line) for line in lines]
 
 
 def _has_client(verdict: BucketVerdict, quotas: EffectiveQuotas, client: Entity) -> bool:
@@ -424,17 +414,8 @@ if TYPE_CHECKING:
     from reconciler.traffic import RecordedThrottle
 
 
-def recorded_in(evidences: Sequence[SourceEvidence], chosen: Stretch) -> RecordedThrottles | None:
-    """Those of the source that shows most of them. Two sources may show the same throttle, so they are never added up."""
-    made = [_sums(evidence, chosen) for evidence in evidences if evidence.throttles]
-    return max((sums for sums in made if sums is not None), key=_shows, default=None)
-
-
-def _shows(sums: RecordedThrottles) -> tuple[int, int, int]:
-    return sums.requests, sums.refused, sums.samples
-
-
-def _sums(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles | None:
+def recorded_in(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles | None:
+    """The throttles of an incident as brokers recorded them, added up."""
     rows = [throttle for throttle in evidence.throttles or () if _is_in(throttle, chosen)]
     if not rows:
         return None

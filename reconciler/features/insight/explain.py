@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.features.insight.causes import (
-    PartGroup,
     add_origins,
     groups_in,
     mark_recorded_causes,
@@ -24,9 +23,8 @@ from reconciler.features.insight.causes import (
 from reconciler.features.insight.evidence import (
     SHOWN_S,
     WHETHER,
-    AskedTime,
+    IncidentRequest,
     SourceEvidence,
-    SourceFailure,
     Stretch,
     computed_stretches,
     join_stretches,
@@ -44,34 +42,29 @@ from reconciler.features.insight.incident import (
     IncidentSpan,
     MissingEvidence,
 )
-from reconciler.features.insight.past_quotas import QuotaSources, QuotasThen, read_quotas_then
-from reconciler.features.insight.why_view import StepContext, next_steps
-from reconciler.model import CONTROLLER, Entity, EntityType, MetricServer, Verdict
+from reconciler.features.insight.past_quotas import QuotasThen, read_quotas_then
+from reconciler.features.insight.why_view import next_steps
+from reconciler.model import CONTROLLER, Entity, EntityType, Verdict
 from reconciler.ports import Progress
 from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
 from reconciler.text import list_some
-from reconciler.workflows import BacktestOptions, configured_server, has_group_plugin
+from reconciler.workflows import configured_server, has_group_plugin
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
 _COMPUTED: Final = (IncidentAnswer.COMPUTED, IncidentAnswer.POSSIBLE)
 _SHOWN: Final = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentRequest:
-    """Which client and when.
-
-    ``traffic`` makes of the server that the Cluster manifest names how each kind of traffic is read; there may be none.
-    """
-
-    client: Entity
-    at: datetime.datetime | None
-    since: datetime.datetime
-    until: datetime.datetime
-    zone: str
-    quotas: QuotaSources
-    traffic: Callable[[MetricServer | None], Sequence[BacktestOptions]]
+_NO_TRAFFIC: Final = MissingEvidence(
+    what=WHETHER,
+    because="no traffic was given",
+    remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST. Or set spec.traffic of the "
+    "Cluster manifest",
+)
+_OTHER_LIMITS: Final = MissingEvidence(
+    what="which limits were in effect",
+    because="the quotas known here would have throttled this traffic, and the brokers logged no throttle",
+    remedy="give --current FILE, a snapshot of that time",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,93 +88,85 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
     then = read_quotas_then(request.quotas, request.since, request.until, client=request.client)
-    sources = request.traffic(configured_server(then.spec, None))
-    asked = AskedTime(client=request.client, since=request.since, until=request.until)
+    options = request.traffic(configured_server(then.spec, None))
+    if options is None:
+        return _report(request, then, None, _Finding(answer=IncidentAnswer.UNKNOWN, missing=(_NO_TRAFFIC,)))
     with contextlib.ExitStack() as stack:
-        read = [read_evidence(stack, asked, then, options, progress=progress) for options in sources]
-        evidences = sorted((item for item in read if isinstance(item, SourceEvidence)), key=_most_exact_first)
-        failures = [item for item in read if isinstance(item, SourceFailure)]
-        finding = _finding(request, evidences)
-        return _report(request, then, evidences, failures, finding)
+        evidence = read_evidence(stack, request, then, options, progress=progress)
+        if isinstance(evidence, MissingEvidence):
+            return _report(request, then, None, _Finding(answer=IncidentAnswer.UNKNOWN, missing=(evidence,)))
+        return _report(request, then, evidence, _finding(request, evidence))
 
 
-def _most_exact_first(evidence: SourceEvidence) -> tuple[bool, bool, str]:
-    return not evidence.is_log, evidence.of_violations, evidence.source
-
-
-def _finding(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> _Finding:
+def _finding(request: IncidentRequest, evidence: SourceEvidence) -> _Finding:
     since, until = request.since.timestamp(), request.until.timestamp()
-    recorded = join_stretches(
-        stretch for evidence in evidences for stretch in recorded_stretches(evidence.throttles or (), since, until)
-    )
-    recorded = recorded or join_stretches(_shown_over(evidences, since, until))
+    recorded = join_stretches(recorded_stretches(evidence.throttles or (), since, until))
+    recorded = recorded or join_stretches(_shown_over(evidence, since, until))
     if (chosen := nearest_stretch(recorded, request.at)) is not None:
         return _Finding(answer=IncidentAnswer.THROTTLED, chosen=chosen, others=len(recorded) - 1)
     for possible, answer in ((False, IncidentAnswer.COMPUTED), (True, IncidentAnswer.POSSIBLE)):
-        computed = join_stretches(_computed(evidences, since, until, possible=possible))
+        computed = join_stretches(_computed(evidence, since, until, possible=possible))
         if (chosen := nearest_stretch(computed, request.at)) is not None:
             return _Finding(answer=answer, chosen=chosen, others=len(computed) - 1)
-    complete = [evidence for evidence in evidences if evidence.is_complete]
-    covering = [evidence for evidence in complete if request.at is None or evidence.start <= request.at <= evidence.end]
-    if covering:
+    if evidence.is_complete and (request.at is None or evidence.start <= request.at <= evidence.end):
         return _Finding(answer=IncidentAnswer.CLEAR)
-    return _Finding(answer=IncidentAnswer.UNKNOWN, missing=tuple(_undecided(request, evidences)))
+    return _Finding(answer=IncidentAnswer.UNKNOWN, missing=(_undecided(request, evidence),))
 
 
-def _computed(evidences: Sequence[SourceEvidence], since: float, until: float, *, possible: bool) -> Iterator[Stretch]:
+def _computed(evidence: SourceEvidence, since: float, until: float, *, possible: bool) -> Iterator[Stretch]:
     """Seconds over a limit, but for brokers whose log shows that they throttled nothing."""
-    logged = {broker for evidence in evidences if evidence.is_complete for broker in (*evidence.brokers, CONTROLLER)}
-    for evidence in evidences:
-        for timeline in evidence.timelines:
-            if timeline.line.verdict.broker in logged:
-                continue
-            begin, end = max(since, timeline.part.begin.timestamp()), min(until, timeline.part.end.timestamp())
-            for stretch in computed_stretches(timeline.line, possible=possible):
-                if (within := stretch.within(begin, end)) is not None:
-                    yield within
+    logged = {*evidence.brokers, CONTROLLER} if evidence.is_complete else set()
+    for part, line in evidence.timelines:
+        if line.verdict.broker in logged:
+            continue
+        begin, end = max(since, part.begin.timestamp()), min(until, part.end.timestamp())
+        for stretch in computed_stretches(line, possible=possible):
+            if (within := stretch.within(begin, end)) is not None:
+                yield within
 
 
-def _shown_over(evidences: Sequence[SourceEvidence], since: float, until: float) -> Iterator[Stretch]:
+def _shown_over(evidence: SourceEvidence, since: float, until: float) -> Iterator[Stretch]:
     """Rates over a limit whose samples show a throttle. Alone they may show one from before ``since``, for up to a minute."""
-    for evidence in evidences:
-        moments = [throttle.begin_us / 1e6 for throttle in evidence.throttles or () if throttle.of_samples]
-        for stretch in _computed([evidence], since, until, possible=False):
-            if any(stretch.begin <= moment <= stretch.end + SHOWN_S for moment in moments):
-                yield stretch
+    moments = [throttle.begin_us / 1e6 for throttle in evidence.throttles or () if throttle.of_samples]
+    for stretch in _computed(evidence, since, until, possible=False):
+        if any(stretch.begin <= moment <= stretch.end + SHOWN_S for moment in moments):
+            yield stretch
 
 
-def _undecided(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> Iterator[MissingEvidence]:
-    """Why nothing that was read decides."""
-    for evidence in evidences:
-        remedy: str | None = "give --traffic with the request log of this time"
-        if evidence.is_complete:
-            because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
-            remedy = "give traffic of this time"
-        elif evidence.is_log:
-            lack = f"{evidence.unread:,} of its lines cannot be read" if evidence.unread else evidence.holes[0]
-            because = f"the log has no throttle of {request.client}, and {lack}"
-        elif evidence.throttles is None:
-            because = f"the traffic ({evidence.source}) has no throttle times, and is over no limit that is known here"
-            remedy = None if EntityType.IP.value in request.client.types else remedy
-        else:
-            because = f"the traffic ({evidence.source}) shows no throttle, which does not prove that there was none"
-        yield MissingEvidence(what=WHETHER, because=because, remedy=remedy)
+def _undecided(request: IncidentRequest, evidence: SourceEvidence) -> MissingEvidence:
+    """Why what was read does not decide."""
+    remedy: str | None = "give --traffic with the request log of this time"
+    if evidence.is_complete:
+        because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
+        remedy = "give traffic of this time"
+    elif evidence.is_log:
+        lack = f"{evidence.unread:,} of its lines cannot be read" if evidence.unread else evidence.holes[0]
+        because = f"the log has no throttle of {request.client}, and {lack}"
+    elif evidence.throttles is None:
+        because = f"the traffic ({evidence.source}) has no throttle times, and is over no limit that is known here"
+        remedy = None if EntityType.IP.value in request.client.types else remedy
+    else:
+        because = f"the traffic ({evidence.source}) shows no throttle, which does not prove that there was none"
+    return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
 
-def _report(
-    request: IncidentRequest,
-    then: QuotasThen,
-    evidences: Sequence[SourceEvidence],
-    failures: Sequence[SourceFailure],
-    finding: _Finding,
-) -> IncidentReport:
-    groups, more = _groups(request, then, evidences, finding)
-    span = _span(request, evidences, finding, groups)
-    is_recorded = finding.answer is IncidentAnswer.THROTTLED
-    failed = tuple(failure.reason for failure in failures) if finding.answer is IncidentAnswer.UNKNOWN else ()
-    unread = () if evidences or failures else (_no_traffic(),)
-    missing = (*failed, *unread, *finding.missing, *more, *then.missing, *_missing_groups(then))
-    since, until = _looked_at(request, evidences, finding)
+def _report(request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence | None, finding: _Finding) -> IncidentReport:
+    groups: tuple[IncidentGroup, ...] = ()
+    missing = [*finding.missing]
+    since, until = request.since, request.until
+    recorded, sources = None, list(then.evidence)
+    if evidence is not None:
+        groups, more = _groups(request, then, evidence, finding)
+        missing += more
+        if finding.answer is IncidentAnswer.CLEAR:
+            # A clear answer is of the time of the log only.
+            since, until = max(since, evidence.start), min(until, evidence.end)
+        if finding.answer is IncidentAnswer.THROTTLED and finding.chosen is not None:
+            recorded = recorded_in(evidence, finding.chosen)
+        read = f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC"
+        sources = [read, *evidence.notes, *sources]
+    missing += [*then.missing, *_missing_groups(then), *(_gaps(evidence, groups, finding) if evidence is not None else ())]
+    span = None if evidence is None else _span(request, evidence, finding, groups)
     report = IncidentReport(
         client=request.client,
         cluster=then.identity,
@@ -190,16 +175,16 @@ def _report(
         span=span,
         groups=groups,
         limits=_limits(request, then, None if span is None else span.begin),
-        recorded=recorded_in(evidences, finding.chosen) if is_recorded and finding.chosen is not None else None,
+        recorded=recorded,
         assumed=then.assumed if finding.answer is not IncidentAnswer.THROTTLED else None,
-        evidence=(*_source_lines(evidences, failures, finding), *then.evidence),
-        missing=tuple(dict.fromkeys((*missing, *_gaps(evidences, groups, finding)))),
+        evidence=tuple(sources),
+        missing=tuple(dict.fromkeys(missing)),
     )
-    return _with_steps(request, then, report)
+    return replace(report, steps=next_steps(request.quotas, then, report.causes)) if report.causes else report
 
 
 def _span(
-    request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding, groups: Sequence[IncidentGroup]
+    request: IncidentRequest, evidence: SourceEvidence, finding: _Finding, groups: Sequence[IncidentGroup]
 ) -> IncidentSpan | None:
     if finding.chosen is None:
         return None
@@ -207,48 +192,31 @@ def _span(
     return IncidentSpan(
         begin=begin,
         end=end if begin != end else None,
-        begins_earlier=begin - _SECOND <= max(request.since, *(some.start for some in evidences)),
-        goes_on=end + _SECOND >= min(request.until, *(some.end for some in evidences)),
+        begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
+        goes_on=end + _SECOND >= min(request.until, evidence.end),
         others=finding.others,
         seconds_over=_seconds_over(groups) if finding.answer in _COMPUTED else None,
     )
 
 
-def _with_steps(request: IncidentRequest, then: QuotasThen, report: IncidentReport) -> IncidentReport:
-    if not report.causes:
-        return report
-    context = StepContext(request=request.quotas, then=then, groups=report.groups)
-    return replace(report, steps=next_steps(context))
-
-
 def _groups(
-    request: IncidentRequest, then: QuotasThen, evidences: Sequence[SourceEvidence], finding: _Finding
+    request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence, finding: _Finding
 ) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
     """The groups, and what is not known of their limits."""
     if finding.chosen is None:
-        return plain_groups([timeline for evidence in evidences for timeline in evidence.timelines]), list(
-            _unexplained_silence(evidences, finding)
-        )
+        would_throttle = any(line.verdict.verdict is Verdict.THROTTLED for _, line in evidence.timelines)
+        unexplained = finding.answer is IncidentAnswer.CLEAR and would_throttle
+        return plain_groups(evidence), [_OTHER_LIMITS] if unexplained else []
     is_recorded = finding.answer is IncidentAnswer.THROTTLED
     possible = finding.answer is IncidentAnswer.POSSIBLE
-    groups: list[PartGroup] = groups_in(evidences, finding.chosen, is_recorded=is_recorded, possible=possible)
+    groups = groups_in(evidence, finding.chosen, is_recorded=is_recorded, possible=possible)
     if is_recorded:
-        groups = mark_recorded_causes(groups, evidences, finding.chosen)
+        groups = mark_recorded_causes(groups, evidence, finding.chosen)
     made, missing = add_origins(request.quotas, then, groups)
-    missing += unexplained_parts(groups, evidences, finding.chosen) if is_recorded else ()
+    missing += unexplained_parts(groups, evidence, finding.chosen) if is_recorded else ()
     if not any(group.is_cause for group in made):
         missing.append(_which_limit(request, then, made))
     return made, missing
-
-
-def _unexplained_silence(evidences: Sequence[SourceEvidence], finding: _Finding) -> Iterator[MissingEvidence]:
-    lines = [timeline.line for evidence in evidences if evidence.is_complete for timeline in evidence.timelines]
-    if finding.answer is IncidentAnswer.CLEAR and any(line.verdict.verdict is Verdict.THROTTLED for line in lines):
-        yield MissingEvidence(
-            what="which limits were in effect",
-            because="the quotas known here would have throttled this traffic, and the brokers logged no throttle",
-            remedy="give --current FILE, a snapshot of that time",
-        )
 
 
 def _which_limit(request: IncidentRequest, then: QuotasThen, groups: Sequence[IncidentGroup]) -> MissingEvidence:
@@ -269,26 +237,6 @@ def _seconds_over(groups: Iterable[IncidentGroup]) -> int | None:
         if group.is_cause and group.last is not None:
             sums[group.place] = sums.get(group.place, 0) + group.seconds_over
     return max(sums.values(), default=0) or None
-
-
-def _looked_at(
-    request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding
-) -> tuple[datetime.datetime, datetime.datetime]:
-    """The time that the answer is about. A clear one is of the time of the logs only."""
-    if finding.answer is not IncidentAnswer.CLEAR:
-        return request.since, request.until
-    complete = [evidence for evidence in evidences if evidence.is_complete]
-    starts, ends = (evidence.start for evidence in complete), (evidence.end for evidence in complete)
-    return max(request.since, *starts), min(request.until, *ends)
-
-
-def _no_traffic() -> MissingEvidence:
-    return MissingEvidence(
-        what=WHETHER,
-        because="no traffic was given",
-        remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST. Or set spec.traffic of the "
-        "Cluster manifest",
-    )
 
 
 def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
@@ -313,26 +261,22 @@ def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime
     return {key: (limit.value, limit.source) for key, limit in answer.quotas.items()}
 
 
-def _gaps(evidences: Sequence[SourceEvidence], groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
-    """What no source shows."""
-    if not evidences:
-        return
-    has_times = any(throttle.longest_ms for evidence in evidences for throttle in evidence.throttles or ())
-    if finding.chosen is not None and not has_times:
+def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
+    """What the source does not show."""
+    log = "give --traffic with the request log of this time"
+    if finding.chosen is not None and not any(throttle.longest_ms for throttle in evidence.throttles or ()):
         yield MissingEvidence(
             what="how long each request was throttled",
             because="only request logs and violation logs have the brokers' own throttle times",
-            remedy="give --traffic with the request log of this time",
+            remedy=log,
         )
-    if finding.answer is IncidentAnswer.THROTTLED and all(some.names_groups for some in evidences if some.throttles):
+    if finding.answer is IncidentAnswer.THROTTLED and evidence.names_groups:
         yield MissingEvidence(
             what="which clients of the quota group were throttled",
             because="this traffic names quota groups, and not the clients in them",
-            remedy="give --traffic with the request log of this time",
+            remedy=log,
         )
-    seen = {broker for evidence in evidences for broker in evidence.brokers}
-    unseen = sorted({broker for evidence in evidences for broker in evidence.recorded.facts.named_brokers} - seen)
-    if unseen:
+    if unseen := sorted(set(evidence.recorded.facts.named_brokers) - set(evidence.brokers)):
         brokers = "broker" if len(unseen) == 1 else "brokers"
         yield MissingEvidence(
             what=f"whether {brokers} {list_some([*map(str, unseen)], _SHOWN)} throttled the client",
@@ -341,23 +285,9 @@ def _gaps(evidences: Sequence[SourceEvidence], groups: Sequence[IncidentGroup], 
         )
     causes = [group for group in groups if group.is_cause]
     if causes and not any(member.requests for group in causes for member in group.members):
+        alone = "a violation log has throttles and no traffic"
         yield MissingEvidence(
             what="who filled the quota group, and which limit would have passed",
-            because="a violation log has throttles and no traffic"
-            if all(evidence.of_violations for evidence in evidences)
-            else "this traffic does not show single clients",
+            because=alone if evidence.of_violations else "this traffic does not show single clients",
             remedy="give --traffic with the request log or a folder of compact of this time",
         )
-
-
-def _source_lines(evidences: Sequence[SourceEvidence], failures: Sequence[SourceFailure], finding: _Finding) -> Iterator[str]:
-    for evidence in evidences:
-        shows = ""
-        if finding.answer is IncidentAnswer.THROTTLED and len(evidences) > 1:
-            shows = ". It records throttles" if evidence.throttles else ". It records no throttle"
-        yield (
-            f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC{shows}"
-        )
-        yield from evidence.notes
-    for failure in failures:
-        yield f"Also read: {failure.source}. Nothing of this client and time: {failure.reason.because}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,7 @@ from reconciler.errors import UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
-    from reconciler.features.insight.explain import IncidentRequest
+    from reconciler.features.insight.evidence import IncidentRequest
     from reconciler.features.insight.incident import IncidentReport
     from reconciler.model import Entity, MetricServer
     from reconciler.workflows import BacktestOptions
@@ -64,8 +63,8 @@ class WhyArguments:
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     traffic: tuple[str, ...] = traffic_option(
         "look at this traffic: request logs or violation logs as [BROKER=]PATH, Parquet, a folder of compact, or "
-        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable, also for several kinds) [default: spec.traffic of the Cluster "
-        "manifest]"
+        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable for files of one kind) [default: spec.traffic of the "
+        "Cluster manifest]"
     )
     audit: tuple[str, ...] = option(
         "--audit",
@@ -106,7 +105,7 @@ def result_of_incident(report: IncidentReport, code: int = exit_codes.DONE) -> R
 
 
 def _request(args: WhyArguments) -> IncidentRequest:
-    from reconciler.features.insight.explain import IncidentRequest
+    from reconciler.features.insight.evidence import IncidentRequest
     from reconciler.features.insight.past_quotas import QuotaSources
     from reconciler.features.insight.runs import read_runs
 
@@ -122,7 +121,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
         until=until,
         zone=zone.key,
         quotas=QuotaSources(paths=args.paths, cluster=args.connection.cluster, access=access, runs=runs),
-        traffic=lambda server: tuple(_traffic(args, since, until, server)),
+        traffic=lambda server: _traffic(args, since, until, server),
     )
 
 
@@ -139,23 +138,25 @@ def _client(args: entity_options.EntityOptions) -> Entity:
 
 def _traffic(
     args: WhyArguments, since: datetime.datetime, until: datetime.datetime, server: MetricServer | None
-) -> Iterator[BacktestOptions]:
-    """How each kind of traffic is read. A mapping is for the metrics of a server where there is one, else for files."""
-    from reconciler.workflows import is_prometheus, traffic_by_kind
+) -> BacktestOptions | None:
+    """How traffic is read; ``None`` where there is none. Times are for samples of a server only: files have their own."""
+    from reconciler.workflows import is_prometheus
 
-    reading = args.reading
-    servers = [place for place in args.traffic if is_prometheus(place)]
-    files = [place for place in args.traffic if not is_prometheus(place)]
-    is_read = bool(servers) or (server is not None and not files)
-    times = {"since": since, "until": until} if is_read else {"since": None, "until": None}
-    for kind in traffic_by_kind(files, is_mapped=bool(reading.mapping) and not servers):
-        yield reading_options(reading, args.spark, _MODEL, traffic=kind, mapping=None if servers else reading.mapping)
-    for places in [[place] for place in servers] or [files]:
-        prometheus = prometheus_request(
-            places, match=reading.match, http_config=reading.http_config, store=reading.traffic_store, server=server, **times
-        )
-        if prometheus is not None:
-            yield reading_options(reading, args.spark, _MODEL, traffic=(), mapping=reading.mapping, prometheus=prometheus)
+    reading, traffic = args.reading, args.traffic
+    is_sampled = is_prometheus(traffic[0]) if traffic else server is not None
+    prometheus = prometheus_request(
+        traffic,
+        since=since if is_sampled else None,
+        until=until if is_sampled else None,
+        match=reading.match,
+        http_config=reading.http_config,
+        store=reading.traffic_store,
+        server=server,
+    )
+    if prometheus is None and not traffic:
+        return None
+    files = () if prometheus is not None else traffic
+    return reading_options(reading, args.spark, _MODEL, traffic=files, mapping=reading.mapping, prometheus=prometheus)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:

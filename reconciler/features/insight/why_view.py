@@ -8,7 +8,6 @@ import os
 import shlex
 import zoneinfo
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.features.insight.incident import (
@@ -25,7 +24,7 @@ from reconciler.formats import value_text
 from reconciler.model import DEFAULT, DesiredQuota, Entity, EntityType, QuotaKey, broker_words, display_name, escaped
 from reconciler.render import Block, Column, Line, Style, labelled, limit_text, line, member_name, table, who
 from reconciler.text import amount, count_of, duration, rate, shown
-from reconciler.workflows import desired_for
+from reconciler.workflows import LoadedManifests, desired_for
 
 _SHOWN: Final = 5
 _WHETHER: Final = "whether the client was throttled"
@@ -289,124 +288,79 @@ def _zone(report: IncidentReport) -> datetime.tzinfo:
     return zoneinfo.ZoneInfo(report.asked.zone)
 
 
-_PROGRAM: Final = "kafka-quotas"
-_BROKERS: Final = "HOST:PORT"
-_KAFKA_TYPES: Final = {EntityType.USER.value: "users", EntityType.CLIENT_ID.value: "clients", EntityType.IP.value: "ips"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepContext:
-    """What the steps depend on."""
-
-    request: QuotaSources
-    then: QuotasThen
-    groups: tuple[IncidentGroup, ...]
-
-
-def next_steps(context: StepContext) -> tuple[IncidentStep, ...]:
+def next_steps(sources: QuotaSources, then: QuotasThen, causes: Iterable[IncidentGroup]) -> tuple[IncidentStep, ...]:
     """For each limit that throttled, the highest value that a broker asks for."""
     wanted: dict[tuple[Entity, str], float] = {}
-    for group in context.groups:
+    for group in causes:
         entity, value = _target(group), group.row.advice.recommended or group.row.advice.safe
-        if not group.is_cause or entity is None or value is None or group.limit is None or value <= group.limit:
-            continue
-        wanted[entity, group.row.key] = max(value, wanted.get((entity, group.row.key), value))
-    steps = [step for (entity, key), value in wanted.items() for step in _steps_of(context, entity, key, value)]
+        if entity is not None and value is not None and group.limit is not None and value > group.limit:
+            wanted[entity, group.row.key] = max(value, wanted.get((entity, group.row.key), value))
+    steps = [step for (entity, key), value in wanted.items() for step in _steps_of(sources, then, entity, key, value)]
     return tuple(sorted(steps, key=lambda step: _ORDER.index(step.title)))
 
 
-RAISE: Final = "Raise the limit now"
-EDIT: Final = "Keep it in git"
-EXTEND: Final = "Keep it in git: add to this entry"
-ADD: Final = "Keep it in git: add to a manifest"
-RAISED: Final = "Raised in the manifests already"
-BY_KAFKA: Final = "In an emergency, with Kafka's own tool"
-_ORDER: Final = (RAISED, RAISE, EDIT, EXTEND, ADD, BY_KAFKA)
+_RAISE: Final = "Raise the limit now"
+_EDIT: Final = "Keep it in git"
+_EXTEND: Final = "Keep it in git: add to this entry"
+_ADD: Final = "Keep it in git: add to a manifest"
+_RAISED: Final = "Raised in the manifests already"
+_ORDER: Final = (_RAISED, _RAISE, _EDIT, _EXTEND, _ADD)
 
 
-def _target(incident_group: IncidentGroup) -> Entity | None:
+def _target(group: IncidentGroup) -> Entity | None:
     """The entity to change: the one that set the limit, or for a default the quota group's own, so that no other client gains."""
-    if incident_group.entity is None or not incident_group.entity.has_default:
-        return incident_group.entity
-    if incident_group.row.name.other:
+    if group.entity is None or not group.entity.has_default:
+        return group.entity
+    if group.row.name.other:
         return None
-    if EntityType.IP.value in incident_group.entity.types:
-        return Entity.of({EntityType.IP.value: incident_group.row.name.client_id}) if incident_group.row.name.client_id else None
-    tags = {EntityType.USER.value: incident_group.row.name.user, EntityType.CLIENT_ID.value: incident_group.row.name.client_id}
+    if EntityType.IP.value in group.entity.types:
+        return Entity.of({EntityType.IP.value: group.row.name.client_id}) if group.row.name.client_id else None
+    tags = {EntityType.USER.value: group.row.name.user, EntityType.CLIENT_ID.value: group.row.name.client_id}
     names = {kind: name for kind, name in tags.items() if name}
     return Entity.of(names) if names else None
 
 
-def _steps_of(context: StepContext, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
+def _steps_of(sources: QuotaSources, then: QuotasThen, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
     text = value_text(QuotaKey(key), value)
-    words = [_PROGRAM, "alter", *_connection(context), *_entity_words(entity), "--add", f"{key}={text}"]
-    in_git = _edit(context, entity, key, text, value)
-    if in_git is not None and in_git.title == RAISED:
-        yield in_git
-        return
-    yield IncidentStep(title=RAISE, words=shell_words(words))
+    in_git = None if then.loaded is None else _edit(then.loaded, sources.cluster, entity, key, text, value)
+    if in_git is None or in_git.title != _RAISED:
+        words = ["kafka-quotas", "alter", *_connection(sources, then), *_entity_words(entity), "--add", f"{key}={text}"]
+        yield IncidentStep(title=_RAISE, words=shell_words(words))
     if in_git is not None:
         yield in_git
-    yield IncidentStep(title=BY_KAFKA, words=shell_words(_kafka_words(context, entity, key, value)))
 
 
-def _edit(context: StepContext, entity: Entity, key: str, text: str, value: float) -> IncidentStep | None:
+def _edit(loaded: LoadedManifests, cluster: str | None, entity: Entity, key: str, text: str, value: float) -> IncidentStep:
     """What to write in the work tree. A second entry for an entity would be an error."""
-    loaded = context.then.loaded
-    if loaded is None:
-        return None
-    declared = desired_for(loaded, context.request.cluster)[1].entities.get(entity)
+    declared = desired_for(loaded, cluster)[1].entities.get(entity)
     if declared is None:
-        match = ", ".join(f"{kind}: {_yaml(name)}" for kind, name in entity.parts)
-        return IncidentStep(title=ADD, text=f"- match: {{{match}}}\n  quotas: {{{key}: {text}}}")
+        # JSON's strings are YAML's.
+        names = ((kind, "{default: true}" if name is DEFAULT else json.dumps(name)) for kind, name in entity.parts)
+        match = ", ".join(f"{kind}: {name}" for kind, name in names)
+        return IncidentStep(title=_ADD, text=f"- match: {{{match}}}\n  quotas: {{{key}: {text}}}")
     quota = declared.quotas.get(QuotaKey(key)) or declared.units.get(QuotaKey(key))
-    source, title = (declared.source, EXTEND) if quota is None else (quota.source, EDIT)
+    source, title = (declared.source, _EXTEND) if quota is None else (quota.source, _EDIT)
     if isinstance(quota, DesiredQuota) and quota.value >= value:
-        title, text = RAISED, value_text(QuotaKey(key), quota.value)
+        title, text = _RAISED, value_text(QuotaKey(key), quota.value)
     return IncidentStep(title=title, file=os.path.relpath(source.file), line=source.line, text=f"{key}: {text}")
 
 
-def _yaml(name: object) -> str:
-    """A name in a flow mapping; JSON's strings are YAML's."""
-    return "{default: true}" if name is DEFAULT else json.dumps(name)
-
-
-def _connection(context: StepContext) -> list[str]:
+def _connection(sources: QuotaSources, then: QuotasThen) -> list[str]:
     """How the user reaches the cluster, or what to fill in."""
-    access = context.request.access
-    if access.bootstrap_server is not None or access.zookeeper is not None:
-        option, where = (
-            ("--bootstrap-server", access.bootstrap_server)
-            if access.bootstrap_server is not None
-            else ("--zookeeper", access.zookeeper)
-        )
-        login = ["--command-config", access.command_config] if access.command_config is not None else []
-        return [option, str(where), *login]
-    if context.then.reachable:
-        cluster = ["--cluster", context.request.cluster] if context.request.cluster is not None else []
-        return [*context.then.paths, *cluster]
-    return ["--bootstrap-server", _BROKERS]
+    access = sources.access
+    login = ["--command-config", access.command_config] if access.command_config is not None else []
+    if access.bootstrap_server is not None:
+        return ["--bootstrap-server", access.bootstrap_server, *login]
+    if access.zookeeper is not None:
+        return ["--zookeeper", access.zookeeper, *login]
+    if then.reachable:
+        return [*then.paths, *(["--cluster", sources.cluster] if sources.cluster is not None else [])]
+    return ["--bootstrap-server", "HOST:PORT"]
 
 
 def _entity_words(entity: Entity) -> Iterator[str]:
     for kind, name in entity.parts:
         yield from ("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}")
-
-
-def _kafka_words(context: StepContext, entity: Entity, key: str, value: float) -> Iterator[str]:
-    access, spec = context.request.access, context.then.spec
-    servers = access.bootstrap_server
-    if servers is None and spec.connection is not None and spec.connection.bootstrap_servers:
-        servers = ",".join(spec.connection.bootstrap_servers)
-    yield from ("kafka-configs", "--bootstrap-server", servers or _BROKERS)
-    if access.command_config is not None:
-        yield from ("--command-config", access.command_config)
-    yield "--alter"
-    for kind, name in entity.parts:
-        yield from ("--entity-type", _KAFKA_TYPES[kind])
-        yield from ("--entity-default",) if name is DEFAULT else ("--entity-name", str(name))
-    number = int(value) if float(value).is_integer() else value
-    yield from ("--add-config", f"{key}={number}")
 
 
 def shell_words(words: Iterable[str]) -> tuple[str, ...]:
@@ -417,13 +371,11 @@ def shell_words(words: Iterable[str]) -> tuple[str, ...]:
 def _shell_word(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
-    return f"$'{''.join(map(_shell_character, word))}'"
-
-
-def _shell_character(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
     # Octal escapes have three digits at most, so no following letter joins them.
-    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+    octal = (
+        character
+        if character.isprintable() and character not in "\\'"
+        else "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+        for character in word
+    )
+    return f"$'{''.join(octal)}'"
