@@ -15,20 +15,27 @@ if TYPE_CHECKING:
         APPLY_REPORT,
         APPLY_SUMMARY,
         ApplySummary,
+        AuditedRun,
+        audit_line,
         failed_apply,
         read_apply_report,
     )
-    from reconciler.documents.audit import AuditedRun, audit_line
     from reconciler.documents.backtest import BACKTEST
     from reconciler.documents.backtest_headline import Tone, headline
-    from reconciler.documents.baseline import BASELINE, RecordedBaseline, baseline_of, read_baseline
-    from reconciler.documents.clusters import CLUSTERS, ClusterChanges, cluster_failure_to_json, clusters_to_json
-    from reconciler.documents.codec import row
-    from reconciler.documents.document import Document
-    from reconciler.documents.drift import DRIFT
+    from reconciler.documents.codec import Row, RowMember, row
+    from reconciler.documents.document import VALUES, Document, is_failure
     from reconciler.documents.findings import EXPLANATIONS, FINDINGS, ExplanationList, FindingCounts, FindingList
-    from reconciler.documents.plan import PLAN, plan_digest, read_plan
-    from reconciler.documents.reading import FieldError, parse
+    from reconciler.documents.kinds import FieldError, parse
+    from reconciler.documents.plan import (
+        CLUSTERS,
+        DRIFT,
+        PLAN,
+        ClusterChanges,
+        cluster_failure_to_json,
+        clusters_to_json,
+        plan_digest,
+        read_plan,
+    )
     from reconciler.documents.resolve import (
         RESOLVE,
         RESOLVE_DIFF,
@@ -36,15 +43,17 @@ if TYPE_CHECKING:
         answer_json_lines,
         answer_list_chunks,
     )
-    from reconciler.documents.rows import Row, RowMember
     from reconciler.documents.snapshot import (
+        BASELINE,
         SNAPSHOT,
+        RecordedBaseline,
+        baseline_of,
         parse_snapshot,
+        read_baseline,
         read_snapshot,
         selector_to_json,
         snapshot_chunks,
         write_snapshot,
     )
-    from reconciler.documents.values import VALUES, is_failure
 
 __getattr__ = lazy_face(__name__)

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from reconciler.documents.backtest_headline import headline
 from reconciler.documents.codec import row
-from reconciler.documents.document import Document
-from reconciler.documents.values import VALUES
+from reconciler.documents.document import VALUES, Document
 from reconciler.model import (
     Advice,
     BacktestReport,

@@ -1,19 +1,288 @@
-"""One kind of document: a class, the name of its JSON Schema, and how it is written and read."""
+"""One kind of document: a class and the name of its JSON Schema; and how the values that many documents share stand in JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import datetime
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from reconciler.collector import pause_collector
-from reconciler.documents.codec import Codec
-from reconciler.documents.kinds import TEXT, UnlikeError
-from reconciler.documents.reading import FieldError, parse
-from reconciler.documents.values import VALUES
+from reconciler.documents.codec import Codec, Keyed, row
+from reconciler.documents.kinds import ENTITY, TEXT, FieldError, JsonKind, UnlikeError, nullable, parse, table
 from reconciler.errors import DocumentVersionError, FileAccessError
 from reconciler.formats import FORMAT_VERSION, Json, document_text
-from reconciler.model import escaped
+from reconciler.model import (
+    OTHER,
+    BrokerLoad,
+    BrokerRates,
+    BrokerShare,
+    BucketName,
+    BudgetShare,
+    Change,
+    ClientName,
+    ClusterFailure,
+    ClusterIdentity,
+    ClusterTotal,
+    Direction,
+    Effect,
+    EffectGroup,
+    Entity,
+    Finding,
+    GroupPart,
+    GuardResult,
+    JudgedQuotas,
+    KeyChange,
+    Known,
+    KnownClient,
+    LeaderSpread,
+    Limit,
+    Message,
+    MessagePart,
+    MetricSamples,
+    MetricSemantics,
+    Observed,
+    PartKind,
+    Proportional,
+    Quotas,
+    RateSeries,
+    RecordedBrokers,
+    Related,
+    Shares,
+    SimulatedLimit,
+    Simulation,
+    UnjudgedChange,
+    ValueExpiry,
+    Verdict,
+    WithheldOwner,
+    escaped,
+    in_canonical_order,
+)
+
+
+def whole_message(text: str) -> str:
+    """The sentence."""
+    return str.__str__(text)
+
+
+def typed_parts(text: str) -> tuple[MessagePart, ...] | None:
+    """The sentence in parts of one kind each; their texts joined are the message. Absent when all of it is text."""
+    is_typed = isinstance(text, Message) and any(part.kind is not PartKind.TEXT for part in text.parts)
+    return text.parts if isinstance(text, Message) and is_typed else None
+
+
+def message_of(*, message: str, parts: tuple[MessagePart, ...] | None = None) -> str:
+    """Parts whose texts joined are not the message are ignored."""
+    whole = message if parts is None else Message(parts)
+    return whole if whole == message else message
+
+
+def value_that_follows(expiry: ValueExpiry) -> float | None:
+    """Before the expiry: the value that follows, for each broker. Absent when none does."""
+    return None if expiry.expired else expiry.other
+
+
+def value_that_expired(expiry: ValueExpiry) -> float | None:
+    """After the expiry: the value that expired, for each broker. Absent when there was none."""
+    return expiry.other if expiry.expired else None
+
+
+def expiry_of(*, at: datetime.datetime, expired: bool, then: float | None = None, was: float | None = None) -> ValueExpiry:
+    """The value on the side where it stands."""
+    return ValueExpiry(at=at, expired=expired, other=was if expired else then)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitRange:
+    """Limits of several clients."""
+
+    lowest: float
+    """The lowest limit of these clients."""
+    highest: float
+    """The highest limit of these clients."""
+    entity: Entity | None
+    """The entity that set it for all of them. ``None``: each client had a limit of its own."""
+
+
+def limits_before(group: EffectGroup) -> LimitRange | None:
+    """The limits before. ``None``: unlimited."""
+    if group.before is None:
+        return None
+    lowest, highest = group.before
+    return LimitRange(lowest=lowest, highest=highest, entity=group.before_entity)
+
+
+def effect_group_of(
+    *, key: str, direction: Direction, clients: int, examples: tuple[Known, ...], before: LimitRange | None, after: Limit | None
+) -> EffectGroup:
+    """With its limits before."""
+    return EffectGroup(
+        key=key,
+        direction=direction,
+        clients=clients,
+        examples=examples,
+        before=None if before is None else (before.lowest, before.highest),
+        before_entity=None if before is None else before.entity,
+        after=after,
+    )
+
+
+def share_over_limit(metrics: MetricSamples) -> tuple[float, ...] | None:
+    """The share of all moments above the limit: the ends of the 95 % interval. ``None``: only the highest sample is known."""
+    return None if metrics.over is None else (metrics.share_low, metrics.share_high)
+
+
+def share_of_moments(metrics: MetricSamples) -> float | None:
+    """Of all moments, the share that gauges show: 0 to 1. ``None``: these are averages."""
+    return metrics.moments if metrics.semantics is MetricSemantics.GAUGE else None
+
+
+def metrics_of(*, share_over: tuple[float, ...] | None, **given: Any) -> MetricSamples:
+    """With the share of moments above the limit."""
+    low, high = share_over or (0.0, 1.0)
+    del given["moments"]
+    return MetricSamples(share_low=low, share_high=high, **given)
+
+
+def is_failure(failure: ClusterFailure) -> bool:
+    """True when the run failed for this cluster. False: it was skipped on purpose."""
+    return not failure.skipped
+
+
+def inconclusive(_: UnjudgedChange) -> Verdict:
+    """Always inconclusive."""
+    return Verdict.INCONCLUSIVE
+
+
+def _client_name(_: Codec) -> JsonKind:
+    optional = nullable(TEXT)
+    return dataclasses.replace(
+        optional,
+        read=lambda data: OTHER if optional.read(data) is None else data,
+        write=lambda name: None if name is OTHER else name,
+    )
+
+
+def _bucket_name(_: Codec) -> JsonKind:
+    names = table(TEXT)
+
+    def write(bucket: BucketName) -> Json:
+        tags = {"user": bucket.user, "client-id": bucket.client_id, **dict(bucket.other)}
+        return {tag: name for tag, name in tags.items() if name}
+
+    def read(data: Any) -> BucketName:
+        tags = names.read(data)
+        user, client_id = tags.pop("user", ""), tags.pop("client-id", "")
+        return BucketName(user=user, client_id=client_id, other=tuple(sorted(tags.items())))
+
+    description = "Tags of the quota group to their values: user, client-id or ip, or those of a quota callback."
+    schema = {"define": "bucket", "description": description, **names.schema}
+    return dataclasses.replace(names, schema=schema, read=read, write=write)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityQuotas:
+    """One entity with its quotas."""
+
+    entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
+    quotas: Quotas
+    """Quota key to value, per broker."""
+
+
+def _new(entity: Entity, state: Mapping[Entity, Quotas]) -> Entity:
+    if entity in state:
+        raise FieldError("", f"has the same entity as an earlier one: {entity}")
+    return entity
+
+
+def _state(codec: Codec) -> JsonKind:
+    members, quotas = codec.row(EntityQuotas), codec.kind(Quotas)
+
+    def write(state: Mapping[Entity, Quotas]) -> Json:
+        return [{"entity": ENTITY.written(each), "quotas": quotas.written(state[each])} for each in in_canonical_order(state)]
+
+    def read(data: Any) -> dict[Entity, Quotas]:
+        if type(data) is not list:
+            raise UnlikeError("a list", data)
+        state: dict[Entity, Quotas] = {}
+        try:
+            for each in data:
+                given = members.arguments(each)
+                state[_new(given["entity"], state)] = given["quotas"]
+        except FieldError as error:
+            raise error.below(f"[{len(state)}]") from error.__cause__
+        return state
+
+    return JsonKind(wanted="a list", schema={"type": "array", "items": {"row": members}}, read=read, write=write)
+
+
+def _quotas(codec: Codec) -> JsonKind:
+    values = table(codec.kind(float))
+    return dataclasses.replace(values, write=lambda quotas: values.written(dict(sorted(quotas.items()))))
+
+
+def _entities(codec: Codec) -> JsonKind:
+    rows = codec.kind(tuple[Entity, ...])
+    return dataclasses.replace(
+        rows, read=lambda data: frozenset(rows.read(data)), write=lambda given: rows.written(in_canonical_order(given))
+    )
+
+
+VALUES: Final = Codec(
+    rows={
+        BrokerLoad: row("broker key rate_before=before rate_after=after"),
+        BrokerRates: row("broker rate_before=before rate_after=after"),
+        BrokerShare: row("from=source to=target share"),
+        BudgetShare: row("budget_percent=percent of?"),
+        Change: row("entity action keys note?", keys=Keyed("key")),
+        ClusterFailure: row("cluster errored skipped failure_reason message findings", errored=is_failure),
+        ClusterIdentity: row("name id kafka_version quota_callback?"),
+        ClusterTotal: row("clusterTotal=value brokers?"),
+        Effect: row("client key before after direction!"),
+        EffectGroup: row("key direction clients examples before after", before=limits_before, build=effect_group_of),
+        Finding: row("id severity *message *span? related entity? key?", message=Message),
+        GroupPart: row("group members? limit"),
+        GuardResult: row("id status measured limit set_in *message advice? owner? entities?", message=Message),
+        JudgedQuotas: row("changed judged without_traffic too_little"),
+        KeyChange: row("before after reason source profile? declared=unit? brokers_before? expiry?"),
+        KnownClient: row("user client-id=client_id"),
+        LeaderSpread: row("partitions leaderless absent"),
+        Message: row("message parts?", build=message_of, message=whole_message, parts=typed_parts),
+        MessagePart: row("kind text value? *span?"),
+        MetricSamples: row(
+            "semantics samples samples_over=over samples_over_before=over_before share_over highest every_s window_s moments "
+            "throttled_then most factor",
+            share_over=share_over_limit,
+            moments=share_of_moments,
+            build=metrics_of,
+        ),
+        Observed: row("at from=origin"),
+        Proportional: row("proportional=value topics? leaders? partitions?"),
+        RecordedBrokers: row("recorded_brokers=brokers recorded_gaps=gaps"),
+        RateSeries: row("from=start step_s rate upper over possible over_before recorded"),
+        Related: row("*span message"),
+        Shares: row("shares=count of? all_shares=total?"),
+        SimulatedLimit: row("entity key limit_before=before limit_after=after declared"),
+        Simulation: row(
+            "title assumptions brokers_before brokers_after factor spread leaders_file shares stands_for *recorded limits "
+            "loads clients=landed clients_in_all=landed_in_all *standings"
+        ),
+        UnjudgedChange: row("entity key limit_before=before limit_after=after verdict reason", verdict=inconclusive),
+        WithheldOwner: row("owner changes guards findings waits_for"),
+        ValueExpiry: row("at expired then? was?", build=expiry_of, then=value_that_follows, was=value_that_expired),
+    },
+    kinds={
+        BucketName: _bucket_name,
+        ClientName: _client_name,
+        Mapping[Entity, Quotas]: _state,
+        Quotas: _quotas,
+        frozenset[Entity]: _entities,
+    },
+)
+"""Of values that need no other form in some document."""
+
 
 T = TypeVar("T")
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from reconciler.documents.codec import row
-from reconciler.documents.document import Document
-from reconciler.documents.values import VALUES
+from reconciler.documents.document import VALUES, Document
 from reconciler.model import Count, Explanation, Finding, Severity
 
 

@@ -1,17 +1,21 @@
-"""Kinds of values in documents: how each is written, read and described by a JSON Schema."""
+"""Kinds of values in documents: how each is written, read and described by a JSON Schema.
+
+What cannot be read is a ``FieldError`` with the path of its field.
+"""
 
 from __future__ import annotations
 
 import datetime
 import enum
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
-from reconciler.documents.reading import FieldError, moment_from_json, number_from_json
+from reconciler.collector import pause_collector
 from reconciler.formats import Json, entity_from_json, entity_to_json, field_path, moment_to_json, quoted_json, value_to_json
 from reconciler.model import AtLeast, Entity, Spelled
 
@@ -19,7 +23,21 @@ Schema: TypeAlias = Mapping[str, Any]
 """A JSON Schema in which ``{"row": Row}`` stands for that of a class, ``define`` names a definition, and an enum is the
 ``members`` of an object."""
 
-_NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
+_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class FieldError(ValueError):
+    """A field that cannot be read. ``path`` leads to it, e.g. ``changes[3].entity``; empty: the whole document."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path} {problem}" if path else problem)
+        self.path = path
+        self.problem = problem
+
+    def below(self, parent: str) -> FieldError:
+        """The same error as seen from a field around it."""
+        between = "" if not self.path or self.path.startswith("[") else "."
+        return FieldError(f"{parent}{between}{self.path}", self.problem)
 
 
 class UnlikeError(FieldError):
@@ -157,13 +175,30 @@ def table(item: JsonKind, key: Callable[[Any], Any] = str, build: Callable[[dict
 def _number(data: Any) -> float:
     if type(data) is float and math.isfinite(data):
         return data
-    if type(data) is float or type(data) is int or (type(data) is str and data in _NOT_FINITE):
-        return number_from_json(data, "")
-    raise UnlikeError(NUMBER.wanted, data)
+    if type(data) is str and data in _NOT_FINITE:
+        return _NOT_FINITE[data]
+    if type(data) not in (float, int):
+        raise UnlikeError(NUMBER.wanted, data)
+    try:
+        number = float(data)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise FieldError("", f"must be a number in the range of a double, not {quoted_json(data)}")
+    return number
 
 
 def _moment(data: Any) -> datetime.datetime:
-    return moment_from_json(TEXT.read(data), "")
+    """A time with its offset, in UTC."""
+    text = TEXT.read(data)
+    try:
+        at = datetime.datetime.fromisoformat(text)
+        in_utc = at.astimezone(datetime.UTC)
+    except (ValueError, OverflowError) as error:
+        raise FieldError("", f"must be a time in ISO 8601, not {quoted_json(text)}") from error
+    if at.tzinfo is None:
+        raise FieldError("", f"must be a time with its offset from UTC, not {quoted_json(text)}")
+    return in_utc
 
 
 def _date(data: Any) -> datetime.date:
@@ -226,3 +261,21 @@ SIMPLE_KINDS: Final[Mapping[Any, JsonKind]] = {
     ),
 }
 """Of types that have no parts."""
+
+
+def parse(text: str | bytes, *, unique: bool = False) -> Any:
+    """The data of a JSON text. Raises ``ValueError`` or ``RecursionError``; with ``unique`` also for a key that occurs twice."""
+    hook = _unique if unique else None
+    with pause_collector():
+        return json.loads(text, object_pairs_hook=hook, parse_constant=_refuse_constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise FieldError("", "an object has the same key twice")
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise FieldError("", f"{name} is not JSON. Write it in quotes")

@@ -1,19 +1,31 @@
-"""Plans with their effects as documents, and the digest of the changes in one."""
+"""Plans with the digest of their changes, drift, and lists of the documents of several clusters."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from reconciler.documents.codec import row
-from reconciler.documents.document import Document
-from reconciler.documents.kinds import ENTITY
-from reconciler.documents.reading import FieldError
-from reconciler.documents.values import VALUES
+from reconciler.documents.codec import Keyed, row
+from reconciler.documents.document import VALUES, Document
+from reconciler.documents.kinds import ENTITY, FieldError, JsonKind
 from reconciler.errors import AlteredDocumentError
 from reconciler.formats import FORMAT_VERSION, Json, canonical_bytes, field_path
-from reconciler.model import BrokerFacts, Change, KeptEntity, Plan, PlanEffects, same_value
+from reconciler.model import (
+    BrokerFacts,
+    Change,
+    ChangedCluster,
+    ClusterFailure,
+    Count,
+    Drift,
+    EntityDrift,
+    KeptEntity,
+    KeyDrift,
+    Plan,
+    PlanEffects,
+    same_value,
+)
 from reconciler.text import number_text
 
 
@@ -81,3 +93,105 @@ def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:
 
 def _number_text(value: float | None) -> str | None:
     return None if value is None else number_text(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftCounts:
+    """Number of entities by class."""
+
+    in_sync: Count
+    """Live as declared."""
+    unapplied: Count
+    """Live as at the baseline, declared otherwise now: merged, not applied."""
+    changed: Count
+    """Live with other values than at the baseline: changed by hand."""
+    missing: Count
+    """In the baseline and not live: removed by hand."""
+    differs: Count
+    """Not as declared, and no baseline shows why."""
+    added: Count
+    """In the scope and declared nowhere. The next apply removes it (prune: confirm or always), or it overrides a declared
+    limit (prune: never).
+    """
+    unmanaged: Count
+    """Live and declared nowhere, and neither of what is added. Not a difference."""
+
+
+def counts_of_classes(drift: Drift) -> DriftCounts:
+    """Number of entities by class."""
+    return DriftCounts(**{each.value.replace("-", "_"): n for each, n in drift.counts.items()})
+
+
+DRIFT: Final = Document(
+    cls=Drift,
+    name="drift",
+    title="kafka-quotas drift",
+    codec=VALUES.extended(
+        {
+            Drift: row(
+                "cluster source observed complete prune baseline differs summary entities notes findings",
+                summary=counts_of_classes,
+            ),
+            EntityDrift: row("entity class=drift declared in_scope keys source", keys=Keyed("key")),
+            KeyDrift: row("desired baseline live source overrides declared=unit? brokers_before? expiry?"),
+        }
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterList:
+    """One document for each cluster, in the order of the clusters' names."""
+
+    clusters: tuple[Any, ...]
+    """The document of each cluster, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCluster:
+    """Why there is no document for a cluster."""
+
+    format_version: str = FORMAT_VERSION
+    """Version of this format."""
+    failure: ClusterFailure
+
+
+def clusters_to_json(documents: Iterable[Json]) -> dict[str, Json]:
+    """The data of a list, in the order of the clusters' names."""
+    return PLANS.write(ClusterList(clusters=tuple(documents)))
+
+
+def cluster_failure_to_json(failure: ClusterFailure) -> dict[str, Json]:
+    """What stands in the list for a cluster without a result."""
+    return _FAILED.write(FailedCluster(failure=failure))
+
+
+_CODEC: Final = VALUES.extended({FailedCluster: row("format_version *failure")})
+_FAILED: Final = _CODEC.row(FailedCluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChanges:
+    """The clusters of the manifests, by name, and what changed for each since a commit."""
+
+    clusters: tuple[ChangedCluster, ...]
+    """One object for each cluster, by name."""
+
+
+def _list_of(name: str, plural: str) -> Document[ClusterList]:
+    """Documents that have the schema ``name``."""
+    item = {"anyOf": [{"$ref": f"urn:kafka-quotas:schema:{name}:v1"}, {"row": _FAILED}]}
+    kind = JsonKind(wanted="a list", schema={"type": "array", "items": item}, read=tuple, write=list)
+    codec = _CODEC.extended({ClusterList: row("clusters", clusters=kind)})
+    return Document(cls=ClusterList, name=plural, title=f"kafka-quotas {plural.replace('-', ' ')}", codec=codec)
+
+
+PLANS: Final = _list_of("plan", "plans")
+DRIFTS: Final = _list_of("drift", "drifts")
+APPLY_REPORTS: Final = _list_of("apply-report", "apply-reports")
+CLUSTERS: Final = Document(
+    cls=ClusterChanges,
+    name="clusters",
+    title="kafka-quotas clusters",
+    codec=VALUES.extended({ChangedCluster: row("name slug change since reasons trusted to_do")}),
+)

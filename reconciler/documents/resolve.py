@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.documents.codec import row
-from reconciler.documents.document import Document
-from reconciler.documents.values import VALUES
+from reconciler.documents.document import VALUES, Document
 from reconciler.formats import FORMAT_VERSION, value_to_json
 from reconciler.model import OTHER, ClientName, Direction, Effect, Entity, Known, KnownAddress, KnownClient, Limit
 from reconciler.resolution import (

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.render.apply_summary import apply_sentence, apply_summary_view
-    from reconciler.render.apply_text import apply_report_lines, failure_lines, join_parts
+    from reconciler.render.apply_text import apply_report_lines, apply_sentence, apply_summary_view, failure_lines, join_parts
     from reconciler.render.backtest_sentences import answer, limit_text, member_name, peak_text, who
     from reconciler.render.backtest_text import backtest_basis, backtest_view, proposal_lines, revision_diff, rule_lines
     from reconciler.render.ci_reports import (
+        DRIFT_PREFIX,
+        GUARD_PREFIX,
         drift_outputs,
         findings_annotations,
+        findings_of_drift,
         findings_outputs,
         findings_to_sarif,
         plan_annotations,
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
         plan_to_sarif,
         render_code_quality,
         render_junit,
+        span_of,
     )
-    from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift
     from reconciler.render.drift_text import drift_view
     from reconciler.render.effects_text import effects_lines
     from reconciler.render.findings_text import (
@@ -66,20 +68,21 @@ if TYPE_CHECKING:
     )
     from reconciler.render.markdown_writer import blocks_markdown, view_markdown
     from reconciler.render.metric_sentences import has_only_metrics, over_text
-    from reconciler.render.plan_sentences import (
+    from reconciler.render.plan_text import (
+        MANY_CHANGES,
         ChangeDirection,
+        change_sentences,
         cluster_title,
         direction,
         direction_sentence,
+        plan_view,
         read_words,
         undecided_words,
     )
-    from reconciler.render.plan_text import MANY_CHANGES, plan_view
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at, short_commit, short_digest, web_address
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.terminal import plain, write
-    from reconciler.render.value_sentences import change_sentences
 
 __getattr__ = lazy_face(__name__)

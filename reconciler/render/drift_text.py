@@ -7,8 +7,7 @@ from typing import Final
 
 from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift, Prune, display_name, key_part
 from reconciler.render.layout import Block, Column, Line, Style, View, heading, line, note_line, table
-from reconciler.render.plan_sentences import cluster_title
-from reconciler.render.value_sentences import drift_sentences
+from reconciler.render.plan_text import cluster_title, drift_sentences
 from reconciler.text import amount, rate
 
 _LOOK: Final = {

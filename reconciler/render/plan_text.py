@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,20 +11,24 @@ from typing import Final, TypeAlias
 from reconciler.model import (
     Action,
     Change,
+    ClusterIdentity,
+    ClusterTotal,
     GuardResult,
     GuardStatus,
     KeptEntity,
     KeyChange,
+    KeyDrift,
     LeaderSpread,
     MessagePart,
     PartKind,
     Plan,
+    QuotaUnit,
     Reason,
     WithheldOwner,
+    display_name,
     key_part,
     name_part,
 )
-from reconciler.render.derived_findings import acceptance
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence, findings_on_page
 from reconciler.render.layout import (
@@ -43,17 +48,17 @@ from reconciler.render.layout import (
     note_line,
     table,
 )
-from reconciler.render.plan_sentences import (
-    ChangeDirection,
-    cluster_title,
-    direction,
-    direction_sentence,
-    read_words,
-    summary_sentence,
-    withheld_words,
-)
-from reconciler.render.value_sentences import change_sentences
-from reconciler.text import amount, amount_part, count_of, factor
+from reconciler.text import amount, amount_part, count_of, expiry_text, factor, rebalance_text, unit_text
+
+
+class ChangeDirection(enum.StrEnum):
+    """What a change means for the clients; the order is that of every sentence that counts them."""
+
+    TIGHTENS = "tightens"
+    LOOSENS = "loosens"
+    FIRST_LIMIT = "first limit"
+    REMOVED = "removed"
+
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
 _WHY: Final = {
@@ -325,5 +330,117 @@ def _guard(guard: GuardResult) -> Line:
             return line((f"Guard {guard.id}{whose} is accepted: ", style), guard.message, pages=shown)
     advice = f" {guard.advice or ''}".rstrip()
     # Saved plans keep the advice as text, so it has no parts here either.
-    how = f" {guard.advice or f'To accept, pass {acceptance(guard)}.'}"
+    how = f" {guard.advice or f'To accept, pass --accept {guard.id}.'}"
     return line((f"Guard {guard.id} needs acceptance: ", Style.WARN), guard.message, advice, pages=(*shown, how))
+
+
+def cluster_title(cluster: ClusterIdentity) -> str:
+    """``cluster prod-eu (4L6g3nShT-eMCtK--X86sw, Kafka 4.3, quotas by acme.Groups)``, with what is known."""
+    known = [f"{cluster.id}"] if cluster.id else []
+    known += [f"Kafka {cluster.kafka_version}"] if cluster.kafka_version else []
+    known += [f"quotas by {cluster.quota_callback}"] if cluster.quota_callback else []
+    name = f"cluster {display_name(cluster.name)}" if cluster.name else "the cluster"
+    return f"{name} ({', '.join(known)})" if known else name
+
+
+def read_words(plan: Plan) -> str:
+    """``read from its brokers at 2026-01-02 12:00:00 UTC``."""
+    origin = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}[plan.observed.origin.value]
+    return f"read from {origin} at {plan.observed.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def undecided_words(plan: Plan) -> str:
+    """``1 entity that left the manifests is not removed (prune: never)``, and those whose findings ask for a decision."""
+    others = len(plan.undecided) - len(plan.kept)
+    parts = []
+    if plan.kept:
+        are = "is" if len(plan.kept) == 1 else "are"
+        left = count_of(len(plan.kept), "entity that left the manifests", "entities that left the manifests")
+        parts.append(f"{left} {are} not removed (prune: never)")
+    if others:
+        undeclared = count_of(others, "entity that no manifest declares", "entities that no manifest declares")
+        parts.append(f"{undeclared} {'needs' if others == 1 else 'need'} a decision")
+    return " and ".join(parts)
+
+
+def withheld_words(withheld: Sequence[WithheldOwner]) -> str:
+    """``3 changes of 2 owners withheld``."""
+    changes = sum(len(each.changes) for each in withheld)
+    return f"{count_of(changes, 'change')} of {count_of(len(withheld), 'owner')} withheld"
+
+
+def summary_sentence(plan: Plan) -> str:
+    """Counts of entities; for an empty plan, that nothing differs."""
+    s = plan.summary
+    rest = f"{s.unchanged:,} unchanged, {s.unmanaged:,} unmanaged"
+    if plan.withheld:
+        rest = f"{rest}; {withheld_words(plan.withheld)}"
+    if not plan.changes and plan.withheld:
+        return f"Nothing to write ({rest})."
+    if not plan.changes and plan.undecided:
+        return f"Nothing to write, but {undecided_words(plan)} ({rest})."
+    if not plan.changes:
+        return f"No changes: the cluster has what the manifests declare ({rest})."
+    decide = f"; {undecided_words(plan)}" if plan.undecided else ""
+    return f"{s.create:,} to create, {s.update:,} to update, {s.delete:,} to delete. {rest}{decide}."
+
+
+_MANY = {
+    ChangeDirection.TIGHTENS: "tighten",
+    ChangeDirection.LOOSENS: "loosen",
+    ChangeDirection.FIRST_LIMIT: "first limits",
+    ChangeDirection.REMOVED: "removed",
+}
+
+
+def direction(key: KeyChange) -> ChangeDirection:
+    """The direction of one key. A live value that is not a number counts as tightening, which is the careful side."""
+    if key.after is None:
+        return ChangeDirection.REMOVED
+    if key.before is None:
+        return ChangeDirection.FIRST_LIMIT
+    return ChangeDirection.LOOSENS if key.after > key.before else ChangeDirection.TIGHTENS
+
+
+def direction_sentence(plan: Plan) -> str:
+    """``3 tighten, 1 loosens, 2 first limits, 1 removed``: counts of limits, only of those that occur; nothing for no changes."""
+    counts = Counter(direction(key) for change in plan.changes for key in change.keys)
+    return ", ".join(
+        f"{counts[direction]} {direction.value if counts[direction] == 1 else _MANY[direction]}"
+        for direction in ChangeDirection
+        if counts[direction]
+    )
+
+
+def change_sentences(key: KeyChange, leaders: LeaderSpread | None) -> tuple[str, ...]:
+    """What the value of a change was computed from, why it changes when brokers came or went, and when it expires.
+
+    None for a plain number.
+    """
+    return (*_sentences(key.key, key.unit, (key.before, key.after), key.brokers_before, leaders), *_expiry(key))
+
+
+def drift_sentences(key: KeyDrift) -> tuple[str, ...]:
+    """The same for a value that the cluster does not have."""
+    return (*_sentences(key.key, key.unit, (key.live, key.desired), key.brokers_before, None), *_expiry(key))
+
+
+def _expiry(key: KeyChange | KeyDrift) -> tuple[str, ...]:
+    return () if key.expiry is None else (expiry_text(key.key, key.expiry),)
+
+
+def _sentences(
+    key: str,
+    unit: QuotaUnit | None,
+    values: tuple[float | None, float | None],
+    brokers_before: int | None,
+    leaders: LeaderSpread | None,
+) -> Iterator[str]:
+    if unit is None:
+        return
+    yield f"declared: {unit_text(key, unit)}"
+    brokers = unit.brokers if isinstance(unit, ClusterTotal) else None
+    before, after = values
+    if brokers_before is not None and brokers is not None and before is not None and after is not None:
+        absent = leaders.absent if leaders is not None else ()
+        yield rebalance_text(key, before, after, brokers_before=brokers_before, brokers=brokers, absent=absent)

@@ -6,15 +6,13 @@ treated as unknown, and gives no link.
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 import re
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.formats import Json, canonical_bytes, entity_to_json
-from reconciler.model import Finding, Span
+from reconciler.model import Span
 from reconciler.render.markdown_text import NAME_LIMIT, code
 
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9._~/%#?=&+-]*")
@@ -118,18 +116,3 @@ def short_commit(commit: str) -> str:
 def short_digest(digest: str) -> str:
     """The first eight digits, without the name of the function."""
     return digest.rpartition(":")[2][:_SHORT_DIGEST]
-
-
-def fingerprint(finding: Finding, places: RepoPaths) -> str:
-    """32 hexadecimal digits of the rule, the file, and the subject of the finding (its entity, else its message)."""
-    entity = entity_to_json(finding.entity) if finding.entity is not None else None
-    about: Json = [entity, finding.key] if entity is not None else finding.message
-    path = places.relative(finding.span.file) if finding.span else None
-    return hashlib.sha256(canonical_bytes([finding.id, path, about])).hexdigest()[:32]
-
-
-def place_order(finding: Finding, places: RepoPaths) -> tuple[int, str, int, int, str, str]:
-    """Sorts the worst first, then by file, line and column."""
-    span = finding.span
-    place = (places.relative(span.file), span.line, span.column) if span else ("", 0, 0)
-    return (finding.severity.rank, *place, finding.id, finding.message)

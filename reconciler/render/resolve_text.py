@@ -16,7 +16,7 @@ from reconciler.model import (
 )
 from reconciler.render.effects_text import effect_table
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
-from reconciler.render.plan_sentences import cluster_title
+from reconciler.render.plan_text import cluster_title
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,

@@ -18,7 +18,6 @@ from reconciler.model import (
     GuardStatus,
     Plan,
     Severity,
-    Span,
     display_name,
 )
 from reconciler.render import (
@@ -40,13 +39,13 @@ from reconciler.render import (
     rows_that_fit,
     rule_lines,
     size,
+    span_of,
     web_address,
 )
 from reconciler.text import count_of, list_some
 
 _EXCEPTION_DAYS: Final = 14
 """How long the exception of the example lasts."""
-_PLACE: Final = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*):(?P<column>[1-9][0-9]*)", re.DOTALL)
 _GUARD_ID: Final = re.compile(r"[a-z0-9_/:-]+")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _YAML_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
@@ -88,7 +87,7 @@ def _guard(guard: GuardResult, links: RepositoryLinks, limit: int) -> str:
 
 def _how_to_accept(tripped: Sequence[GuardResult], links: RepositoryLinks, *, until: datetime.date) -> Iterator[str]:
     """The exceptions to copy: each for its entities only, and without a reason, so that validation refuses them as they are."""
-    place = next((place for guard in tripped if (place := _place(guard.set_in)) is not None), None)
+    place = next((place for guard in tripped if (place := span_of(guard.set_in)) is not None), None)
     manifest = f"the Cluster manifest {links.place(place)}" if place else "the Cluster manifest"
     named = [guard for guard in tripped if guard.entities and _GUARD_ID.fullmatch(guard.id)]
     yield ""
@@ -118,11 +117,6 @@ def _name_in_yaml(name: EntityName | None) -> str:
     if name is None or not isinstance(name, str):
         return "{default: true}"
     return name if _PLAIN_NAME.fullmatch(name) and name.lower() not in _YAML_WORDS else json.dumps(name)
-
-
-def _place(set_in: str) -> Span | None:
-    match = _PLACE.fullmatch(set_in)
-    return Span(file=match["file"], line=int(match["line"]), column=int(match["column"])) if match else None
 
 
 def findings_section(findings: Sequence[Finding], links: RepositoryLinks, *, room: int) -> Section:

@@ -16,7 +16,7 @@ from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.render.ci_reports import render_code_quality
 from reconciler.render.markdown_text import code, prose
-from reconciler.render.plan_sentences import direction_sentence
+from reconciler.render.plan_text import direction_sentence
 from reconciler.render.repository_links import RepositoryLinks
 from tests.builders import pair, plan, span, user
 from tests.support.backtest_reports import report_of, verdict
@@ -360,7 +360,7 @@ def test_a_finding_with_a_related_place_has_one_full_stop_between_its_sentences(
     assert "Two declare it, and 151 more. See quotas.yaml:11: first declared here" in text
     (issue,) = render_code_quality((finding,))
     assert isinstance(issue, dict)
-    assert issue["description"] == "Two declare it, and 151 more. See quotas.yaml:11: first declared here"
+    assert issue["description"] == "Two declare it, and 151 more. See quotas.yaml:11:1: first declared here"
 
 
 def test_findings_alone_may_be_none() -> None:

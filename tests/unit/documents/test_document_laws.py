@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.documents import BACKTEST, PLAN, plan_digest, read_plan
-from reconciler.documents.reading import FieldError
+from reconciler.documents.kinds import FieldError
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.model.entity import Entity

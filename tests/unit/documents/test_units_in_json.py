@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.documents import VALUES
-from reconciler.documents.reading import FieldError
+from reconciler.documents.kinds import FieldError
 from reconciler.model.units import BudgetShare, ClusterTotal, LeaderSpread, QuotaUnit, Shares
 
 NUMBERS = st.integers(1, 2**53).map(float)

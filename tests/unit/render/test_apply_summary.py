@@ -19,7 +19,7 @@ from reconciler.model import (
     KeyChange,
     Reason,
 )
-from reconciler.render.apply_summary import apply_summary_view
+from reconciler.render.apply_text import apply_summary_view
 from reconciler.render.markdown_writer import view_markdown
 from tests.builders import user
 from tests.support.command import invoke

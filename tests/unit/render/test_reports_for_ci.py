@@ -1,10 +1,11 @@
-"""Code Quality, JUnit, outputs and summaries: the forms that CI systems read, with strangers' names in them."""
+"""Code Quality, JUnit, SARIF, annotations, outputs and summaries, with strangers' names in them."""
 
 from __future__ import annotations
 
 import json
 import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import jsonschema
 import pytest
@@ -14,17 +15,21 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune
 from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus
-from reconciler.model.state import ClusterIdentity
+from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit
+from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.render.ci_reports import (
     MOST_CASES,
     drift_outputs,
+    findings_annotations,
+    findings_of_drift,
     findings_outputs,
+    findings_to_sarif,
+    plan_annotations,
     plan_outputs,
+    plan_to_sarif,
     render_code_quality,
     render_junit,
 )
-from reconciler.render.derived_findings import findings_of_drift
 from reconciler.render.drift_text import drift_view
 from reconciler.render.findings_text import findings_view
 from reconciler.render.markdown_writer import view_markdown
@@ -32,6 +37,7 @@ from reconciler.render.repository_links import RepoPaths
 from tests.builders import NOON, plan, span, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
+from tests.support.sarif_schema import sarif_schema
 
 CODE_QUALITY = {
     "type": "array",
@@ -77,9 +83,6 @@ def finding(severity: Severity = Severity.ERROR, line: int = 1, file: str = "./a
 
 
 def drift(*entities: EntityDrift) -> Drift:
-    from reconciler.model.plan import ManifestCommit
-    from reconciler.model.state import Observed, ObservedFrom
-
     return Drift(
         cluster=ClusterIdentity(name="prod", id="c1"),
         source=ManifestCommit(),
@@ -95,6 +98,29 @@ def drift(*entities: EntityDrift) -> Drift:
 def drifted(name: str, kind: DriftClass = DriftClass.CHANGED) -> EntityDrift:
     key = KeyDrift(key="producer_byte_rate", desired=1024.0, baseline=None, live=2048.0, source=span(9))
     return EntityDrift(entity=user(name), drift=kind, keys=(key,), source=span(8))
+
+
+AS_GIVEN = RepoPaths()
+RULES = {"user-prefix": "A user's name begins with a prefix. It matches nobody.", "guard/prune": "Whole entities go."}
+
+
+def of_rule(rule: str = "user-prefix", line: int = 3, file: str = "teams/a.yaml", **fields: object) -> Finding:
+    defaults: dict[str, object] = {"severity": Severity.WARNING, "message": "words", "span": span(line, file, 7)}
+    return Finding(id=rule, **{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+
+
+def run_of(document: object) -> dict[str, Any]:
+    """The only run of a document, after the schema had its say."""
+    written = json.loads(document_text(document))  # type: ignore[arg-type]  # any JSON
+    schema = sarif_schema()
+    jsonschema.validators.validator_for(schema)(schema).validate(written)
+    assert written["version"] == "2.1.0"
+    (run,) = written["runs"]
+    return run
+
+
+def findings_run(*findings: Finding, places: RepoPaths = AS_GIVEN) -> dict[str, Any]:
+    return run_of(findings_to_sarif(findings, rules=RULES, version="1.2.3", places=places))
 
 
 def suite_of(text: str) -> ET.Element:
@@ -115,15 +141,13 @@ def suite_of(text: str) -> ET.Element:
 
 
 def test_a_code_quality_report_has_what_gitlab_requires_the_worst_first() -> None:
-    report = render_code_quality(
-        (finding(Severity.INFO, 1), finding(Severity.WARNING, 2), finding(Severity.ERROR, 3)), places=RepoPaths()
-    )
+    places = RepoPaths()
+    findings = (finding(Severity.INFO, 1), finding(Severity.WARNING, 2), finding(Severity.ERROR, 3))
+    report = render_code_quality((*findings, Finding(id="no-manifests", severity=Severity.INFO, message="x")), places=places)
     jsonschema.validate(report, CODE_QUALITY)
-    assert [(one["severity"], one["location"]) for one in report] == [  # type: ignore[call-overload, index]  # as the schema says
-        ("critical", {"path": "a.yaml", "lines": {"begin": 3}}),
-        ("minor", {"path": "a.yaml", "lines": {"begin": 2}}),
-        ("info", {"path": "a.yaml", "lines": {"begin": 1}}),
-    ]
+    shown = [(one["severity"], one["location"]["lines"]["begin"]) for one in json.loads(document_text(report))]
+    assert shown == [("critical", 3), ("minor", 2), ("info", 1), ("info", 1)]
+    assert render_code_quality((), places=places) == []
 
 
 def test_fingerprints_differ_between_equal_issues_and_stay_when_lines_move() -> None:
@@ -132,12 +156,6 @@ def test_fingerprints_differ_between_equal_issues_and_stay_when_lines_move() -> 
 
     assert len(set(prints(finding(), finding(line=5), finding(line=9)))) == 3
     assert prints(finding(line=1), finding(line=2)) == prints(finding(line=31), finding(line=32))
-
-
-def test_what_has_no_place_is_still_shown_somewhere() -> None:
-    report = render_code_quality((Finding(id="no-manifests", severity=Severity.ERROR, message="x"),))
-    jsonschema.validate(report, CODE_QUALITY)
-    assert render_code_quality(()) == []
 
 
 def test_an_error_fails_a_case_and_anything_less_is_skipped() -> None:
@@ -175,6 +193,7 @@ def test_no_name_breaks_a_report(name: str) -> None:
     suite = suite_of(render_junit(found, name=name))
     assert len(suite) == 1
     jsonschema.validate(json.loads(list_of_findings("code-quality", found)), CODE_QUALITY)
+    assert len(findings_run(*found)["results"]) == 1
     changed = drift(drifted(name))
     page = by_github(view_markdown(drift_view(changed), budget=SUMMARY_BUDGET))
     assert page.elements.count("tr") == 2
@@ -204,13 +223,6 @@ def test_drift_is_a_warning_where_the_manifest_declares_it_and_unmanaged_is_none
     assert found[0].message == "user=a: producer_byte_rate is 2 KiB/s on the cluster, declared 1 KiB/s"
 
 
-def test_a_summary_of_very_much_drift_keeps_to_its_size_and_counts_the_rest() -> None:
-    text = view_markdown(drift_view(drift(*(drifted(f"user-{number}") for number in range(3000)))), budget=60_000)
-    assert len(text.encode()) <= 60_000
-    left_out = int(re.findall(r"\*\*([\d,]+) rows have no room here", text)[0].replace(",", ""))
-    assert text.count("(changed: ") == 3000 - left_out > 100
-
-
 def test_a_summary_lists_the_first_undeclared_entities_and_counts_the_rest() -> None:
     many = (drifted(f"user-{number:04}", DriftClass.UNMANAGED) for number in range(2010))
     text = view_markdown(drift_view(drift(*many)), budget=60_000)
@@ -225,3 +237,128 @@ def test_a_summary_of_very_many_findings_keeps_to_its_size_and_counts_the_rest()
     assert 900_000 < len(text.encode()) <= SUMMARY_BUDGET
     left_out = int(re.findall(r"\*\*([\d,]+) rows have no room here", text)[0].replace(",", ""))
     assert text.count("some-rule") == 9000 - left_out
+
+
+def test_a_sarif_result_has_its_rule_level_region_and_related_places() -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        run_of({"version": "2.1.0", "runs": [{"tool": {"driver": {}}}]})
+    related = (Related(span=span(9, "b.yaml"), message="first here"),)
+    run = findings_run(of_rule(related=related), of_rule("a-rule", severity=Severity.ERROR, span=None), of_rule("a-rule", 5))
+    assert run["tool"]["driver"]["version"] == "1.2.3"
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["a-rule", "user-prefix"]
+    assert rules[1]["shortDescription"]["text"] == "A user's name begins with a prefix."
+    assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
+    nowhere, result, _ = run["results"]
+    assert (nowhere["level"], result["ruleId"], result["level"]) == ("error", "user-prefix", "warning")
+    place = {"artifactLocation": {"uri": "teams/a.yaml", "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 3, "startColumn": 7}}
+    assert result["locations"] == [{"physicalLocation": place}]
+    assert result["relatedLocations"][0]["message"]["text"] == "first here"
+    assert nowhere["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "kafka-quotas.yaml"
+    assert findings_run()["results"] == []
+
+
+GUARDS = tuple(
+    GuardResult(id=name, status=status, measured="2", limit="1", set_in=set_in, message="why")
+    for name, status, set_in in (
+        ("prune", GuardStatus.NEEDS_ACCEPTANCE, "clusters/prod.yaml:14:3"),
+        ("default-entity", GuardStatus.ACCEPTED, "built in"),
+        ("too-many-removals", GuardStatus.PASSED, "built in"),
+    )
+)
+
+
+def test_guards_of_a_plan_are_findings_where_they_are_set() -> None:
+    one = plan(guards=GUARDS)
+    run = run_of(plan_to_sarif(one, rules=RULES, version="1"))
+    assert run["properties"] == {"cluster": "prod", "digest": one.digest}
+    blocked, accepted = run["results"]
+    assert (blocked["ruleId"], blocked["level"], accepted["level"]) == ("guard/prune", "error", "note")
+    assert blocked["message"]["text"].endswith("To accept, pass --accept prune.")
+    assert "kafka-quotas explain prune" in run["tool"]["driver"]["rules"][1]["help"]["text"]
+    assert plan_annotations(one) == (
+        "::warning file=clusters/prod.yaml,line=14,col=3,title=guard/prune::why To accept, pass --accept prune.\n"
+        "::notice title=guard/default-entity::why\n"
+    )
+
+
+def prints(run: dict[str, Any]) -> list[str]:
+    return [result["partialFingerprints"]["kafkaQuotasFinding/v1"] for result in run["results"]]
+
+
+def test_a_fingerprint_stays_when_lines_move_and_tells_findings_apart() -> None:
+    first = prints(findings_run(of_rule(line=3, entity=user("a")), of_rule(line=5, entity=user("b"))))
+    moved = prints(findings_run(of_rule(line=30, entity=user("a")), of_rule(line=50, entity=user("b"))))
+    assert first == moved
+    assert len(set(first)) == 2
+    others = [of_rule(file="b.yaml", entity=user("a")), of_rule("other", entity=user("a")), of_rule(entity=user("a"), key="k")]
+    assert len({*first, *(prints(findings_run(one))[0] for one in others)}) == 5
+
+
+def test_equal_findings_are_numbered() -> None:
+    one, two = prints(findings_run(of_rule(), of_rule(line=9)))
+    assert (one[-2:], two[-2:]) == (":1", ":2")
+    assert one[:-2] == two[:-2]
+
+
+def test_paths_are_encoded_and_relative_to_the_root() -> None:
+    places = RepoPaths(working_folder="/repo/q", root="/repo")
+    run = findings_run(of_rule(file="a b#é:%.yaml"), of_rule(file="/elsewhere/x.yaml"), places=places)
+    uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]}
+    assert uris == {"q/a%20b%23%C3%A9%3A%25.yaml", "file:///elsewhere/x.yaml"}
+
+
+@pytest.mark.bulk
+def test_more_results_than_code_scanning_keeps_are_cut_and_counted() -> None:
+    many = [of_rule(line=n + 1, severity=Severity.INFO) for n in range(6000)]
+    run = findings_run(*many, of_rule("bad", severity=Severity.ERROR))
+    assert len(run["results"]) == 5000
+    assert run["results"][0]["ruleId"] == "bad"
+    (note,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert note["message"]["text"].startswith("1001 results have no room here")
+
+
+def test_annotations_carry_place_title_and_message_the_worst_first() -> None:
+    related = (Related(span=span(2, "b.yaml"), message="first claimed here"),)
+    nowhere = Finding(id="no-manifests", severity=Severity.INFO, message="x")
+    bad = Finding(id="some-rule", severity=Severity.ERROR, message="words", span=span(3, "b.yaml"), related=related)
+    odd = finding(Severity.WARNING, file="a,b:c%.yaml", message="100%: a,b\r\nc\x1b")
+    assert findings_annotations((nowhere, odd, bad, finding(Severity.ERROR, 9))) == (
+        "::error file=a.yaml,line=9,col=7,title=some-rule::words\n"
+        "::error file=b.yaml,line=3,col=1,title=some-rule::words%0Ab.yaml:2:1: first claimed here\n"
+        "::warning file=a%2Cb%3Ac%25.yaml,line=1,col=7,title=some-rule::100%25: a,b%0D%0Ac\\u001b\n"
+        "::notice title=no-manifests::x\n"
+    )
+
+
+@pytest.mark.parametrize(("count", "last"), [(9, None), (10, "1 more error."), (30, "21 more errors.")])
+def test_the_tenth_of_a_kind_counts_the_rest(count: int, last: str | None) -> None:
+    every = [finding(severity, n + 1) for severity in Severity for n in range(count)]
+    text = findings_annotations(every)
+    assert [text.count(f"::{kind} ") for kind in ("error", "warning", "notice")] == [min(count, 10)] * 3
+    assert (last is None) or f"::error title=kafka-quotas::{last}" in text
+
+
+@pytest.mark.parametrize(
+    ("file", "relative"),
+    [
+        ("teams/a.yaml", "quotas/teams/a.yaml"),
+        ("./teams//a.yaml", "quotas/teams/a.yaml"),
+        ("../b.yaml", "b.yaml"),
+        ("/repo/quotas/a.yaml", "quotas/a.yaml"),
+        ("../../outside.yaml", "../../outside.yaml"),
+        ("/elsewhere/a.yaml", "/elsewhere/a.yaml"),
+        ("/repository/a.yaml", "/repository/a.yaml"),
+        ("../../repository/a.yaml", "../../repository/a.yaml"),
+        ("..", "."),
+    ],
+)
+def test_paths_are_those_below_the_root(file: str, relative: str) -> None:
+    assert RepoPaths(working_folder="/repo/quotas", root="/repo").relative(file) == relative
+
+
+@pytest.mark.parametrize(
+    ("file", "relative"), [("./a//b.yaml", "a/b.yaml"), ("/abs/a.yaml", "/abs/a.yaml"), ("a.yaml", "a.yaml")]
+)
+def test_without_a_root_paths_are_only_tidied(file: str, relative: str) -> None:
+    assert RepoPaths().relative(file) == relative
