@@ -28,11 +28,9 @@ a real broker in place of `b1:9092`. Each begins with `from reconciler.client im
 _CHAPTERS: Final = {
     "A live cluster": "reconciler.client.live",
     "Manifests and their cluster": "reconciler.client.manifest_cluster",
-    "Results of manifests": "reconciler.client.outcomes",
+    "Results": "reconciler.client.outcomes",
     "States in memory": "reconciler.client.recorded",
-    "What is described, and what differs": "reconciler.client.outcomes",
     "Naming entities": "reconciler.client.naming",
-    "In a Spark session": "reconciler.client.in_spark",
 }
 _VALUES: Final = "Values"
 

@@ -42,7 +42,7 @@ True
 No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions. ``after_plan`` shows what would apply once
 manifests are applied, and ``compare`` whose limits differ between any two of them.
 
-In a notebook on Spark, ``backtest`` replays recorded traffic: ``docs/notebooks.md`` has the whole example.
+In a notebook on Spark, ``backtest_frame`` replays recorded traffic: ``docs/notebooks.md`` has the whole example.
 """
 
 from __future__ import annotations
@@ -52,11 +52,10 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.client.in_spark import BacktestFrames, backtest
     from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
     from reconciler.client.manifest_cluster import ManifestCluster, manifests
     from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
-    from reconciler.client.outcomes import Description, Differences, FoundDrift, JudgedTraffic, PlannedManifests
+    from reconciler.client.outcomes import BacktestFrames, Description, Differences, FoundDrift, JudgedTraffic, PlannedManifests
     from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
     from reconciler.model import (
         DEFAULT,
@@ -163,7 +162,6 @@ __all__ = [
     "TypeMatch",
     "ViewKind",
     "after_plan",
-    "backtest",
     "compare",
     "connect",
     "entity",

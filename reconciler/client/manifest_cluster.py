@@ -10,14 +10,15 @@ import datetime
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.apply import ApplySettings, StepDown
 from reconciler.client.live import LoggedProgress, succeeded
-from reconciler.client.outcomes import FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
+from reconciler.client.outcomes import BacktestFrames, FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
 from reconciler.client.recorded import access_of
+from reconciler.documents import BACKTEST
 from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
-from reconciler.model import ApplyReport, CurrentState, MetricServer, Severity
+from reconciler.model import ApplyReport, CurrentState, MetricServer
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
 from reconciler.ports import SystemClock
@@ -33,6 +34,7 @@ from reconciler.workflows import (
     References,
     Where,
     apply_manifests,
+    backtest_in_session,
     check_recordable,
     configured_server,
     find_drift,
@@ -54,6 +56,9 @@ from reconciler.workflows import (
     write_baseline,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 _LEAST_FACTOR: Final = 1.01
 _MOST_NAMED: Final = 5
 
@@ -61,19 +66,23 @@ _MOST_NAMED: Final = 5
 class ManifestCluster:
     """One cluster of some manifests. It comes from ``manifests``, keeps no connection, and threads may share it."""
 
-    def __init__(
-        self,
-        *,
-        where: Where,
-        base: str | None,
-        baseline: str | None,
-        owners: tuple[str, ...],
-    ) -> None:
+    def __init__(self, where: Where, *, baseline: str | None = None, owners: tuple[str, ...] = ()) -> None:
         """For ``manifests``, which checks the arguments."""
         self._where = where
-        self._base = base
         self._baseline = baseline
         self._owners = owners
+
+    def with_baseline(self, baseline: str) -> ManifestCluster:
+        """The same, compared with a baseline, a file or a git reference, as the option of ``plan``, ``apply`` and ``drift``."""
+        return ManifestCluster(self._where, baseline=baseline, owners=self._owners)
+
+    def of_owners(self, *owners: str) -> ManifestCluster:
+        """The same, of which only the changes of these owners are planned and applied.
+
+        >>> manifests(["quotas"]).of_owners("team-payments")
+        <ManifestCluster of quotas>
+        """
+        return ManifestCluster(self._where, baseline=self._baseline, owners=owners)
 
     def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False, show_unmanaged: bool = False) -> PlannedManifests:
         """The changes that ``apply`` would write, and the guards, ``accept`` of which are accepted. Nothing is written.
@@ -172,7 +181,7 @@ class ManifestCluster:
 
         Without ``traffic``, the server in ``spec.traffic`` of the Cluster manifest is read. The current quotas are those of the
         ``snapshot`` or of the server that ``manifests`` was given, else they are not known. Large traffic starts a Spark session
-        of its own. For a session that runs already, use ``reconciler.client.backtest``. Raises ``TrafficError`` for traffic that
+        of its own. For a session that runs already, use ``backtest_frame``. Raises ``TrafficError`` for traffic that
         cannot be used, ``MissingDependencyError`` without the extra ``traffic``, and as ``plan``.
         """
         for name, at in (("since", since), ("until", until)):
@@ -200,6 +209,54 @@ class ManifestCluster:
         report = run_backtest(proposal_of(intent, self._current(intent)), options, progress=LoggedProgress())
         return JudgedTraffic(report=report)
 
+    def backtest_frame(
+        self,
+        spark: SparkSession,
+        traffic: DataFrame | str,
+        *,
+        mapping: str | Path | None = None,
+        exact: bool = False,
+        kafka_version: str | None = None,
+        max_unreadable: float = 0.01,
+        in_shards: bool = False,
+    ) -> BacktestFrames:
+        """Replay recorded traffic under the manifests, on the Spark session of the caller.
+
+        The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped or written. ``in_shards`` is
+        for more clients than the driver has room for: workers judge them and keep the rows, and the document has the worst 1,000
+        rows. Spark then keeps totals and verdicts until ``close``.
+
+        ``traffic``: a DataFrame in the canonical traffic schema (``TRAFFIC_SCHEMA``), or the name of a table. With ``mapping``, a
+        file of kind TrafficMapping, it has other columns. Spark reads it several times: cache one that is expensive to compute.
+        All else is as in ``backtest``.
+
+        Raises ``ManifestError`` with its findings, and ``UsageError`` for arguments that cannot work. Raises ``TrafficError`` for
+        traffic that cannot be used and for a job that fails. Raises ``FileAccessError`` for a snapshot that cannot be read, and
+        ``MissingDependencyError`` without the packages of the extra ``traffic``.
+        """
+        from reconciler.traffic import require_packages
+
+        require_packages()
+        if not 0 <= max_unreadable <= 1:
+            raise UsageError(f"max_unreadable takes a share from 0 to 1, not {max_unreadable!r}")
+        intent = with_lint(self._intent(all_owners=True))
+        options = BacktestOptions(
+            traffic=(),
+            kafka_version=kafka_version,
+            exact=exact,
+            mapping=None if mapping is None else Path(mapping),
+            max_unreadable=max_unreadable,
+        )
+        proposal = proposal_of(intent, self._current(intent))
+        report, frames = backtest_in_session(spark, traffic, proposal, options, in_shards=in_shards)
+        return BacktestFrames(
+            document=BACKTEST.write(report),
+            verdicts=frames.verdicts,
+            seconds=frames.seconds,
+            recommendations=frames.recommendations,
+            release=frames.close,
+        )
+
     def __repr__(self) -> str:
         where = self._where
         named = f" for {where.cluster}" if where.cluster else ""
@@ -210,8 +267,7 @@ class ManifestCluster:
         return load_intent(
             where.paths,
             cluster=where.cluster,
-            fail_on=where.fail_on,
-            references=References(trusted=where.trusted_ref, base=self._base),
+            references=References(trusted=where.trusted_ref),
             by_owner=True,
             owners=() if all_owners else self._owners,
         )
@@ -281,7 +337,7 @@ class ManifestCluster:
         return report, intent
 
 
-def manifests(  # noqa: PLR0913 - what the commands take as options, by keyword
+def manifests(
     paths: Sequence[str | Path] = (".",),
     *,
     cluster: str | None = None,
@@ -289,17 +345,12 @@ def manifests(  # noqa: PLR0913 - what the commands take as options, by keyword
     zookeeper: str | None = None,
     command_config: str | Path | None = None,
     snapshot: str | Path | None = None,
-    owners: Sequence[str] = (),
-    baseline: str | None = None,
     trusted_ref: str | None = None,
-    base: str | None = None,
-    fail_on: Severity = Severity.ERROR,
 ) -> ManifestCluster:
     """The cluster that manifests are for. ``cluster`` names it where there are several. Nothing is read yet.
 
     The cluster is reached as its Cluster manifest sets it, or by ``bootstrap_server``, ``zookeeper`` and ``command_config`` as in
-    ``connect``. A ``snapshot`` stands for it where nothing is written. ``owners``: plan and apply only their changes.
-    ``baseline`` (a file or a git reference), ``trusted_ref``, ``base`` and ``fail_on`` are as the options of the commands.
+    ``connect``. A ``snapshot`` stands for it where nothing is written. ``trusted_ref`` is as the option of the commands.
 
     Raises ``UsageError`` for settings that exclude each other.
 
@@ -307,14 +358,7 @@ def manifests(  # noqa: PLR0913 - what the commands take as options, by keyword
     <ManifestCluster of quotas for prod>
     """
     access = access_of(bootstrap_server, zookeeper, command_config, snapshot=snapshot)
-    where = Where(
-        paths=_listed("paths", paths),
-        cluster=cluster,
-        access=access,
-        trusted_ref=trusted_ref,
-        fail_on=Severity(fail_on),
-    )
-    return ManifestCluster(where=where, base=base, baseline=baseline, owners=_listed("owners", owners))
+    return ManifestCluster(Where(paths=_listed("paths", paths), cluster=cluster, access=access, trusted_ref=trusted_ref))
 
 
 def _listed(name: str, values: Sequence[str | Path]) -> tuple[str, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from reconciler.apply import ApplySettings
 from reconciler.documents import BACKTEST, DRIFT, PLAN
+from reconciler.formats import document_text
 from reconciler.model import (
     ApplyReport,
     BacktestReport,
@@ -28,6 +29,9 @@ from reconciler.render import backtest_view, drift_view, plan_view, view_fragmen
 from reconciler.resolution import ClientDifference, QuotaView, ViewKind
 from reconciler.text import count_of
 from reconciler.workflows import Approval
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Cell: TypeAlias = EntityName | str | float | bool | None
 """A field of a row. ``DEFAULT`` stays what it is, so that nothing confuses it with a name."""
@@ -219,6 +223,44 @@ class JudgedTraffic:
 
     def _repr_html_(self) -> str:
         return view_fragment(backtest_view(self.report))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestFrames:
+    """The result of ``ManifestCluster.backtest_frame``. The DataFrames are on the session of the traffic.
+
+    ``document``: the report, as ``kafka-quotas backtest --format json`` prints it. ``verdicts``: a row for each quota group on
+    each broker (``VERDICTS_SCHEMA``). ``seconds``: a row for each second with traffic of a quota group on a broker
+    (``SECONDS_SCHEMA``). Each action on it reads the traffic once more, so cache what you use twice. ``recommendations``: a row
+    for each quota group with a recommended limit (``RECOMMENDATIONS_SCHEMA``). ``release``: what ``close`` calls.
+    """
+
+    document: Mapping[str, Any]
+    verdicts: DataFrame
+    seconds: DataFrame
+    recommendations: DataFrame
+    release: Callable[[], None]
+
+    def close(self) -> None:
+        """Let Spark forget what it keeps for the DataFrames of ``in_shards``. Safe to call twice."""
+        self.release()
+
+    def __enter__(self) -> Self:
+        """Close at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """As ``close``."""
+        self.close()
+
+    @property
+    def refused(self) -> bool:
+        """Whether a rule of the Cluster manifest fails. The command would exit with 1."""
+        return bool(self.document["summary"]["refused"])
+
+    def to_json(self) -> str:
+        """The report as text, with the bytes that the command prints."""
+        return document_text(dict(self.document))
 
 
 def names_of_guards(accept: Sequence[str]) -> tuple[str, ...]:

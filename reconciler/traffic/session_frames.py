@@ -45,7 +45,6 @@ from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import DELTA
 from reconciler.traffic.sources.on_spark import rows_of_frame
-from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_jobs import reason
 from reconciler.traffic.spark_versions import frame_of_table
 from reconciler.traffic.traffic_files import require_usable
@@ -86,24 +85,22 @@ def frame_of(spark: SparkSession, traffic: object) -> DataFrame:
     return traffic
 
 
-def open_frame(
-    frame: DataFrame, *, mapping: TrafficMapping | None, between: Between | None, max_unreadable: float
-) -> SecondsTraffic:
+def open_frame(frame: DataFrame, *, mapping: TrafficMapping | None, max_unreadable: float) -> SecondsTraffic:
     """The rows of a frame, which Spark reads anew for each pass.
 
     Raises ``TrafficError`` for a column that is missing or has another type, and when nothing can be used.
     """
-    rows, kind, source = rows_of_session(frame, mapping, between)
+    rows, kind, source = rows_of_session(frame, mapping)
     return require_usable(kind(rows, source=source, files=(FRAME_NAME,)), max_unreadable)
 
 
 def rows_of_session(
-    frame: DataFrame, mapping: TrafficMapping | None, between: Between | None
+    frame: DataFrame, mapping: TrafficMapping | None
 ) -> tuple[SparkRows[pa.RecordBatch], type[SecondsTraffic], Source]:
     """The rows of a frame, as which traffic they are judged, and the word for their source. Raises ``TrafficError``."""
     kind = SecondsTraffic if mapping is not None and mapping.semantics == DELTA else RequestTraffic
     source = Source.NORMAL_FORM if mapping is None else Source.MAPPED
-    return rows_of_frame(frame, mapping, between, where=FRAME_NAME), kind, source
+    return rows_of_frame(frame, mapping, None, where=FRAME_NAME), kind, source
 
 
 def frames_of_report(

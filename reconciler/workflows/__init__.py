@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.revert import Undoing, load_undoing, revert_report
     from reconciler.workflows.server_check import Seeded, check_plan
-    from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
+    from reconciler.workflows.session_backtest import backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_inputs import (

@@ -137,14 +137,6 @@ def load_manifests(
     return loaded
 
 
-def load_manifest_text(text: str, *, name: str) -> LoadedManifests:
-    """The same for manifests that are in no file. ``name`` stands for the file in findings."""
-    content = read_documents(text.encode(), name)
-    file = ManifestFile(path=name, relative=name)
-    source = Discovery(files=(file,), findings=(), root=None, selected=None, filtered=False)
-    return replace(_assemble((name,), source, list(content.documents), list(content.findings)), at=SystemClock().now())
-
-
 def find_repository_root(paths: Sequence[str], *, within: str | None = None) -> str | None:
     """The folder of the Repository file at or above all paths. Raises ``UsageError`` when they belong to different roots."""
     contents: dict[str, FileContent] = {}

@@ -113,7 +113,7 @@ def test_audit_and_baseline_are_those_of_the_command(prod: Sandbox) -> None:
     lines = [json.loads(line) for line in Path("audit.jsonl").read_text().splitlines()]
     baseline = json.loads(Path("baseline.json").read_text())
     done = invoke("drift", "quotas", "--baseline", "baseline.json", "--format", "json", cwd=Path.cwd())
-    drift = manifests(["quotas"], baseline="baseline.json").drift()
+    drift = manifests(["quotas"]).with_baseline("baseline.json").drift()
 
     assert [(line["command"], line["result"]) for line in lines] == [("apply", "done"), ("apply", "refused")]
     assert baseline["cluster"]["id"] == prod.cluster_id
@@ -137,7 +137,7 @@ def test_an_owner_that_is_withheld_is_an_error_with_the_report_of_the_others(pro
     assert [each.owner for each in stopped.value.report.withheld] == ["pay"]
     assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "web")})] == {"producer_byte_rate": 1_048_576.0}
     assert live(prod) == 8_388_608.0
-    assert manifests(["quotas"], owners=["web"]).apply().result.value == "nothing_to_do"
+    assert manifests(["quotas"]).of_owners("web").apply().result.value == "nothing_to_do"
 
 
 def test_a_limit_goes_down_in_steps(prod: Sandbox) -> None:

@@ -1,4 +1,4 @@
-"""``reconciler.client.backtest`` on the session of a program: the numbers of the command, as tables, and a session that stays."""
+"""``backtest_frame`` on the session of a program: the numbers of the command, as tables, and a session that stays."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from reconciler import client
-from reconciler.errors import ManifestError, TrafficError, UsageError
+from reconciler.errors import TrafficError, UsageError
 from tests.support import all_kinds
 from tests.support.command import Command
 from tests.support.manifests import cluster, quotas, snapshot
-from tests.support.recorded_parquet import START, Flow, write_traffic
-from tests.support.spans import span_of
+from tests.support.recorded_parquet import Flow, write_traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,9 +65,11 @@ def session(spark: SparkSession, request: pytest.FixtureRequest) -> SparkSession
     return own
 
 
-def judge(session: SparkSession, work: Path, **options: Any) -> BacktestFrames:
-    arguments = {"manifests": work / "quotas", "current": work / "now.json", **options}
-    return client.backtest(session, traffic=session.read.parquet(str(work / "traffic.parquet")), **arguments)
+def judge(session: SparkSession, work: Path, traffic: object = None, **options: Any) -> BacktestFrames:
+    """Of the manifests and the snapshot in ``work``. ``traffic``: by default the file there."""
+    traffic = session.read.parquet(str(work / "traffic.parquet")) if traffic is None else traffic
+    quotas = client.manifests([work / "quotas"], snapshot=work / "now.json")
+    return quotas.backtest_frame(session, traffic, **options)  # type: ignore[arg-type]  # wrong ones are refused
 
 
 def without_files(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,44 +270,16 @@ def recorded(session: SparkSession, work: Path) -> DataFrame:
     return session.read.parquet(str(work / "traffic.parquet"))
 
 
-MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "8KiB"}))
-
-
-@pytest.mark.parametrize("clock", ["instant", "wall"])
-def test_since_and_until_choose_rows_whatever_the_time_zone(
-    session: SparkSession, recorded: DataFrame, work: Path, clock: str
-) -> None:
-    from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own documentation calls its functions
-
-    frame = recorded
-    if clock == "wall":
-        table = pq.read_table(work / "traffic.parquet")
-        walls = table.column("ts").cast("timestamp[us]")
-        pq.write_table(table.set_column(0, "ts", walls), work / "wall.parquet")
-        frame = session.read.parquet(str(work / "wall.parquet"))
-        assert dict(frame.dtypes)["ts"] == "timestamp_ntz"
-    since, until = START + datetime.timedelta(seconds=10), START + datetime.timedelta(seconds=20)
-
-    frames = client.backtest(session, traffic=frame, manifest_text=MANIFEST, since=since, until=until)
-
-    (verdict,) = frames.document["verdicts"]
-    assert (verdict["requests"], frames.document["provenance"]["requests"]) == (10, 10)
-    assert frames.document["provenance"]["span"]["from"] == "2026-11-20T08:00:11Z"
-    first = frames.seconds.agg(F.min(F.unix_seconds("second"))).first()
-    assert first is not None
-    assert first[0] == START.timestamp() + 11
-
-
-def test_a_table_by_its_name_gives_what_its_frame_gives(session: SparkSession, recorded: DataFrame) -> None:
+def test_a_table_by_its_name_gives_what_its_frame_gives(session: SparkSession, recorded: DataFrame, work: Path) -> None:
     recorded.createOrReplaceTempView("traffic_of_today")
     try:
-        by_name = client.backtest(session, traffic="traffic_of_today", manifest_text=MANIFEST)
+        by_name = judge(session, work, "traffic_of_today")
     finally:
         session.catalog.dropTempView("traffic_of_today")
-    assert by_name.to_json() == client.backtest(session, traffic=recorded, manifest_text=MANIFEST).to_json()
+    assert by_name.to_json() == judge(session, work, recorded).to_json()
 
 
-def test_other_columns_are_read_by_a_mapping(session: SparkSession, recorded: DataFrame, tmp_path: Path) -> None:
+def test_other_columns_are_read_by_a_mapping(session: SparkSession, recorded: DataFrame, work: Path) -> None:
     mapping = {
         "apiVersion": "kafka-quotas/v1",
         "kind": "TrafficMapping",
@@ -322,30 +294,17 @@ def test_other_columns_are_read_by_a_mapping(session: SparkSession, recorded: Da
             }
         },
     }
-    (tmp_path / "mapping.yaml").write_text(json.dumps(mapping))
+    (work / "mapping.yaml").write_text(json.dumps(mapping))
     other = recorded.selectExpr("ts AS at", "broker AS node", "'P' AS what", "amount / 1000 AS size", "user AS who")
-    mapped = client.backtest(session, traffic=other, manifest_text=MANIFEST, mapping=tmp_path / "mapping.yaml")
-    canonical = client.backtest(session, traffic=recorded, manifest_text=MANIFEST)
+    mapped = judge(session, work, other, mapping=work / "mapping.yaml")
+    canonical = judge(session, work, recorded)
     assert [row["peak"] for row in mapped.document["verdicts"]] == [row["peak"] for row in canonical.document["verdicts"]]
     assert mapped.document["provenance"]["source"] == "mapped-file"
-
-
-def test_manifests_as_text_are_those_of_a_file(session: SparkSession, recorded: DataFrame, tmp_path: Path) -> None:
-    (tmp_path / "only.yaml").write_text(MANIFEST)
-    of_text = client.backtest(session, traffic=recorded, manifest_text=MANIFEST)
-    of_path = client.backtest(session, traffic=recorded, manifests=str(tmp_path / "only.yaml"))
-    assert of_text.document["verdicts"] == of_path.document["verdicts"]
-    assert of_text.document["verdicts"][0]["seconds_over"] > 0
-    with pytest.raises(ManifestError) as refused:
-        client.backtest(session, traffic=recorded, manifest_text=MANIFEST.replace("producer_byte_rate", "producer_byte_rat"))
-    assert span_of(refused.value.findings[0]).file == "manifest_text"
 
 
 def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[str, Any], type[Exception], str]]:
     from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own documentation calls its functions
 
-    yield {"manifest_text": None}, UsageError, "manifests or manifest_text"
-    yield {"manifests": "quotas"}, UsageError, "manifests or manifest_text"
     yield {"traffic": recorded.toPandas()}, UsageError, "not DataFrame"
     yield {"traffic": 7}, UsageError, "not int"
     yield {"traffic": "no_such_table"}, TrafficError, "no_such_table"
@@ -354,14 +313,11 @@ def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[
     yield {"traffic": recorded.withColumn("amount", recorded.amount.cast("string"))}, TrafficError, "string, not bigint"
     yield {"traffic": recorded.limit(0)}, TrafficError, "no rows"
     yield {"traffic": session.readStream.format("rate").load()}, UsageError, "is a stream"
-    yield {"since": datetime.datetime(2026, 11, 20)}, UsageError, "without a time zone"
-    yield {"since": START, "until": START}, UsageError, "is empty"
     yield {"max_unreadable": 2.0}, UsageError, "from 0 to 1"
     deltas = recorded.withColumn("semantics", F.lit("delta")).withColumn("interval_ms", F.lit(1000))
     yield {"traffic": deltas, "in_shards": True, "exact": True}, UsageError, "leave exact out"
     gauges = recorded.withColumn("semantics", F.lit("gauge"))
     yield {"traffic": gauges, "in_shards": True}, UsageError, "in_shards is for requests and sums of seconds"
-    yield {"cluster": "prod"}, UsageError, "no manifest declares cluster"
     broken = recorded.withColumn("amount", (recorded.amount / (recorded.amount - recorded.amount)).cast("bigint"))
     yield (
         {"traffic": broken},
@@ -370,9 +326,8 @@ def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[
     )
 
 
-def test_what_cannot_work_is_a_sentence(session: SparkSession, recorded: DataFrame) -> None:
+def test_what_cannot_work_is_a_sentence(session: SparkSession, recorded: DataFrame, work: Path) -> None:
     for options, kind, words in refusals(session, recorded):
-        arguments = {"traffic": recorded, "manifest_text": MANIFEST, **options}
         with pytest.raises(kind, match=re.escape(words)) as refused:
-            client.backtest(session, **arguments)
+            judge(session, work, **{"traffic": recorded, **options})
         assert "\n\tat " not in str(refused.value)

@@ -310,7 +310,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.traffic.sources.mapping import TrafficMapping
-    from reconciler.traffic.sources.parquet_parts import Between
 
 _SPARK_FOLDS: Final = {"sum": F.sum, "min": F.min, "max": F.max}
 _IN_BRIEF: Final = ("status", "broker", "kind")
@@ -376,11 +375,9 @@ def open_sharded(
     return opened
 
 
-def open_sharded_frame(
-    frame: DataFrame, *, mapping: TrafficMapping | None, between: Between | None, max_unreadable: float
-) -> ShardedTraffic:
+def open_sharded_frame(frame: DataFrame, *, mapping: TrafficMapping | None, max_unreadable: float) -> ShardedTraffic:
     """The same of the rows of a frame, as ``open_frame`` has them. Raises ``UsageError`` for metrics."""
-    rows, kind, source = rows_of_session(frame, mapping, between)
+    rows, kind, source = rows_of_session(frame, mapping)
 
     def make(converted: SparkRows[pa.RecordBatch], counted: pa.Table) -> SecondsTraffic:
         judged_as = kind if converted is rows else SecondsTraffic

@@ -20,7 +20,6 @@ from reconciler.errors import (
     TrafficError,
     UsageError,
 )
-from reconciler.model.finding import Severity
 from tests.support.command import invoke
 
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -130,19 +129,10 @@ def test_broken_manifests_raise_with_every_finding(folder: Path) -> None:
     assert {finding.id for finding in stopped.value.findings} >= {"unknown-unit", "unknown-quota-key"}
 
 
-def test_warnings_stop_a_plan_only_when_asked(folder: Path) -> None:
-    (folder / "quotas" / "odd.yaml").write_text(QUOTAS.replace("payments", "User:x").split("    - match: {user: {d")[0])
-
-    assert any(finding.severity is Severity.WARNING for finding in prod().plan().findings)
-    with pytest.raises(ManifestError):
-        prod(fail_on=Severity.WARNING).plan()
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         ({"paths": "quotas"}, "paths is a list"),
-        ({"owners": "team"}, "owners is a list"),
         ({"snapshot": "now.json", "bootstrap_server": "b:9092"}, "give one of"),
     ],
 )
