@@ -77,12 +77,10 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sample_counts import SampleCounts
     from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
-    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, Kind
-    from reconciler.traffic.metric_rules import ClientNames, Measure, MetricRule
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, Kind, Measure, MetricRule
     from reconciler.traffic.moved_traffic import TrafficMoves, move_traffic
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.provenance import recorded_coverage
-    from reconciler.traffic.recording_gaps import GAP_FILES
     from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_totals import SmallerDay
@@ -93,11 +91,17 @@ if TYPE_CHECKING:
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals, add_up
-    from reconciler.traffic.sources.datasets import Dataset, local_path, parse_dataset
-    from reconciler.traffic.sources.line_time import LineClock
-    from reconciler.traffic.sources.log_documents import MARKER
+    from reconciler.traffic.sources.log_documents import MARKER, LineClock
     from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
-    from reconciler.traffic.sources.log_files import find_logs, has_text, log_parts, split_argument
+    from reconciler.traffic.sources.log_files import (
+        Dataset,
+        find_logs,
+        has_text,
+        local_path,
+        log_parts,
+        parse_dataset,
+        split_argument,
+    )
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
@@ -126,7 +130,15 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic
-    from reconciler.traffic.traffic_source import Covered, Facts, RecordedThrottle, Source, TrafficSource, WithoutTraffic
+    from reconciler.traffic.traffic_source import (
+        GAP_FILES,
+        Covered,
+        Facts,
+        RecordedThrottle,
+        Source,
+        TrafficSource,
+        WithoutTraffic,
+    )
     from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store
 
 __getattr__ = lazy_face(__name__)

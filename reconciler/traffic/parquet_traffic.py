@@ -1,4 +1,4 @@
-"""Files of rows as traffic: in the canonical traffic schema, mapped, of the recorder, or per-second totals."""
+"""Rows as traffic: files in the canonical traffic schema, mapped ones and per-second totals, and what only Spark can find."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import binascii
 import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -16,9 +17,9 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event
+from reconciler.model import escaped
 from reconciler.traffic.client_seconds import sum_here
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_MEANS
-from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows, Totals
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
@@ -35,13 +36,16 @@ from reconciler.traffic.sources.parquet_parts import (
     read_part,
     time_slices,
 )
+from reconciler.traffic.sources.request_log import SELF_EVIDENCE
 from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, kept_rows, shown_files
-from reconciler.traffic.traffic_source import Source, TrafficSource
+from reconciler.traffic.traffic_source import RecordingGap, Source, TrafficSource, read_gaps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.seconds.days import DayRows
     from reconciler.traffic.shuffle.on_spark import SparkRows
+    from reconciler.traffic.sources.log_files import Dataset
 
 _log: Final = logging.getLogger(__name__)
 _MAPPED_BYTES_A_TASK: Final = 32 * 1024 * 1024
@@ -257,3 +261,111 @@ def stored_totals(footer: pq.FileMetaData) -> list[pa.Table] | None:
         if tables[-1].schema != work.schema:
             return None
     return tables if (pc.sum(tables[0].column("lines")).as_py() or 0) == footer.num_rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datasets(Traffic):
+    """Addresses and tables. ``listed`` finds what they have: rows in the canonical schema, logs, or per-second totals by day."""
+
+    source: ClassVar[Source] = Source.NORMAL_FORM
+    takes_time: ClassVar[bool] = True
+
+    form: str | None = None
+    """The format of files, when they are listed."""
+
+    @classmethod
+    def named(cls, datasets: Sequence[Dataset], mapping: TrafficMapping | None) -> Traffic:
+        """The datasets. A ``mapping`` names their columns."""
+        return (cls if mapping is None else MappedDatasets)(datasets=tuple(datasets), mapping=mapping)
+
+    def listed(self, session: Callable[[], SparkSession]) -> Traffic:
+        """As ``Traffic.listed``. Raises ``TrafficError`` and ``UsageError``."""
+        from reconciler.traffic.seconds.days import has_days
+        from reconciler.traffic.sources.on_spark import columns_of_dataset, list_datasets
+
+        spark, (first, *_) = session(), self.datasets
+        listing = list_datasets(spark, self.datasets)
+        if listing.logs:
+            return DatasetLogs(datasets=self.datasets, logs=listing.logs, between=self.between)
+        is_columnar = self.mapping is None and (first.is_table or listing.format == "parquet")
+        if is_columnar and has_days(columns_of_dataset(spark, first, listing)):
+            return DayTotals(datasets=self.datasets, between=self.between)
+        return replace(self, form=listing.format)
+
+    def clusters(self, spark: SparkSession) -> frozenset[str]:
+        """As ``Traffic.clusters``."""
+        from reconciler.traffic.sources.on_spark import cluster_names
+
+        return cluster_names(spark, self.datasets, self.form, self.mapping, self.between)
+
+    def refused(self) -> UsageError:
+        """As ``Traffic.refused``."""
+        return UsageError(f"{escaped(str(self.datasets[0]))} is not on this machine: give files or a folder")
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """As ``Traffic.rows_on``. By seconds, rows are read once."""
+        from reconciler.traffic.client_seconds import sum_on_spark
+        from reconciler.traffic.sources.on_spark import frame_rows
+
+        rows = frame_rows(spark, self.datasets, self.form, self.mapping, self.between, ONE_PASS)
+        return sum_on_spark(rows) if reading.by_seconds else rows
+
+    def as_written(self, session: Callable[[], SparkSession]) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
+        """As ``Traffic.as_written``, of what was listed."""
+        from reconciler.traffic.sources.on_spark import unconverted_rows
+
+        schema, rows = unconverted_rows(session(), self.datasets, self.form, self.between)
+        return {self.files[0]: schema}, rows
+
+
+class MappedDatasets(Datasets):
+    """The same with other columns."""
+
+    source: ClassVar[Source] = Source.MAPPED
+
+
+class DatasetLogs(Datasets):
+    """Request logs at addresses."""
+
+    source: ClassVar[Source] = Source.LOGS
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """As ``Traffic.own_columns``."""
+        return SELF_EVIDENCE
+
+    def clusters(self, spark: SparkSession) -> frozenset[str]:
+        """Of logs, their lines name it."""
+        del spark
+        return frozenset()
+
+    def require_identity(self) -> None:
+        """Each request has one."""
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """As ``Traffic.rows_on``."""
+        from reconciler.traffic.sources.on_spark import log_rows
+
+        zone, also, kinds = reading.log_timezone, reading.also, reading.kinds
+        return log_rows(spark, self.logs, log_timezone=zone, also=also, kinds=kinds, between=self.between)
+
+
+class DayTotals(Traffic):
+    """Per-second totals by day, which ``compact`` wrote."""
+
+    source: ClassVar[Source] = Source.CELLS
+    has_rows: ClassVar[bool] = False
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> DayRows:
+        """As ``Traffic.rows_on``: a row is a second of a client."""
+        from reconciler.traffic.seconds.days import day_rows
+
+        del reading
+        return day_rows(spark, self.datasets, self.between)
+
+    def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
+        """As ``Traffic.open``."""
+        from reconciler.traffic.seconds.days import open_days
+
+        del in_process
+        return open_days(self.rows_on(session(), reading), self.files)

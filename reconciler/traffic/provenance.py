@@ -8,9 +8,8 @@ from reconciler.model import Coverage, ExpectedBrokers, Form, Provenance, Unread
 from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.sources.normal_form import DUPLICATE
-from reconciler.traffic.traffic_source import ReplayJudge, TrafficSource
+from reconciler.traffic.traffic_source import ReplayJudge, TrafficSource, gap_minutes
 
 
 def recording_holes(recorded: TrafficSource) -> dict[int, Integers]:

@@ -12,28 +12,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
+import pyarrow as pa
+
 from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.model import Message, escaped
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.sources.datasets import Dataset
-from reconciler.traffic.sources.line_time import check_zone
-from reconciler.traffic.sources.log_files import BrokerFiles
+from reconciler.traffic.shuffle.rows import LocalRows
+from reconciler.traffic.sources.log_documents import check_zone
+from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
+from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import Between, bytes_when_read
+from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.recording_gaps import RecordingGap
     from reconciler.traffic.seconds.compact import SourceFile
     from reconciler.traffic.session import SessionOptions
     from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.shuffle.rows import LocalRows, Rows
+    from reconciler.traffic.shuffle.rows import Rows
+    from reconciler.traffic.traffic_source import RecordingGap
 
 _log: Final = logging.getLogger(__name__)
 Opened = TypeVar("Opened", bound=TrafficSource)
@@ -42,7 +45,6 @@ _SOURCES: Final = (
     "reconciler.traffic.parquet_traffic:TotalsFolder",
     "reconciler.traffic.parquet_traffic:CanonicalFiles",
 )
-_LOGS: Final = "reconciler.traffic.log_traffic:RequestLogs"
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 
@@ -212,8 +214,6 @@ class Traffic:
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
         """Rows in this process, to be judged. Raises ``UsageError`` where there are none."""
-        from reconciler.traffic.shuffle.rows import LocalRows
-
         batches = list(self.batches(reading))
         return LocalRows(lambda _: batches)
 
@@ -257,20 +257,20 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
 
 def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
-    from reconciler.traffic.sources.datasets import parse_dataset, require_one_kind
+    from reconciler.traffic.sources.log_files import parse_dataset, require_one_kind
 
     parsed = [(argument, parse_dataset(argument)) for argument in arguments]
     datasets = tuple(dataset for _, dataset in parsed if dataset is not None)
     require_one_kind(datasets, [argument for argument, dataset in parsed if dataset is None])
     if datasets:
-        from reconciler.traffic.dataset_traffic import Datasets
+        from reconciler.traffic.parquet_traffic import Datasets
 
         return Datasets.named(datasets, mapping)
     if mapping is not None:
         from reconciler.traffic.parquet_traffic import MappedTraffic
 
         return MappedTraffic.mapped(arguments, mapping)
-    sources = [load(place) for place in (*_SOURCES, *added("SOURCES"), _LOGS)]
+    sources = [*(load(place) for place in (*_SOURCES, *added("SOURCES"))), RequestLogs]
     kinds = dict.fromkeys(next(source for source in sources if source.claims(Path(argument))) for argument in arguments)
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.source.value for kind in kinds))
@@ -357,3 +357,56 @@ def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
         recorded.close()
         raise
     return recorded
+
+
+_ROWS_A_BATCH: Final = 1 << 16
+
+
+class RequestLogs(Traffic):
+    """Request logs of brokers, whose lines are read once."""
+
+    source: ClassVar[Source] = Source.LOGS
+
+    @staticmethod
+    def claims(path: Path) -> bool:
+        """Everything: a log may have any name."""
+        del path
+        return True
+
+    @classmethod
+    def of(cls, arguments: Sequence[str]) -> Traffic:
+        """As ``Traffic.of``."""
+        return cls(logs=find_logs(arguments))
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """As ``Traffic.own_columns`` for the evidence of its cluster and of its other brokers."""
+        return SELF_EVIDENCE
+
+    def require_identity(self) -> None:
+        """Each request has one."""
+
+    def look(self, log_timezone: str) -> None:
+        """As ``Traffic.look``."""
+        require_request_lines(self.logs, check_zone(log_timezone))
+
+    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        """As ``Traffic.batches``."""
+        zone, kinds, also = reading.log_timezone, reading.kinds, reading.also
+        for log in log_parts(self.logs, 1):
+            log_event(_log, "file opened", file=log.path, broker=log.broker, begin=log.begin, end=log.end)
+            yield from parse_lines(log.lines(), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
+
+    def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
+        """As ``Traffic.rows_here``. Copies are marked, and topics have what they cost."""
+        batches = list(self.batches(reading))
+        if batches:
+            batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
+            batches = charge_known_topics(batches)
+        return LocalRows(lambda _: batches)
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """As ``Traffic.rows_on``."""
+        from reconciler.traffic.sources.on_spark import request_log_rows
+
+        return request_log_rows(spark, self.logs, log_timezone=reading.log_timezone, also=reading.also, kinds=reading.kinds)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import canonical_bytes, entity_to_json
 from reconciler.model import RECOMMENDATIONS_SCHEMA, VERDICTS_SCHEMA, BucketVerdict, Entity, FrameSchema, escaped
-from reconciler.traffic.sources.datasets import Dataset, address_of, parse_dataset
+from reconciler.traffic.sources.log_files import Dataset, address_of, parse_dataset
 from reconciler.traffic.spark_jobs import logged_stages
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {

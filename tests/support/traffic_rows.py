@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from reconciler.traffic import Reading, Traffic
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.log_traffic import RequestLogs
 from reconciler.traffic.parquet_traffic import CanonicalFiles
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.normal_form import FILE, ROWS
 from reconciler.traffic.spark_versions import frame_of_table
+from reconciler.traffic.traffic_files import RequestLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -151,7 +151,7 @@ def test_a_killed_run_can_be_repeated(work: Path, warm_command: Command) -> None
 
 def test_a_stretch_of_time_reads_its_days_only(work: Path, warm_command: Command, spark: SparkSession) -> None:
     from reconciler.traffic.seconds.days import day_rows, open_days
-    from reconciler.traffic.sources.datasets import Dataset
+    from reconciler.traffic.sources.log_files import Dataset
     from reconciler.traffic.sources.parquet_parts import Between
 
     days_of_parquet(work / "traffic", 3)

@@ -19,7 +19,7 @@ import pytest
 from reconciler.errors import TrafficError
 from reconciler.traffic.client_totals import CLIENT_TOTALS
 from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.sources.datasets import Dataset
+from reconciler.traffic.sources.log_files import Dataset
 from reconciler.traffic.sources.on_spark import frame_rows
 from reconciler.traffic.spark_jobs import raise_as_sentences
 from tests.support.command import Command

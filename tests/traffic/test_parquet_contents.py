@@ -21,7 +21,7 @@ from reconciler.traffic.client_seconds import SCHEMA as SUMS
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, ONE_PASS
 from reconciler.traffic.shuffle.on_spark import SparkRows
 from reconciler.traffic.shuffle.rows import Totals
-from reconciler.traffic.sources.datasets import Dataset
+from reconciler.traffic.sources.log_files import Dataset
 from reconciler.traffic.sources.normal_form import ROWS
 from reconciler.traffic.sources.on_spark import frame_rows, normal_form_rows, rows_of_frame
 from reconciler.traffic.sources.parquet_contents import contents_frame, contents_rows, decode_file, largest_file

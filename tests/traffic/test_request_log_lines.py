@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.traffic.log_traffic import RequestLogs
+from reconciler.traffic.traffic_files import RequestLogs
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request, produce_response
 
 if TYPE_CHECKING:

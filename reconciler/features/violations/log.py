@@ -153,14 +153,14 @@ class SecondsOfThrottles:
         return tuple(self._seconds[place] for place in places)
 
 
-def _joined(one: RecordedThrottle, other: RecordedThrottle) -> RecordedThrottle:
+def _joined(known: RecordedThrottle, more: RecordedThrottle) -> RecordedThrottle:
     return replace(
-        one,
-        begin_us=min(one.begin_us, other.begin_us),
-        end_us=max(one.end_us, other.end_us),
-        requests=one.requests + other.requests,
-        throttle_ms=one.throttle_ms + other.throttle_ms,
-        longest_ms=max(one.longest_ms, other.longest_ms),
+        known,
+        begin_us=min(known.begin_us, more.begin_us),
+        end_us=max(known.end_us, more.end_us),
+        requests=known.requests + more.requests,
+        throttle_ms=known.throttle_ms + more.throttle_ms,
+        longest_ms=max(known.longest_ms, more.longest_ms),
     )
 
 

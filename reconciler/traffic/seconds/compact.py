@@ -24,10 +24,9 @@ from reconciler.traffic.client_totals import COUNTED
 from reconciler.traffic.seconds.file_totals import FileTotals
 from reconciler.traffic.seconds.folder import FileSummary, Segment, SegmentFolder
 from reconciler.traffic.seconds.stored_rows import save_client_totals
-from reconciler.traffic.sources.log_evidence import mark_copies, require_one
+from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies, require_one
 from reconciler.traffic.sources.normal_form import OF_METRICS, UNREADABLE, charge_second_sums, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
-from reconciler.traffic.sources.topic_events import charge_known_topics
 from reconciler.traffic.spark_versions import collect_table
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from reconciler.traffic.seconds.day_totals import DATE, DAY_SCHEMA, DAY_TOTALS, 
 from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.on_spark import SparkRows, scan_frame
 from reconciler.traffic.shuffle.rows import Totals
-from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
+from reconciler.traffic.sources.log_files import Dataset
 from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, OF_METRICS, ROWS, UNREADABLE, UNSTATED, require_readable
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_jobs import logged_stages, reason

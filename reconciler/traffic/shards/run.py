@@ -31,13 +31,13 @@ from reconciler.traffic.client_seconds import KEYED, ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, statuses
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
 from reconciler.traffic.columns.charged import NEEDED
-from reconciler.traffic.dataset_traffic import DayTotals
 from reconciler.traffic.judging.exact import smaller_account
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.parquet_traffic import DayTotals
 from reconciler.traffic.provenance import provenance_of, recording_holes
 from reconciler.traffic.quota_groups import ReportParts, form_of
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
@@ -64,7 +64,7 @@ from reconciler.traffic.shards.worker import (
 from reconciler.traffic.shuffle.block import ROWS_A_PARTITION, SCHEMA
 from reconciler.traffic.shuffle.on_spark import KeptRows, Shipped, SparkRows, least_tasks
 from reconciler.traffic.shuffle.rows import Totals
-from reconciler.traffic.sources.line_time import check_zone
+from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, DELTA, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number

@@ -12,7 +12,7 @@ fetches, produce without acknowledgement, and requests between brokers and contr
 **Partitions** that a request creates or deletes are charged by the controller, topic by topic. CreateTopics gives the partitions
 of each topic; ``-1`` is the broker's default, which answers from version 5 on give. CreatePartitions gives the final number, so
 only one that assigns the new partitions shows how many they are. DeleteTopics never does. Those topics get
-``UNKNOWN_PARTITIONS``, until other lines show their number (``topic_events``).
+``UNKNOWN_PARTITIONS``, until other lines show their number (``log_evidence``).
 
 A topic whose answer is an error was not charged, but for a timeout, which comes after the work. One that the quota refused
 (error 89) counts as a topic of no partitions, and a fetch that was answered empty as one of no bytes: both were throttled.
@@ -31,39 +31,26 @@ from typing import Final, NamedTuple
 
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.log_documents import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
     FETCH,
+    MUTATING,
     PRODUCE,
     SHARE_FETCH,
     AnsweredTopic,
     AskedTopic,
-    FetchAnswer,
-    FetchedPartition,
-    FetchedTopic,
     FetchLine,
     LogLine,
-    ProducedTopic,
     ProduceLine,
-    ProduceRequest,
     TopicsAnswer,
     TopicsLine,
     TopicsRequest,
-    decode_any,
-    decode_fetch,
-    decode_produce,
+    decode_line,
     decode_showing,
-    decode_topics,
     produce_error_codes,
 )
-from reconciler.traffic.sources.normal_form import (
-    CHARGED,
-    EXEMPT,
-    FOLLOWER,
-    OTHER_API,
-    REFUSED,
-    UNKNOWN_PARTITIONS,
-    UNSIZED,
-)
-from reconciler.traffic.sources.topic_events import (
+from reconciler.traffic.sources.log_evidence import (
     CHECKED,
     CREATED,
     DELETED,
@@ -73,6 +60,15 @@ from reconciler.traffic.sources.topic_events import (
     TopicEvent,
     known_id,
     topics_text,
+)
+from reconciler.traffic.sources.normal_form import (
+    CHARGED,
+    EXEMPT,
+    FOLLOWER,
+    OTHER_API,
+    REFUSED,
+    UNKNOWN_PARTITIONS,
+    UNSIZED,
 )
 
 _PRODUCE_KIND: Final = Kind.PRODUCE.value
@@ -94,23 +90,11 @@ PRODUCE_FLEXIBLE_FROM: Final = 9
 FETCH_FLEXIBLE_FROM: Final = 12
 TOPIC_ID_FROM: Final = 13
 """The same number for both: the version whose topics are 16-byte ids."""
-
-_UUID_BYTES: Final = 16
-_DIVERGING_EPOCH: Final = 15
-_CURRENT_LEADER: Final = 11
-_SNAPSHOT_ID: Final = 15
-"""Tagged fields of a fetched partition: tag, length, content (int32 and int64, twice int32, int64 and int32) and its own tags."""
-CREATE_TOPICS: Final = 19
-DELETE_TOPICS: Final = 20
-CREATE_PARTITIONS: Final = 37
-MUTATING: Final = frozenset((CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS))
 _SHOWING: Final = frozenset((3, 75))
 """Metadata and DescribeTopicPartitions."""
 _STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
 
-REFUSED_MUTATION: Final = "refused-mutation"
-FAILED_MUTATION: Final = "failed-mutation"
-VALIDATE_ONLY: Final = "validate-only"
+REFUSED_MUTATION, FAILED_MUTATION, VALIDATE_ONLY = "refused-mutation", "failed-mutation", "validate-only"
 _REQUEST_TIMED_OUT: Final = 7
 _THROTTLING_QUOTA_EXCEEDED: Final = 89
 
@@ -162,14 +146,7 @@ class LineReader:
         """``None`` for a document that lacks a needed field."""
         if api is None:
             return None
-        if api == PRODUCE:
-            line: LogLine | None = decode_produce(document)
-        elif api == FETCH:
-            line = decode_fetch(document)
-        elif self._topics and api in MUTATING:
-            line = decode_topics(document)
-        else:
-            line = decode_any(document)
+        line = decode_line(api if api in (PRODUCE, FETCH) or self._topics else None, document)
         needs_time = self._time or (api not in (PRODUCE, FETCH) and not self._only_bytes)
         return None if line is None or (needs_time and line.local_time_ms is None) else line
 
@@ -189,7 +166,10 @@ class LineReader:
             return self._with_time(entry, line, free=entry.status == FOLLOWER)
         if api == SHARE_FETCH:
             return self._with_time(Entry(UNSIZED, _FETCH_KIND), line, free=False)
-        entries = [self._alone(api, line)] if self._time else []
+        entries = []
+        if self._time:
+            exempt = api in _BETWEEN_BROKERS or (api in _OF_THE_QUORUM and bool(line.is_forwarded))
+            entries.append(Entry(EXEMPT if exempt else CHARGED, _REQUEST_KIND, _thread_nanos(line)))
         if isinstance(line, TopicsLine):
             entries += _topic_entries(api, line, begins=not entries)
         return entries or [Entry(OTHER_API, _MUTATION_KIND)]
@@ -199,10 +179,6 @@ class LineReader:
             return [entry]
         return [entry, Entry(CHARGED, _REQUEST_KIND, _thread_nanos(line), begins_line=False)]
 
-    def _alone(self, api: int, line: LogLine) -> Entry:
-        exempt = api in _BETWEEN_BROKERS or (api in _OF_THE_QUORUM and bool(line.is_forwarded))
-        return Entry(EXEMPT if exempt else CHARGED, _REQUEST_KIND, _thread_nanos(line))
-
 
 def _thread_nanos(line: LogLine) -> int:
     """A lower bound."""
@@ -210,121 +186,98 @@ def _thread_nanos(line: LogLine) -> int:
 
 
 def _produce_entry(line: ProduceLine) -> Entry:
-    request, header = line.request, line.request_header
+    request = line.request
     status = CHARGED
     if request.transactional_id is not None:
         codes = produce_error_codes(line)
         if codes and all(code == _TRANSACTIONAL_ID_AUTHORIZATION_FAILED for code in codes):
             status = REFUSED
-    overhead = produce_overhead(header.request_api_version, header.client_id or "", request)
-    return Entry(status, _PRODUCE_KIND, produce_records(request), overhead)
+    version = line.request_header.request_api_version
+    flexible = version >= PRODUCE_FLEXIBLE_FROM
+    records, size = 0, 16 + _utf8_length(line.request_header.client_id)
+    if flexible:
+        size += 2 + _uvarint(len(request.topic_data) + 1) + _compact_string(request.transactional_id)
+    else:
+        size += 4 + (2 + _utf8_length(request.transactional_id) if version >= 3 else 0)
+    for topic in request.topic_data:
+        partitions = topic.partition_data or ()
+        size += _topic_name(topic.name, version, flexible=flexible)
+        size += _uvarint(len(partitions) + 1) + 1 if flexible else 4 + 8 * len(partitions)
+        for partition in partitions:
+            sent = partition.records_size_in_bytes or 0
+            records += sent
+            if flexible:
+                size += _uvarint(sent + 1) + 5
+    return Entry(status, _PRODUCE_KIND, records, size)
 
 
 def _fetch_entry(line: FetchLine) -> Entry:
-    status = CHARGED
-    if _replica(line) >= 0:
+    request, answer, version = line.request, line.response, line.request_header.request_api_version
+    state = None if request is None else request.replica_state
+    replica = None if request is None else request.replica_id
+    if replica is None and state is not None:
+        replica = state.replica_id
+    if replica is not None and replica >= 0:
         status = FOLLOWER
-    elif not line.response.responses and (line.throttle_time_ms or 0) > 0:
+    elif not answer.responses and (line.throttle_time_ms or 0) > 0:
         # A broker takes back what a throttled fetch was counted for.
         return Entry(CHARGED, _FETCH_KIND)
-    overhead = fetch_overhead(line.request_header.request_api_version, line.response)
-    return Entry(status, _FETCH_KIND, fetch_records(line.response), overhead)
-
-
-def _replica(line: FetchLine) -> int:
-    request = line.request
-    if request is None:
-        return -1
-    if request.replica_id is not None:
-        return request.replica_id
-    state = request.replica_state
-    return -1 if state is None or state.replica_id is None else state.replica_id
-
-
-def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> list[Entry]:
-    kraft = bool(line.is_forwarded) or _SINCE_4_0.search(line.connection) is not None
-    return [
-        Entry(CHARGED, _MUTATION_KIND, part=part, begins_line=begins and part == 0, refused=True)
-        if charge.status == REFUSED_MUTATION
-        else Entry(charge.status, _MUTATION_KIND, charge.partitions, 0, part, begins and part == 0, charge.topics)
-        for part, charge in enumerate(mutations(api, line.request, line.response, kraft=kraft))
-    ]
-
-
-def produce_overhead(version: int, client_id: str, request: ProduceRequest) -> int:
-    """Everything but record bytes."""
-    flexible = version >= PRODUCE_FLEXIBLE_FROM
-    size = (11 if flexible else 10) + _utf8_length(client_id) + 6 + _array_prefix(len(request.topic_data), flexible=flexible)
-    if flexible:
-        size += _compact_string(request.transactional_id) + 1
-    elif version >= 3:
-        size += 2 + _utf8_length(request.transactional_id)
-    for topic in request.topic_data:
-        size += _topic_name(topic.name, version, flexible=flexible)
-        size += _produced_partitions(topic, flexible=flexible)
-    return size
-
-
-def _produced_partitions(topic: ProducedTopic, *, flexible: bool) -> int:
-    partitions = topic.partition_data or ()
-    if not flexible:
-        return 4 + 8 * len(partitions)
-    size = _uvarint(len(partitions) + 1) + 1
-    for partition in partitions:
-        size += _uvarint((partition.records_size_in_bytes or 0) + 1) + 5
-    return size
-
-
-def produce_records(request: ProduceRequest) -> int:
-    """Record bytes of all partitions."""
-    size = 0
-    for topic in request.topic_data:
-        for partition in topic.partition_data or ():
-            size += partition.records_size_in_bytes or 0
-    return size
-
-
-def fetch_overhead(version: int, answer: FetchAnswer) -> int:
-    """Everything but record bytes."""
+    else:
+        status = CHARGED
     flexible = version >= FETCH_FLEXIBLE_FROM
-    size = 4 + (4 if version >= 1 else 0) + (6 if version >= 7 else 0) + (1 if flexible else 0)
-    size += _array_prefix(len(answer.responses), flexible=flexible)
-    for topic in answer.responses:
-        size += _topic_name(topic.topic, version, flexible=flexible)
-        size += _fetched_partitions(topic, version)
-    return size
-
-
-def _fetched_partitions(topic: FetchedTopic, version: int) -> int:
-    partitions = topic.fetched
-    if version >= FETCH_FLEXIBLE_FROM:
-        return sum(map(_flexible_partition, partitions)) + _uvarint(len(partitions) + 1) + 1
+    records, size = 0, 4 + (4 if version >= 1 else 0) + (6 if version >= 7 else 0)
+    size += 1 + _uvarint(len(answer.responses) + 1) if flexible else 4
     fixed = 18 + (8 if version >= 4 else 0) + (8 if version >= 5 else 0) + (4 if version >= 11 else 0)
-    if version < 4:
-        return 4 + fixed * len(partitions)
-    return 4 + sum(fixed + 4 + 16 * len(partition.aborted_transactions or ()) for partition in partitions)
+    for topic in answer.responses:
+        partitions = topic.partitions or topic.partition_responses or ()
+        size += _topic_name(topic.topic, version, flexible=flexible)
+        size += _uvarint(len(partitions) + 1) + 1 if flexible else 4
+        for partition in partitions:
+            sent, aborted = (
+                partition.records_size_in_bytes or partition.record_set_size_in_bytes or 0,
+                partition.aborted_transactions,
+            )
+            records += sent
+            if flexible:
+                size += 35 + _uvarint(sent + 1) + (1 if aborted is None else _uvarint(len(aborted) + 1) + 17 * len(aborted))
+                # Tagged fields: tag, length, content (int32 and int64, twice int32, int64 and int32) and its own tags.
+                size += 15 if partition.diverging_epoch is not None else 0
+                size += 11 if partition.current_leader is not None else 0
+                size += 15 if partition.snapshot_id is not None else 0
+            else:
+                size += fixed + (4 + 16 * len(aborted or ()) if version >= 4 else 0)
+    return Entry(status, _FETCH_KIND, records, size)
 
 
-def _flexible_partition(partition: FetchedPartition) -> int:
-    aborted = partition.aborted_transactions
-    size = 35 + (1 if aborted is None else _uvarint(len(aborted) + 1) + 17 * len(aborted)) + _uvarint(partition.size + 1)
-    if partition.diverging_epoch is not None:
-        size += _DIVERGING_EPOCH
-    if partition.current_leader is not None:
-        size += _CURRENT_LEADER
-    if partition.snapshot_id is not None:
-        size += _SNAPSHOT_ID
-    return size
-
-
-def fetch_records(answer: FetchAnswer) -> int:
-    """Record bytes of all partitions."""
-    return sum(partition.size for topic in answer.responses for partition in topic.fetched)
+def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> Iterator[Entry]:
+    """Of each topic, in the order of the request."""
+    kraft = bool(line.is_forwarded) or _SINCE_4_0.search(line.connection) is not None
+    request, answer = line.request or TopicsRequest(), line.response or TopicsAnswer()
+    only = bool(request.validate_only)
+    named: dict[tuple[str | None, str | None], AnsweredTopic] = {}
+    for answered in answer.topics or answer.results or answer.responses or ():
+        named.setdefault((answered.name, None), answered)
+        named.setdefault((None, answered.topic_id), answered)
+    for part, topic in enumerate(request.topics or [AskedTopic(name=name) for name in request.topic_names or ()]):
+        its = named.get((topic.name, None) if topic.name is not None else (None, topic.topic_id))
+        partitions = _partitions(api, topic, its)
+        status = _status(its.error_code if its else None, partitions, free=only and not kraft)
+        event = _event(api, topic, its, partitions, only=only) if status in (CHARGED, UNKNOWN_PARTITIONS) else None
+        refused = status == REFUSED_MUTATION
+        yield Entry(
+            CHARGED if refused else status,
+            _MUTATION_KIND,
+            0 if refused else partitions or 0,
+            part=part,
+            begins_line=begins and part == 0,
+            topics=None if event is None else topics_text([event]),
+            refused=refused,
+        )
 
 
 def _topic_name(name: str | None, version: int, *, flexible: bool) -> int:
     if version >= TOPIC_ID_FROM:
-        return _UUID_BYTES
+        return 16
     return _compact_string(name) if flexible else 2 + _utf8_length(name)
 
 
@@ -343,43 +296,13 @@ def _utf8_length(text: str | None) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _array_prefix(length: int, *, flexible: bool) -> int:
-    return _uvarint(length + 1) if flexible else 4
-
-
 def _uvarint(value: int) -> int:
     """Bytes of an unsigned varint of a 32-bit value."""
     return 1 if value < 1 << 7 else (value.bit_length() + 6) // 7
 
 
-class TopicCharge(NamedTuple):
-    """What one topic of a mutation costs, and what it shows of the topic."""
-
-    status: str
-    partitions: int
-    topics: str | None
-
-
-def mutations(api: int, request: TopicsRequest | None, answer: TopicsAnswer | None, *, kraft: bool) -> Iterator[TopicCharge]:
-    """Of each topic, in the order of the request."""
-    request, answer = request or TopicsRequest(), answer or TopicsAnswer()
-    asked = request.topics or [AskedTopic(name=name) for name in request.topic_names or ()]
-    answers = answer.topics or answer.results or answer.responses or []
-    named: dict[tuple[str | None, str | None], AnsweredTopic] = {}
-    for answered in answers:
-        named.setdefault((answered.name, None), answered)
-        named.setdefault((None, answered.topic_id), answered)
-    for topic in asked:
-        its = named.get((topic.name, None) if topic.name is not None else (None, topic.topic_id))
-        partitions = _partitions(api, topic, its)
-        only = bool(request.validate_only)
-        status = _status(its.error_code if its else None, partitions, free=only and not kraft)
-        event = _event(api, topic, its, partitions, only=only) if status in (CHARGED, UNKNOWN_PARTITIONS) else None
-        yield TopicCharge(status, partitions or 0, None if event is None else topics_text([event]))
-
-
 def _event(api: int, topic: AskedTopic, answer: AnsweredTopic | None, partitions: int | None, *, only: bool) -> TopicEvent | None:
-    """``only``: it was validated, and not done."""
+    """What a line shows of a topic. ``only``: it was validated, and not done."""
     name = topic.name if topic.name is not None else answer.name if answer else None
     topic_id = known_id(topic.topic_id) or known_id(answer.topic_id if answer else None)
     if api == CREATE_PARTITIONS:

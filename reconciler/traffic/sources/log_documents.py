@@ -7,12 +7,16 @@ off before. An unescaped quote cannot be part of a name, so a text such as ``,"r
 
 from __future__ import annotations
 
+import datetime
 import functools
 import json
 import re
-from typing import Annotated, Final, TypeVar
+import zoneinfo
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
+
+from reconciler.errors import UsageError
 
 Decoded = TypeVar("Decoded")
 
@@ -20,7 +24,11 @@ MARKER: Final = b"Completed request:"
 PRODUCE: Final = 0
 FETCH: Final = 1
 SHARE_FETCH: Final = 78
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+CREATE_PARTITIONS: Final = 37
 """API keys."""
+MUTATING: Final = frozenset((CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS))
 
 _API_KEY: Final = b'"requestApiKey":'
 _REQUEST, _CONNECTION = b',"request":', b',"connection":'
@@ -106,11 +114,6 @@ class FetchedPartition(_Decoded):
     current_leader: Present | None = None
     snapshot_id: Present | None = None
 
-    @property
-    def size(self) -> int:
-        """Bytes of its records."""
-        return self.records_size_in_bytes or self.record_set_size_in_bytes or 0
-
 
 class FetchedTopic(_Decoded):
     """The records of one topic. Brokers of 2.8 have another name for its partitions."""
@@ -118,11 +121,6 @@ class FetchedTopic(_Decoded):
     topic: str | None = None
     partitions: list[FetchedPartition] | None = None
     partition_responses: list[FetchedPartition] | None = None
-
-    @property
-    def fetched(self) -> list[FetchedPartition]:
-        """Its partitions."""
-        return self.partitions or self.partition_responses or []
 
 
 class FetchAnswer(_Decoded):
@@ -241,11 +239,13 @@ class _CodedAnswer(_Decoded):
     responses: list[_CodedTopic] | None = None
 
 
-_of_produce = msgspec.json.Decoder(ProduceLine)
-_of_fetch = msgspec.json.Decoder(FetchLine)
-_of_topics = msgspec.json.Decoder(TopicsLine)
-_of_showing = msgspec.json.Decoder(ShowingLine)
+_DECODERS: Final[dict[int, msgspec.json.Decoder[Any]]] = {
+    PRODUCE: msgspec.json.Decoder(ProduceLine),
+    FETCH: msgspec.json.Decoder(FetchLine),
+    **dict.fromkeys(MUTATING, msgspec.json.Decoder(TopicsLine)),
+}
 _of_any = msgspec.json.Decoder(LogLine)
+_of_showing = msgspec.json.Decoder(ShowingLine)
 _of_codes = msgspec.json.Decoder(_CodedAnswer)
 
 
@@ -277,31 +277,22 @@ def answered_throttle_ms(raw: bytes, start: int) -> int:
     return milliseconds if milliseconds <= _LONGEST_THROTTLE_MS else 0
 
 
-def decode_produce(document: bytes) -> ProduceLine | None:
-    """``None`` for a document that is damaged or lacks a needed field; the same below."""
-    return _decoded(_of_produce, document)
+def decode_line(api: int | None, document: bytes) -> LogLine | None:
+    """A line of this kind of request; of any other, who asked and how long it took.
 
-
-def decode_fetch(document: bytes) -> FetchLine | None:
-    """A fetch."""
-    return _decoded(_of_fetch, document)
-
-
-def decode_topics(document: bytes) -> TopicsLine | None:
-    """A request that ``mutations`` reads."""
-    return _decoded(_of_topics, document)
-
-
-def decode_showing(document: bytes) -> ShowingLine | None:
-    """A request whose answer describes topics."""
-    return _decoded(_of_showing, document)
-
-
-def decode_any(document: bytes) -> LogLine | None:
-    """Who asked, and how long it took."""
+    ``None`` for a document that is damaged or lacks a needed field.
+    """
+    if api in _DECODERS:
+        line: LogLine | None = _decoded(_DECODERS[api], document)
+        return line
     begin, end = document.find(_REQUEST), document.rfind(_CONNECTION)
     # Otherwise a field is missing, or they come in an order that is not the broker's.
     return _decoded(_of_any, document[:begin] + document[end:] if 0 < begin < end else document)
+
+
+def decode_showing(document: bytes) -> ShowingLine | None:
+    """A request whose answer describes topics; ``None`` for a damaged one."""
+    return _decoded(_of_showing, document)
 
 
 def produce_error_codes(line: ProduceLine) -> list[int | None]:
@@ -321,14 +312,74 @@ def _decoded(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded
     try:
         return decoder.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _mended(decoder, document)
+        # Once more, for a log in another character set, or with a brace in what its layout writes behind the document.
+        text = document.decode("utf-8", "replace")
+        try:
+            _, end = json.JSONDecoder().raw_decode(text)
+            return decoder.decode(text[:end].encode("utf-8"))
+        except (ValueError, msgspec.DecodeError, RecursionError):
+            return None
 
 
-def _mended(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded | None:
-    """Once more, for a log in another character set, or with a brace in what its layout writes behind the document."""
-    text = document.decode("utf-8", "replace")
+_COMMON_LENGTH: Final = 23
+"""Of ``2026-11-21 13:00:00,123``, which nearly every log has, in brackets at the very start."""
+_SECONDS: Final = slice(1, 20)
+_SECONDS_KEPT: Final = 1 << 12
+_DATE: Final = re.compile(rb"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,6})\d*)? ?(?:([+-]\d{2}):?(\d{2})|(Z))?")
+_COMMON: Final = re.compile(rb"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}")
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+
+
+def check_zone(name: str, option: str = "--log-timezone") -> str:
+    """The name of a zone that there is. Raises ``UsageError``, which blames ``option``."""
     try:
-        _, end = json.JSONDecoder().raw_decode(text)
-        return decoder.decode(text[:end].encode("utf-8"))
-    except (ValueError, msgspec.DecodeError, RecursionError):
-        return None
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:
+        raise UsageError(f"{option} {name}: no such time zone: write a name such as UTC or Europe/Berlin") from error
+    return name
+
+
+class Moment(NamedTuple):
+    """``micros``: since 1970. ``unclear``: the local time occurs twice or never, because the clocks were changed."""
+
+    micros: int
+    unclear: bool = False
+
+
+class LineClock:
+    """Reads the times of lines; local times are of one zone. Each second of the usual layout is read once."""
+
+    def __init__(self, zone: str) -> None:
+        self._zone = zoneinfo.ZoneInfo(zone)
+        self._seconds: dict[bytes, Moment | None] = {}
+
+    def read(self, raw: bytes, end: int) -> Moment | None:
+        """The moment of a line whose message begins at ``end``; ``None`` without a time or a day of the calendar."""
+        if end > _COMMON_LENGTH + 1 and raw.startswith(b"[") and raw.startswith(b",", 20) and raw.startswith(b"]", 24):
+            milliseconds = raw[21:24]
+            if milliseconds.isdigit():
+                second = raw[_SECONDS]
+                if second not in self._seconds:
+                    if len(self._seconds) >= _SECONDS_KEPT:
+                        self._seconds.clear()
+                    self._seconds[second] = self._any_layout(second) if _COMMON.fullmatch(second) else None
+                moment = self._seconds[second]
+                return moment and Moment(moment.micros + int(milliseconds) * 1000, moment.unclear)
+        return self._any_layout(raw[:end])
+
+    def _any_layout(self, head: bytes) -> Moment | None:
+        match = _DATE.search(head)
+        if not match:
+            return None
+        day, clock, fraction, hours, minutes, zulu = (part.decode("ascii") if part else "" for part in match.groups())
+        try:
+            wall = datetime.datetime.fromisoformat(f"{day} {clock}.{fraction.ljust(6, '0')}")
+            if hours:
+                local = datetime.datetime.fromisoformat(f"{wall.isoformat()}{hours}:{minutes}")
+            else:
+                local = wall.replace(tzinfo=datetime.UTC if zulu else self._zone)
+            unclear = local.utcoffset() != local.replace(fold=1).utcoffset()
+            return Moment((local - _EPOCH) // _MICROSECOND, unclear)
+        except (ValueError, OverflowError):
+            return None

@@ -11,9 +11,8 @@ from typing import Any, Final
 from reconciler.errors import ManifestError, TrafficError, UsageError
 from reconciler.formats import check
 from reconciler.model import Finding, Severity, Span
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.metric_rules import Measure, MetricRule
-from reconciler.traffic.sources.line_time import check_zone
+from reconciler.traffic.kinds import Kind, Measure, MetricRule
+from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.normal_form import END_US, FIRST_US
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
 

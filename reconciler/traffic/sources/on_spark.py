@@ -39,17 +39,31 @@ from reconciler.traffic.shuffle.on_spark import (
     scan_parts,
     split_work,
 )
-from reconciler.traffic.sources.datasets import Dataset, address_of_file
-from reconciler.traffic.sources.line_time import check_zone
-from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
-from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_request_log, log_parts, number_brokers
+from reconciler.traffic.sources.log_documents import check_zone
+from reconciler.traffic.sources.log_evidence import (
+    CLUSTER,
+    LINE_KEYS,
+    TOPIC_EVENTS,
+    charge_topics,
+    count_partitions,
+    line_keys,
+    mark_copies,
+)
+from reconciler.traffic.sources.log_files import (
+    BrokerFiles,
+    Dataset,
+    LogPart,
+    address_of_file,
+    is_request_log,
+    log_parts,
+    number_brokers,
+)
 from reconciler.traffic.sources.mapped import mapped_batch, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, canonical_rows, file_columns, require_columns
 from reconciler.traffic.sources.parquet_contents import LARGEST_FILE, contents_frame, contents_rows, largest_file
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
 from reconciler.traffic.sources.request_log import parse_lines, schema
-from reconciler.traffic.sources.topic_events import TOPIC_EVENTS, charge_topics, count_partitions
 from reconciler.traffic.spark_jobs import reason
 from reconciler.traffic.spark_versions import collect_table
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -22,15 +23,14 @@ from reconciler.errors import TrafficError
 from reconciler.model import CONTROLLER, escaped
 from reconciler.text import list_some
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.sources.foreign_lines import foreign_form
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
-from reconciler.traffic.sources.line_time import LineClock
-from reconciler.traffic.sources.log_documents import MARKER, LogLine, answered_throttle_ms, api_key, document_of
+from reconciler.traffic.sources.log_documents import MARKER, LineClock, LogLine, answered_throttle_ms, api_key, document_of
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     NAMED_BROKERS,
     NAMING,
     REQUEST_NUMBER,
+    TOPICS,
     cluster_id,
     named_brokers,
     request_numbers,
@@ -47,7 +47,6 @@ from reconciler.traffic.sources.normal_form import (
     UNREADABLE,
     is_too_long,
 )
-from reconciler.traffic.sources.topic_events import TOPICS
 
 COLUMNS: Final = (
     "status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "tie", "detail", "strict",
@@ -318,12 +317,12 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
                 return
             rows += batch.num_rows
         samples += ((part.uri, raw) for raw in lines[:1])
-    forms = {foreign_form(raw, zone) for _, raw in samples}
+    forms = {_foreign_form(raw) for _, raw in samples}
     form = forms.pop() if len(forms) == 1 else None
     if form is not None or rows >= _LEAST_LINES:
-        why = "" if form is None else f" {form.what}. {form.serves}."
+        form = "" if form is None else f" {form}"
         raise TrafficError(
-            f"recorded traffic {where}: none of the {rows} request lines looked at can be read.{why} For instance, "
+            f"recorded traffic {where}: none of the {rows} request lines looked at can be read.{form} For instance, "
             f"{escaped(_beginning(*samples[0]))}"
         )
 
@@ -331,3 +330,28 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
 def _request_lines(part: LogPart) -> Iterator[bytes]:
     lines = itertools.islice(part.lines(), _LINES_PASSED_OVER)
     return itertools.islice((line for line in lines if MARKER in line), _LINES_OF_PART)
+
+
+_FOREIGN: Final = {
+    rb"\s*\{": (
+        "Each of these lines is a JSON document, which has the line of the broker as text in one of its fields. Unpack it, such "
+        "as with jq -rj .log FILE > kafka-request.log. The date and time must stay before the text."
+    ),
+    rb"\S+ (?:stdout|stderr) P ": (
+        "These are lines of a container runtime (CRI), which cuts a longer line of the broker into parts with the flag P. Let "
+        "the broker write its request log to a file of its own (docs/request-log.md)."
+    ),
+    rb".*?Completed request:(?:RequestHeader\(|\{api_key=|Name:)": (
+        "These are requests in the text form of brokers before 2.8. Later ones write JSON, which shows sizes. For older brokers "
+        "give their metrics (docs/metrics.md), or the violation log (docs/get-a-history.md)."
+    ),
+    rb"(?!.*\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}.*Completed request:)": (
+        "No date and time is before 'Completed request:'. Let the layout of the logger begin with a time, such as "
+        "[%d] %p %m (%c)%n (docs/request-log.md)."
+    ),
+}
+"""How lines begin that are not those of a broker's own request log; what they are, and what serves in their place."""
+
+
+def _foreign_form(raw: bytes) -> str | None:
+    return next((words for pattern, words in _FOREIGN.items() if re.match(pattern, raw)), None)

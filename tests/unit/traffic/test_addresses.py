@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.traffic.sources.datasets import Dataset, address_of_file, local_path, path_of
+from reconciler.traffic.sources.log_files import Dataset, address_of_file, local_path, path_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from reconciler.errors import TrafficError
 from reconciler.model import Coverage
 from reconciler.traffic import Backtest, BacktestRequest, find_traffic, open_traffic
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of
-from reconciler.traffic.recording_gaps import RecordingGap, gap_minutes, read_gaps
+from reconciler.traffic.traffic_source import RecordingGap, gap_minutes, read_gaps
 from tests.support.gauge_parquet import START_S, steady, write_gauges
 
 MINUTE = datetime.timedelta(minutes=1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.sources.topic_events import (
+from reconciler.traffic.sources.log_evidence import (
     CHECKED,
     CREATED,
     DELETED,
