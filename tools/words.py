@@ -66,6 +66,9 @@ def hits(root: Path) -> Iterator[Hit]:
         file = root / path
         if path.endswith(".md") and (path in {"README.md", "CONTRIBUTING.md"} or path.startswith("docs/")):
             yield from _checked("docs", path, prose(file.read_text(encoding="utf-8")))
+        elif path.endswith("/catalogue.toml"):
+            rows = [row for table in tomllib.loads(file.read_text(encoding="utf-8")).values() for row in table.values()]
+            yield from _checked("messages", path, ((1, row["text"]) for row in rows if "text" in row))
         elif path.startswith("reconciler/") and path.endswith(".py"):
             nodes = _nodes(ast.parse(file.read_text(encoding="utf-8")))
             yield from _checked("messages", path, messages(nodes))

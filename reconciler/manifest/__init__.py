@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.manifest.catalogue import RULES, UNREAD
     from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
     from reconciler.manifest.discovery import (
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
         Owner,
         RepositoryDocument,
     )
-    from reconciler.manifest.examples import MANIFEST_EXAMPLES
     from reconciler.manifest.names import name_problems
     from reconciler.manifest.ownership import (
         clusters_without_id,

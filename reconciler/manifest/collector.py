@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.manifest.catalogue import RULES
-from reconciler.model import Entity, Finding, Related, Span
+from reconciler.model import Entity, Finding, Related, Span, manifest_rules
 from reconciler.yaml import YamlMapping, YamlNode
 
 
@@ -21,7 +20,13 @@ def finding(
 ) -> Finding:
     """A finding of the catalogue, with the rule's own severity."""
     return Finding(
-        id=rule_id, severity=RULES[rule_id].severity, message=message, span=span, related=tuple(related), entity=entity, key=key
+        id=rule_id,
+        severity=manifest_rules()[rule_id].severity,
+        message=message,
+        span=span,
+        related=tuple(related),
+        entity=entity,
+        key=key,
     )
 
 

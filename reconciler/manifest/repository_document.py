@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from reconciler.formats import Fields, Shape, choice, document, flag, labels, listing, record, table, text
-from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import (
     BudgetRule,
@@ -27,7 +26,6 @@ from reconciler.manifest.fields import SELECTOR, TEXT, clusters, selectors
 from reconciler.manifest.profiles import profiles
 from reconciler.manifest.quota_values import quota_shape
 from reconciler.model import (
-    LINT_RULES,
     DesiredQuota,
     PlanPolicy,
     PolicyExpression,
@@ -37,6 +35,8 @@ from reconciler.model import (
     Severity,
     Span,
     compose,
+    manifest_rules,
+    rules,
 )
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence
@@ -131,11 +131,11 @@ _SEVERITIES: Final[Mapping[str, Severity | None]] = {severity.value: severity fo
 
 
 def _severities(node: YamlMapping, out: Collector) -> dict[str, Severity | None]:
-    adjustable = [rule.id for rule in (*RULES.values(), *LINT_RULES.values()) if rule.adjustable]
+    adjustable = [rule.id for rule in rules("file", "manifest", "lint").values() if rule.adjustable]
     severities: dict[str, Severity | None] = {}
     for rule_id, value in node.items.items():
         if rule_id not in adjustable:
-            why = "the severity of this rule cannot be changed" if rule_id in RULES else "no rule has this id"
+            why = "the severity of this rule cannot be changed" if rule_id in manifest_rules() else "no rule has this id"
             hint = did_you_mean(rule_id, adjustable)
             out.add(
                 "unknown-lint-rule", compose("{rule_id}: {why}{hint}", rule_id=shown_part(rule_id), why=why, hint=hint), value

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ValueProposals,
     )
     from reconciler.model.bounds import AtLeast, Count, Digest, Spelled
+    from reconciler.model.catalogue import catalogue, example_of, manifest_rules, rules
     from reconciler.model.certificate import Certificate, CertificateOwner
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
@@ -99,12 +100,7 @@ if TYPE_CHECKING:
         Severity,
         Span,
         Topic,
-        cluster_manifest,
         in_order,
-        join_manifests,
-        quota_manifest,
-        quotas_manifest,
-        repository_manifest,
     )
     from reconciler.model.frame_schema import (
         RECOMMENDATIONS_SCHEMA,
@@ -114,7 +110,6 @@ if TYPE_CHECKING:
         FrameColumn,
         FrameSchema,
     )
-    from reconciler.model.lint_rules import LINT_RULES
     from reconciler.model.message import (
         Filling,
         Message,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from reconciler.model.bounds import FromOne
 from reconciler.model.entity import Entity, escaped
@@ -140,33 +139,3 @@ class Explanation:
     """True when spec.lint of the Repository document may change the severity."""
     example: Example | None = None
     """What is wrong, and what is right."""
-
-
-_QUOTAS: Final = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
-_CLUSTER: Final = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec:\n"
-_REPOSITORY: Final = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"
-
-
-def quotas_manifest(*pairs: tuple[str, str]) -> str:
-    """A ClientQuotas document of entries, each the texts of its ``match`` and its ``quotas``."""
-    return _QUOTAS + "".join(f"    - match: {match}\n      quotas: {quotas}\n" for match, quotas in pairs)
-
-
-def quota_manifest(quotas: str, match: str = "{user: orders}") -> str:
-    """A ClientQuotas document of one entry."""
-    return quotas_manifest((match, quotas))
-
-
-def cluster_manifest(*lines: str, prune: str = "never") -> str:
-    """A Cluster manifest called ``prod``."""
-    return _CLUSTER + "".join(f"  {line}\n" for line in (f"prune: {prune}", *lines))
-
-
-def repository_manifest(*lines: str) -> str:
-    """A Repository document."""
-    return _REPOSITORY + "".join(f"  {line}\n" for line in lines)
-
-
-def join_manifests(*documents: str) -> str:
-    """Several documents in one file."""
-    return "---\n".join(documents)

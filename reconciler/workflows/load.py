@@ -16,7 +16,6 @@ from reconciler.errors import ManifestError, MissingDependencyError, UntrustedEr
 from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
-    UNREAD,
     ClientQuotasDocument,
     ClusterDocument,
     Discovery,
@@ -40,7 +39,18 @@ from reconciler.manifest import (
     read_documents,
     read_file,
 )
-from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, Span, compose, display_name, in_order
+from reconciler.model import (
+    ClusterSpec,
+    DesiredState,
+    Finding,
+    QuotaProfile,
+    Severity,
+    Span,
+    compose,
+    display_name,
+    in_order,
+    rules,
+)
 from reconciler.ports import SystemClock
 from reconciler.text import did_you_mean, shown, shown_part
 
@@ -343,7 +353,7 @@ def _content(file: ManifestFile) -> FileContent:
 def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
     """True unless the file clearly has only other kinds: a broken Repository file must not make its folder another one's."""
     content = contents[path] = _content(ManifestFile(path=path, relative=REPOSITORY_FILE))
-    if not content.documents or any(finding.id in UNREAD for finding in content.findings):
+    if not content.documents or any(finding.id in rules("file") for finding in content.findings):
         return True
     return any(isinstance(d, RepositoryDocument) for d in content.documents)
 

@@ -20,7 +20,6 @@ from reconciler.model import (
     DesiredState,
     Finding,
     Message,
-    Rule,
     SafetyRules,
     Severity,
     Span,
@@ -40,16 +39,6 @@ _WORDS: Final = {
 """Fields by the names that the manifests have for them, where those differ."""
 _NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})
 """Positions do not count as differences. The files to read (``exclude``) are the work tree's own, as their content is."""
-
-
-COUNTS_AFTER_MERGE: Final = Rule(
-    id="counts-after-merge",
-    severity=Severity.INFO,
-    explanation="With --trusted-ref, connections, scopes, guards, protected entities, acceptances, owners, limits and lint "
-    "settings come from that git reference. A pull request must not lift the limits that judge it, nor send a password "
-    "to another host. Differences here are checked, and apply once they are merged.",
-)
-"""The finding of validate where plan has a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +119,7 @@ def not_yet_findings(loaded: LoadedManifests, name: str | None) -> Iterator[Find
     proposed = loaded.proposed.get(name or "")
     place = proposed.span if proposed is not None else None
     for message in not_yet(loaded, name):
-        yield Finding(id=COUNTS_AFTER_MERGE.id, severity=COUNTS_AFTER_MERGE.severity, message=message, span=place)
+        yield Finding(id="counts-after-merge", severity=Severity.INFO, message=message, span=place)
 
 
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)

@@ -14,8 +14,20 @@ from reconciler.features.importing.strimzi import read_strimzi
 from reconciler.features.importing.terraform import read_terraform
 from reconciler.features.starting.export import require_free, schema_files, write_files
 from reconciler.features.starting.manifests import ExportedFile, emit_clusters
-from reconciler.manifest import RULES, UnreadableError, name_problems, read_file
-from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, compose, display_name, escaped, in_order
+from reconciler.manifest import UnreadableError, name_problems, read_file
+from reconciler.model import (
+    DEFAULT,
+    Entity,
+    Finding,
+    Related,
+    Severity,
+    Span,
+    compose,
+    display_name,
+    escaped,
+    in_order,
+    manifest_rules,
+)
 
 MARK: Final = "# Written by kafka-quotas import"
 _SUFFIXES: Final = {
@@ -180,7 +192,7 @@ def _clean(quotas: Iterator[ImportedQuota], findings: list[Finding]) -> Iterator
         refused = False
         for entity_type, name in quota.entity.parts:
             for rule_id, message in () if name is DEFAULT else name_problems(entity_type, name):
-                rule = RULES[rule_id]
+                rule = manifest_rules()[rule_id]
                 fatal = rule.severity is Severity.ERROR and not rule.adjustable
                 refused = refused or fatal
                 severity = Severity.ERROR if fatal else Severity.WARNING

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.formats import declarable, value_text
-from reconciler.manifest import API_VERSION, REPOSITORY_FILE, RULES, Owner, literal_start, name_problems, owner_of_entity
+from reconciler.manifest import API_VERSION, REPOSITORY_FILE, Owner, literal_start, name_problems, owner_of_entity
 from reconciler.model import (
     DEFAULT,
     KNOWN_KEYS,
-    LINT_RULES,
     Connection,
     CurrentState,
     Entity,
@@ -34,6 +33,8 @@ from reconciler.model import (
     escaped,
     in_canonical_order,
     legal_keys,
+    manifest_rules,
+    rules,
 )
 from reconciler.text import number_text
 from reconciler.yaml import scalar_text
@@ -110,9 +111,9 @@ def emit(
             continue
         declared += 1
         groups.setdefault((place(entity), _GROUPS[entity.types]), []).append(_entry(entity, quotas))
-        lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if RULES[rule_id].severity is Severity.ERROR)
+        lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id))
     for node in state.unreadable:
-        rule = LINT_RULES["unreadable-node"]
+        rule = rules("lint")["unreadable-node"]
         findings.append(Finding(id=rule.id, severity=rule.severity, message=node.message, entity=node.entity))
         left_out.append(f"#   {node.message}")
     files = [file for (at, group), entries in groups.items() for file in _quota_files(group, entries, name, at=at)]
@@ -138,7 +139,7 @@ def emit_clusters(clusters: Mapping[str | None, Mapping[Entity, Quotas]], *, mar
             if problem := next(_undeclarable(entity, state[entity]), None):
                 raise ValueError(problem.message)
             groups.setdefault(prefix + _GROUPS[entity.types], []).append(_entry(entity, state[entity]))
-            lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if RULES[rule_id].severity is Severity.ERROR)
+            lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id))
         files += [file for group, entries in groups.items() for file in _quota_files(group, entries, cluster, mark)]
         if cluster is not None:
             text = f"{_head('Cluster', 'cluster', mark)}metadata: {{name: {scalar_text(cluster)}}}\nspec:\n  prune: never\n"
@@ -167,7 +168,7 @@ def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
         return
     refused = False
     for rule_id, message in _problems_of_names(entity):
-        if not RULES[rule_id].adjustable and RULES[rule_id].severity is Severity.ERROR:
+        if not manifest_rules()[rule_id].adjustable and _is_error(rule_id):
             refused = True
             words = ". Kafka refuses every change of it" if rule_id in _UNALTERABLE else ""
             yield _warning("entity-not-declarable", f"{escaped(str(entity))}: {message}{words}", entity)
@@ -198,7 +199,7 @@ def _problems_of_names(entity: Entity) -> Iterator[tuple[str, str]]:
 
 
 def _warning(rule_id: str, message: str, entity: Entity, key: str | None = None) -> Finding:
-    return Finding(id=rule_id, severity=RULES[rule_id].severity, message=message, entity=entity, key=key)
+    return Finding(id=rule_id, severity=manifest_rules()[rule_id].severity, message=message, entity=entity, key=key)
 
 
 def _commented(entity: Entity, quotas: Quotas, problems: Sequence[Finding]) -> Iterator[str]:
@@ -345,3 +346,7 @@ def owners_yaml(owners: Mapping[str, Owner]) -> str:
         listed = f", entities: [{', '.join(selectors)}]" if selectors else ""
         lines.append(f'    {scalar_text(name)}: {{paths: ["{(owner.paths or ("",))[0]}"]{listed}}}')
     return "\n".join(lines) + "\n"
+
+
+def _is_error(rule_id: str) -> bool:
+    return manifest_rules()[rule_id].severity is Severity.ERROR

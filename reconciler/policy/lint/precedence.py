@@ -9,7 +9,6 @@ from typing import Final
 from reconciler.model import (
     CLIENT_KEYS,
     DEFAULT,
-    LINT_RULES,
     OTHER,
     ClusterSpec,
     DesiredEntity,
@@ -30,6 +29,7 @@ from reconciler.model import (
     join_messages,
     key_part,
     name_part,
+    rules,
 )
 from reconciler.resolution import (
     CLIENT_LEVELS,
@@ -329,5 +329,5 @@ def lint(
     related: Sequence[Related] = (),
 ) -> Finding:
     """A finding of a lint rule, with the rule's own severity."""
-    severity = LINT_RULES[rule_id].severity
+    severity = rules("lint")[rule_id].severity
     return Finding(id=rule_id, severity=severity, message=message, span=span, related=tuple(related), entity=entity, key=key)
