@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         ValueProposals,
     )
     from reconciler.model.bounds import AtLeast, Count, Digest, Spelled
-    from reconciler.model.catalogue import catalogue, example_of, manifest_rules, rules
+    from reconciler.model.catalogue import catalogue_tables, example_of, manifest_rules, rules
     from reconciler.model.certificate import Certificate, CertificateOwner
     from reconciler.model.cluster import (
         DEFAULT_DAYS,

@@ -18,7 +18,7 @@ _HEADS: Final = {
 
 
 @cache
-def catalogue() -> Mapping[str, Mapping[str, Any]]:
+def catalogue_tables() -> Mapping[str, Mapping[str, Any]]:
     """The tables. They are read when the first finding is made: other commands need none of it."""
     return tomllib.loads((get_data("reconciler.model", "catalogue.toml") or b"").decode())
 
@@ -34,7 +34,7 @@ def rules(*tables: str) -> Mapping[str, Rule]:
             adjustable=row.get("adjustable", table == "lint"),
         )
         for table in tables
-        for rule_id, row in catalogue()[table].items()
+        for rule_id, row in catalogue_tables()[table].items()
     }
 
 

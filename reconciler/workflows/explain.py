@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from reconciler.errors import UsageError
 from reconciler.hooks import added, load
-from reconciler.model import POLICY_PREFIX, Explanation, Rule, Topic, catalogue, example_of, rules
+from reconciler.model import POLICY_PREFIX, Explanation, Rule, Topic, catalogue_tables, example_of, rules
 from reconciler.policy import GUARDS, POLICY_VIOLATED
 from reconciler.text import near_miss, shown
 
 
 def explanations() -> Mapping[str, Explanation]:
     """Everything, by id: findings in the order of their catalogues, then guards, then classes of drift."""
-    tables = catalogue()
+    tables = catalogue_tables()
     examples = {rule_id: example_of(row) for table in tables.values() for rule_id, row in table.items()}
     of_features: dict[str, Rule] = {}
     for more, bad_and_good in map(load, added("RULES")):
