@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanArguments:
-    """The command line of ``plan``."""
+class PlanViewOptions:
+    """What a plan shows beside its changes, and what checks them."""
 
-    paths: tuple[str, ...] = option_groups.PATHS
     show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
     show_unmanaged: bool = option("--show-unmanaged", help="list entities that no manifest declares and apply keeps")
     server_check: str | None = option(
@@ -32,6 +31,14 @@ class PlanArguments:
         metavar="WHERE",
         help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanArguments:
+    """The command line of ``plan``."""
+
+    paths: tuple[str, ...] = option_groups.PATHS
+    views: PlanViewOptions = group(PlanViewOptions)
     owner: tuple[str, ...] = option_groups.owners("plan")
     accept: tuple[str, ...] = option_groups.ACCEPT
     fail_on: str = option_groups.FAIL_ON
@@ -100,12 +107,12 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
             accepted=args.accept,
             clock=SystemClock(),
             given=given,
-            show_unmanaged=args.show_unmanaged,
-            show_effects=args.show_effects,
+            show_unmanaged=args.views.show_unmanaged,
+            show_effects=args.views.show_effects,
         )
-        if args.server_check is None:
+        if args.views.server_check is None:
             return plan
         # It loads the client of Kafka, which most plans can do without.
         from reconciler.workflows import check_plan
 
-        return check_plan(plan, args.server_check, source, intent, progress=progress)
+        return check_plan(plan, args.views.server_check, source, intent, progress=progress)
