@@ -56,7 +56,15 @@ if TYPE_CHECKING:
         transport_security,
     )
     from reconciler.workflows.describe import EVERYTHING, describe_cluster, stored_rule_notes
-    from reconciler.workflows.drift import GivenBaseline, check_recordable, find_drift, given_baseline, is_clean, write_baseline
+    from reconciler.workflows.drift import (
+        GivenBaseline,
+        check_recordable,
+        drift_from,
+        find_drift,
+        given_baseline,
+        is_clean,
+        write_baseline,
+    )
     from reconciler.workflows.every_cluster import (
         NOT_BEGUN,
         PLACEHOLDER,

@@ -67,7 +67,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
         config_command.run(broker, "--alter", "--entity-type", "broker-loggers", "--entity-name", "1", "--add-config", loggers)
         create_topic(broker.bootstrap_servers, "orders")
         with WireClient(broker.bootstrap_servers, None, "seed") as client:
-            client.produce("orders", record_batch(30_000))
+            client.seed("orders", record_batch(30_000))
         job = ScrapeJob(name="kafka", ports={running.ports[1]: {"broker_id": "1"}}, interval_s=1)
         made = GitRepository(folder / "repository")
         _declare(made, None, at=time.time() - 3600)

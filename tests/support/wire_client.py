@@ -21,6 +21,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafka.record import MemoryRecordsBuilder
 
 from reconciler.features.sandbox.spec import Login
+from tests.support.polling import wait_until
 
 _DEADLINE_S = 30.0
 _FRAME = struct.Struct(">i")
@@ -98,6 +99,19 @@ class WireClient:
         if written.error_code != 0:
             raise RefusedError(str(written))
         return self.last_size, answer.throttle_time_ms
+
+    def seed(self, topic: str, batch: bytes) -> None:
+        """Appends a batch to a topic that may have no leader yet, since it was just created."""
+
+        def sent() -> bool:
+            try:
+                return self.produce(topic, batch)[0] > 0
+            except RefusedError as error:
+                if "error_code=6," not in str(error):
+                    raise
+                return False
+
+        wait_until(sent, within_s=60)
 
     def fetch(self, topic: str) -> int:
         """Reads partition 0 from its beginning, at most one batch: the throttle time in milliseconds."""

@@ -134,14 +134,13 @@ let found = every;
 let first = 0;
 
 function limitLines(entity) {
-  const [declared, live, before] = [entity.declared || {}, liveOf(entity) || {}, entity.before];
+  const [declared, live] = [entity.declared || {}, liveOf(entity) || {}];
   const keys = [...new Set([...Object.keys(declared), ...Object.keys(live)])].sort();
   const differs = entity.declared && entity.live && entity.live !== true;
   return keys.map((key) => {
     const line = element("li", {}, nameElement(key), " ");
     if (!differs || declared[key] === live[key]) line.append(declared[key] || live[key]);
     else line.append(`declared ${declared[key] || "not set"}, live ${live[key] || "not set"}`);
-    if (before && before[key] !== live[key]) line.append(`, applied last ${before[key] || "not set"}`);
     return line;
   });
 }

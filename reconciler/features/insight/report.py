@@ -13,24 +13,19 @@ from reconciler.errors import BaselineError, FileAccessError, GitError, Manifest
 from reconciler.features.insight.observe import Headroom, observe
 from reconciler.features.insight.rate_sources import RateRequest
 from reconciler.features.insight.runs import RecordedRuns, RunRecord
-from reconciler.features.prometheus import ReadFile, trusted_reader
+from reconciler.features.prometheus import trusted_reader
 from reconciler.manifest import allocations, budgets_of
 from reconciler.model import (
-    Baseline,
     BaselineOrigin,
     ClusterFailure,
     ClusterIdentity,
     CurrentState,
-    DesiredEntity,
-    DesiredState,
     DriftClass,
     Entity,
     Finding,
     ManifestCommit,
-    MetricServer,
     Observed,
     Quotas,
-    QuotaUnit,
     Severity,
     Span,
     ValueExpiry,
@@ -38,9 +33,7 @@ from reconciler.model import (
     display_name,
     slug_of,
 )
-from reconciler.planning import compare
 from reconciler.ports import Clock, Progress
-from reconciler.resolution import QuotaView
 from reconciler.workflows import (
     PLACEHOLDER,
     Access,
@@ -50,6 +43,7 @@ from reconciler.workflows import (
     configured_server,
     current_view,
     divide_totals,
+    drift_from,
     for_every,
     given_baseline,
     load_every_intent,
@@ -67,7 +61,7 @@ from reconciler.workflows import (
 class EntityOverview:
     """One entity on all sides. ``None``: not there, or, for ``live`` of a cluster that was not read, not known.
 
-    ``drift`` is ``None`` for what was not compared. ``baseline`` is only given where live and declared values differ.
+    ``drift`` is ``None`` for what was not compared.
     """
 
     entity: Entity
@@ -78,8 +72,6 @@ class EntityOverview:
     """``None``: no manifest declares it."""
     live: Quotas | None
     """``None``: not there, or the cluster was not read."""
-    baseline: Quotas | None = None
-    """What was applied last, for entities that differ, when a baseline was given."""
     owner: str | None = None
     """Owner in the manifest. ``None`` without one."""
     note: str | None = None
@@ -90,8 +82,6 @@ class EntityOverview:
     """True when spec.protected covers the entity: it is never pruned."""
     in_scope: bool = True
     """False for an entity that no run of this repository writes."""
-    units: Mapping[str, QuotaUnit] = field(default_factory=dict)
-    """What values of ``declared`` were computed from, by key. Plain numbers are not here."""
     expiries: Mapping[str, ValueExpiry] = field(default_factory=dict)
     """By key, the declared values that expire, or expired."""
 
@@ -208,9 +198,6 @@ _WITH_GROUPS: Final = (
     "the brokers have the plugin of groups, and this page does not resolve groups. 'kafka-quotas resolve' shows the limits of "
     "clients"
 )
-_NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
-
-
 _PARALLEL: Final = 8
 """Clusters that are read at once."""
 
@@ -236,15 +223,19 @@ class ReportRequest:
         current = access.current if access.current is not None and PLACEHOLDER not in access.current else None
         return any((self.cluster, access.bootstrap_server, access.zookeeper, current))
 
-    def access_to(self, cluster: str | None) -> Access:
-        """How to reach one cluster: a snapshot may be another file for each."""
-        current = self.access.current
-        return self.access if current is None else replace(self.access, current=_of_cluster(current, cluster))
-
     @property
-    def baseline_of_each(self) -> bool:
+    def has_baselines(self) -> bool:
         """True when every cluster has a baseline of its own."""
         return self.baseline is not None and PLACEHOLDER in self.baseline
+
+    def of_cluster(self, cluster: str | None) -> ReportRequest:
+        """The same for one cluster: its snapshot and baseline."""
+        slug, access = slug_of(cluster or ""), self.access
+        return replace(
+            self,
+            access=access if access.current is None else replace(access, current=access.current.replace(PLACEHOLDER, slug)),
+            baseline=None if self.baseline is None else self.baseline.replace(PLACEHOLDER, slug),
+        )
 
 
 def load_report_intents(asked: ReportRequest) -> tuple[Intent | ClusterFailure, ...]:
@@ -269,15 +260,27 @@ def make_report(
     Of a baseline of all: raises ``GitError``, ``ManifestError``, ``BaselineError`` or ``UntrustedError``, and ``UsageError`` for
     a file, which is of one cluster. A cluster's own baseline that cannot be used is a note of the cluster.
     """
-    baseline = _baseline_of_all(intents, asked)
-    read = for_every(intents, lambda intent: _overview(with_lint(intent), asked, baseline, progress), parallel=_PARALLEL)
-    clusters = tuple(_overview(each, asked, baseline, progress) if isinstance(each, ClusterFailure) else each for each in read)
+    given = None
+    if asked.baseline is not None and not asked.has_baselines:
+        if len(intents) > 1 and Path(asked.baseline).is_file():
+            raise UsageError(
+                "a baseline file is of one cluster. Choose it with --cluster, give a git reference, or a name with {cluster} in "
+                "it that is another file for each"
+            )
+        trusted = next((intent.trusted for intent in intents if isinstance(intent, Intent)), None)
+        given = given_baseline(asked.baseline, asked.paths, trusted=trusted)
+    read = for_every(intents, lambda intent: _overview(with_lint(intent), asked, given, progress), parallel=_PARALLEL)
     recorded = runs or RecordedRuns()
     return Overview(
         at=clock.now(),
         version=reconciler.__version__,
         source=source_of(Path(asked.paths[0])),
-        clusters=clusters,
+        clusters=tuple(
+            ClusterOverview(cluster=each.cluster, findings=each.findings, failure=each)
+            if isinstance(each, ClusterFailure)
+            else each
+            for each in read
+        ),
         runs=recorded.runs,
         runs_left_out=recorded.left_out,
         audited=runs is not None,
@@ -285,53 +288,34 @@ def make_report(
     )
 
 
-def _overview(
-    intent: Intent | ClusterFailure, asked: ReportRequest, baseline: GivenBaseline | None, progress: Progress
-) -> ClusterOverview:
-    if isinstance(intent, ClusterFailure):
-        return ClusterOverview(cluster=intent.cluster, findings=intent.findings, failure=intent)
-    progress.step(
-        f"reading the quotas of cluster {display_name(intent.spec.name)}" if intent.spec.name else "reading the cluster"
-    )
+def _overview(intent: Intent, asked: ReportRequest, given: GivenBaseline | None, progress: Progress) -> ClusterOverview:
+    name = intent.spec.name
+    progress.step(f"reading the quotas of cluster {display_name(name)}" if name else "reading the cluster")
+    own = asked.of_cluster(name)
     try:
-        with quota_reader(intent.spec, asked.access_to(intent.spec.name), trusted=intent.trusted) as reader:
+        with quota_reader(intent.spec, own.access, trusted=intent.trusted) as reader:
             state = read_for(intent, reader)
             try:
-                given = _baseline_of(intent, asked) if asked.baseline_of_each else baseline
+                if asked.has_baselines and own.baseline is not None:
+                    given = given_baseline(own.baseline, asked.paths, trusted=intent.trusted)
                 overview = overview_of(intent, state, source=reader, baseline=given)
             except (BaselineError, FileAccessError, GitError, ManifestError) as error:
-                if not asked.baseline_of_each:
+                if not asked.has_baselines:
                     raise
                 overview = overview_of(intent, state, source=reader)
                 overview = replace(overview, notes=(f"the baseline cannot be used: {error}", *overview.notes))
-            if (server := configured_server(intent.spec, intent.trusted)) is None:
-                return overview
-            view = current_view(state, source=reader, name=intent.spec.name, spec=intent.spec)
-            return _with_loads(overview, view, server, trusted_reader(intent.trusted))
+            view = current_view(state, source=reader, name=name, spec=intent.spec)
     except ReconcilerError as error:
         return declared_only(intent, error)
-
-
-def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: ReportRequest) -> GivenBaseline | None:
-    if asked.baseline is None or asked.baseline_of_each:
-        return None
-    if len(intents) > 1 and Path(asked.baseline).is_file():
-        msg = (
-            "a baseline file is of one cluster. Choose it with --cluster, give a git reference, or a name with {cluster} in it "
-            "that is another file for each"
-        )
-        raise UsageError(msg)
-    trusted = next((intent.trusted for intent in intents if isinstance(intent, Intent)), None)
-    return given_baseline(asked.baseline, asked.paths, trusted=trusted)
-
-
-def _baseline_of(intent: Intent, asked: ReportRequest) -> GivenBaseline:
-    assert asked.baseline is not None
-    return given_baseline(_of_cluster(asked.baseline, intent.spec.name), asked.paths, trusted=intent.trusted)
-
-
-def _of_cluster(text: str, cluster: str | None) -> str:
-    return text.replace(PLACEHOLDER, slug_of(cluster or ""))
+    server = configured_server(intent.spec, intent.trusted)
+    if server is None:
+        return overview
+    owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
+    rates = RateRequest(server=server, names=names_of(view.entities), read_file=trusted_reader(intent.trusted))
+    try:
+        return with_use(replace(overview, loads=observe(view, owners, rates)))
+    except ReconcilerError as error:
+        return replace(overview, notes=(*overview.notes, f"The rates of quota groups are not known: {error}"))
 
 
 def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:
@@ -339,45 +323,30 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
     view = current_view(state, source=source, name=intent.spec.name, spec=intent.spec)
     if intent.desired.with_units:
         intent = divide_totals(intent, state)
-    given = baseline.of(intent.spec.name, state) if baseline is not None else None
-    spec, declared_then = intent.spec, given.entities if given else None
-    compared = compare(
-        intent.desired,
-        state.entities,
-        declared_then,
-        scope=spec.scope,
-        prune=spec.prune,
-        unmanaged_then=given.unmanaged if given else None,
-    )
-    classes = {entity.entity: entity.drift for entity in compared.entities}
+    drift = drift_from(intent, state, baseline, source=ManifestCommit())
     unreadable = (node.message for node in state.unreadable)
     return ClusterOverview(
         cluster=view.cluster,
-        prune=intent.spec.prune.value,
-        observed=state.observed,
-        complete=intent.desired.complete,
-        baseline=given.origin if given else None,
-        counts=compared.counts,
-        entities=tuple(_entities(intent, state.entities, given, classes)),
+        prune=drift.prune.value,
+        observed=drift.observed,
+        complete=drift.complete,
+        baseline=drift.baseline,
+        counts=drift.counts,
+        entities=tuple(_entities(intent, state.entities, {entity.entity: entity.drift for entity in drift.entities})),
         callback=_WITH_GROUPS if view.caveats.groups else view.caveats.callback,
         static_defaults=view.caveats.static_defaults,
         notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes, *unread_owners(intent.scope.errors)))),
-        findings=(*intent.findings, *intent.owner_errors),
-        budgets=_budgets(intent),
-    )
-
-
-def _budgets(intent: Intent) -> tuple[BudgetUse, ...]:
-    """How much of the budgets is allocated. Its use is not known yet."""
-    return tuple(
-        BudgetUse(
-            owner=each.owner,
-            key=each.key.value,
-            budget=each.budget.value,
-            allocated=each.allocated,
-            entities=each.entities,
-        )
-        for each in allocations(budgets_of(intent.loaded.repository.budgets, intent.spec), intent.desired.entities.values())
+        findings=drift.findings,
+        budgets=tuple(
+            BudgetUse(
+                owner=each.owner,
+                key=each.key.value,
+                budget=each.budget.value,
+                allocated=each.allocated,
+                entities=each.entities,
+            )
+            for each in allocations(budgets_of(intent.loaded.repository.budgets, intent.spec), intent.desired.entities.values())
+        ),
     )
 
 
@@ -385,26 +354,15 @@ def with_use(overview: ClusterOverview) -> ClusterOverview:
     """The budgets with what their entities use: the largest sum of an owner's rates on one broker."""
     if overview.loads is None or overview.loads.at is None:
         return overview
-    sums: dict[tuple[str, str, str], float] = {}
+    sums: dict[tuple[str, str], dict[str, float]] = {}
     for group in overview.loads.groups:
         if group.owner is not None:
-            place = group.owner, group.key.value, group.broker
-            sums[place] = sums.get(place, 0.0) + group.rate
-    used: dict[tuple[str, str], float] = {}
-    for (owner, key, _), rate in sums.items():
-        used[owner, key] = max(used.get((owner, key), 0.0), rate)
-    budgets = tuple(replace(budget, used=used.get((budget.owner, budget.key), 0.0)) for budget in overview.budgets)
-    return replace(overview, budgets=budgets)
-
-
-def _with_loads(overview: ClusterOverview, view: QuotaView, server: MetricServer, read_file: ReadFile | None) -> ClusterOverview:
-    """The rates that the server of the manifests shows now. One that cannot be read is a note."""
-    options = RateRequest(server=server, names=names_of(view.entities), read_file=read_file)
-    owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
-    try:
-        return with_use(replace(overview, loads=observe(view, owners, options)))
-    except ReconcilerError as error:
-        return replace(overview, notes=(*overview.notes, f"The rates of quota groups are not known: {error}"))
+            of_brokers = sums.setdefault((group.owner, group.key.value), {})
+            of_brokers[group.broker] = of_brokers.get(group.broker, 0.0) + group.rate
+    budgets = (
+        replace(budget, used=max(sums.get((budget.owner, budget.key), {}).values(), default=0.0)) for budget in overview.budgets
+    )
+    return replace(overview, budgets=tuple(budgets))
 
 
 def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
@@ -421,7 +379,7 @@ def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
         cluster=identity,
         prune=intent.spec.prune.value,
         complete=intent.desired.complete,
-        entities=tuple(_entities(intent, None, None, {})),
+        entities=tuple(_entities(intent, None, {})),
         notes=(*intent.notes, *unread_owners(intent.scope.errors)),
         findings=(*intent.findings, *intent.owner_errors),
         failure=failure,
@@ -429,38 +387,25 @@ def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
 
 
 def _entities(
-    intent: Intent, live: Mapping[Entity, Quotas] | None, baseline: Baseline | None, classes: Mapping[Entity, DriftClass]
+    intent: Intent, live: Mapping[Entity, Quotas] | None, classes: Mapping[Entity, DriftClass]
 ) -> Iterator[EntityOverview]:
-    known = live or {}
-    before = baseline.entities if baseline else {}
-    everything = intent.desired.entities.keys() | known.keys() | classes.keys()
-    for entity in sorted(everything, key=lambda entity: entity.sort_key):
-        declared = intent.desired.entities.get(entity)
-        drift = None if live is None else classes.get(entity, _without_class(intent.desired, entity))
+    """One without a difference is in sync, or, when only some manifests were read, was not compared."""
+    desired, known = intent.desired, live or {}
+    for entity in sorted(desired.entities.keys() | known.keys() | classes.keys(), key=lambda entity: entity.sort_key):
+        declared = desired.entities.get(entity)
+        same = DriftClass.IN_SYNC if desired.complete or declared is not None else None
         yield EntityOverview(
             entity=entity,
-            drift=drift,
+            drift=None if live is None else classes.get(entity, same),
             declared={key.value: quota.value for key, quota in declared.quotas.items()} if declared else None,
             live=known.get(entity),
-            baseline=before.get(entity) if drift is not None and drift not in _NO_DIFFERENCE else None,
             owner=declared.owner if declared else None,
             note=declared.note if declared else None,
             source=declared.source if declared else None,
             protected=bool(intent.spec.safety.protected) and any_matches(intent.spec.safety.protected, entity),
             in_scope=intent.spec.scope.contains(entity),
-            units=_declared_units(declared) if declared else {},
             expiries={key.value: expiry.of_value for key, expiry in declared.expiries.items()} if declared else {},
         )
-
-
-def _declared_units(declared: DesiredEntity) -> dict[str, QuotaUnit]:
-    units = {key.value: quota.unit for key, quota in declared.quotas.items() if quota.unit is not None}
-    return units | {key.value: written.unit for key, written in declared.units.items()}
-
-
-def _without_class(desired: DesiredState, entity: Entity) -> DriftClass | None:
-    """An entity without a difference is in sync, or, when only some manifests were read, was not compared."""
-    return DriftClass.IN_SYNC if desired.complete or entity in desired.entities else None
 
 
 def has_failed(overview: Overview) -> bool:

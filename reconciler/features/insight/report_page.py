@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -49,7 +49,7 @@ from reconciler.render import (
     view_html,
 )
 from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, is_alterable
-from reconciler.text import amount, count_of, expiry_text, rate, unit_text
+from reconciler.text import amount, count_of, expiry_text, rate
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPT: Final = str(_FOLDER / "page")
@@ -177,7 +177,6 @@ def _blocks(overview: Overview) -> Iterator[Block]:
     yield _figure("who.html")
     yield from _differences(overview)
     yield from _budgets(overview)
-    yield from _units(overview)
     yield from _expiries(overview)
     yield from _runs(overview)
     yield from _loads(overview)
@@ -306,47 +305,21 @@ def _budget_row(cluster: ClusterOverview, budget: BudgetUse) -> tuple[Line | str
     )
 
 
-def _units(overview: Overview) -> Iterator[Block]:
-    """What was declared as a total, shares or a part of something, beside the number that each broker enforces."""
-    yield from _values(
-        overview,
-        "Computed values",
-        ("Declared", "Each broker"),
-        lambda entity: [
-            (key, unit_text(key, unit), _declared(entity, key, "not computed")) for key, unit in sorted(entity.units.items())
-        ],
-    )
-
-
 def _expiries(overview: Overview) -> Iterator[Block]:
     """Values that are there for a while."""
-    yield from _values(
-        overview,
-        "Temporary values",
-        ("Declared now", "Expiry"),
-        lambda entity: [
-            (key, _declared(entity, key, "no value of its own"), expiry_text(key, expiry))
-            for key, expiry in sorted(entity.expiries.items())
-        ],
-    )
-
-
-def _values(
-    overview: Overview, title: str, heads: tuple[str, str], of: Callable[[EntityOverview], list[tuple[str, str, str]]]
-) -> Iterator[Block]:
     rows = [
-        (line(entity.entity), cluster.shown_name, *cells)
+        (line(entity.entity), cluster.shown_name, key, _declared(entity, key), expiry_text(key, expiry))
         for cluster in overview.clusters
         for entity in cluster.entities
-        for cells in of(entity)
+        for key, expiry in sorted(entity.expiries.items())
     ]
     if rows:
-        yield heading(title, count=len(rows))
-        yield _table(("Entity", "Cluster", "Limit", *heads), iter(rows))
+        yield heading("Temporary values", count=len(rows))
+        yield _table(("Entity", "Cluster", "Limit", "Declared now", "Expiry"), iter(rows))
 
 
-def _declared(entity: EntityOverview, key: str, absent: str) -> str:
-    return amount(key, entity.declared[key]) if entity.declared and key in entity.declared else absent
+def _declared(entity: EntityOverview, key: str) -> str:
+    return amount(key, entity.declared[key]) if entity.declared and key in entity.declared else "no value of its own"
 
 
 def _runs(overview: Overview) -> Iterator[Block]:
@@ -433,7 +406,6 @@ def _entity(entity: EntityOverview) -> Json:
         "state": _STATES[entity.drift][0],
         "declared": _amounts(entity.declared),
         "live": True if same else _amounts(entity.live),
-        "before": _amounts(entity.baseline),
         "owner": None if entity.owner is None else escaped(entity.owner),
         "place": None if entity.source is None else escaped(f"{entity.source.file}:{entity.source.line}"),
         "note": None if entity.note is None else escaped(entity.note),
@@ -486,9 +458,7 @@ REPORT: Final = Document(
                 "quota_callback=callback static_defaults entities budgets? loads notes findings",
                 summary="Numbers of entities.",
             ),
-            EntityOverview: row(
-                "entity class=drift declared live baseline owner note source protected in_scope expiries? declared_as=units?"
-            ),
+            EntityOverview: row("entity class=drift declared live owner note source protected in_scope expiries?"),
             Overview: row("at tool source clusters runs runs_left_out notes", tool=tool_of_report, runs=audited_runs),
             RunRecord: row(
                 "file started ended command cluster result failure_reason verified validate_only summary=counts accepted "

@@ -46,9 +46,9 @@ def test_an_entity_has_both_sides_its_class_its_owner_and_whether_it_is_protecte
     found = by_name(report_world.cluster_of("c", EU_DECLARED, EU_LIVE, EU_BASELINE))
     one = found[str(SETTLEMENT)]
     assert (one.declared, one.live) == ({"producer_byte_rate": 50 * MIB}, {"producer_byte_rate": 30 * MIB})
-    assert (one.drift, one.baseline, one.protected) == (DriftClass.CHANGED, {"producer_byte_rate": 50 * MIB}, True)
+    assert (one.drift, one.protected) == (DriftClass.CHANGED, True)
     payments = found[str(PAYMENTS)]
-    assert (payments.drift, payments.baseline, payments.owner) == (DriftClass.IN_SYNC, None, "team-payments")
+    assert (payments.drift, payments.owner) == (DriftClass.IN_SYNC, "team-payments")
     assert str(payments.source) == "teams/payments/quotas.yaml:9:7"
     assert found["user=reporting"].drift is DriftClass.MISSING
     assert found["user=reporting"].live is None

@@ -112,7 +112,6 @@ def test_the_embedded_rows_have_what_differs_between_the_sides() -> None:
         "state": "changed by hand",
         "declared": {"producer_byte_rate": "50 MiB/s"},
         "live": {"producer_byte_rate": "30 MiB/s"},
-        "before": {"producer_byte_rate": "50 MiB/s"},
         "owner": "team-payments",
         "place": "quotas.yaml:14",
         "tags": ["protected"],
