@@ -90,8 +90,8 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
         else:
             unmanaged.append(entity)
     summary = Summary(unchanged=unchanged, unmanaged=len(unmanaged))
-    found = Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
-    return replace(found, summary=found.summary_of(changes))
+    result = Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
+    return replace(result, summary=result.summary_of(changes))
 
 
 def require_computed(desired: DesiredState) -> None:
