@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.settings import (
         CLIENT_ID,
-        BearerTokens,
-        BrokerLogin,
         ClientProperties,
         ConnectionSettings,
         LoginKind,
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
         principal_name,
         read_client_properties,
     )
-    from reconciler.backends.security.kerberos import SaslExchange
+    from reconciler.backends.security.logins import BearerTokens, BrokerLogin, SaslExchange
     from reconciler.backends.security.properties_file import JaasLine, JavaProperties
     from reconciler.backends.security.tls import Tls, load_private_key, local_certificates, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader

@@ -15,10 +15,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoAuthError
 from kazoo.security import make_acl, make_digest_acl
 
+from reconciler.backends.security.logins import SaslLogin
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.session import close_client, open_client
 from reconciler.backends.zookeeper.settings import (
-    DigestLogin,
     ZooKeeperSecurity,
     ZooKeeperSettings,
     parse_connection,
@@ -192,7 +192,7 @@ def answering(says: bytes | None) -> Iterator[str]:
 
 
 def login(username: str, password: str) -> ZooKeeperSecurity:
-    return ZooKeeperSecurity(login=DigestLogin(username=username, password=password))
+    return ZooKeeperSecurity(login=SaslLogin(mechanism="DIGEST-MD5", username=username, password=password))
 
 
 @pytest.mark.parametrize(("username", "password"), [("kafka", SECRET), ("x", "日本")])

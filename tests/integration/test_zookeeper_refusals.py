@@ -11,8 +11,9 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import READ_ACL_UNSAFE, make_acl, make_digest_acl, make_digest_acl_credential
 
+from reconciler.backends.security.logins import SaslLogin
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.backends.zookeeper.settings import DigestLogin, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 from reconciler.errors import AuthorizationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from reconciler.model.plan import Alteration
@@ -202,7 +203,7 @@ def test_below_the_acls_of_brokers_only_their_identity_writes_and_new_nodes_get_
         Alteration(entity=entity, ops={"producer_byte_rate": 1024.0})
         for entity in (user("alice"), user("sibling"), pair("alice", "app"), client("app"))
     ]
-    others = ZooKeeperSecurity(login=DigestLogin(username="other", password="other-secret"))
+    others = ZooKeeperSecurity(login=SaslLogin(mechanism="DIGEST-MD5", username="other", password="other-secret"))
     for security in (None, others):
         with (
             cluster(sandbox.zookeeper, security=security) as opened,
@@ -211,7 +212,7 @@ def test_below_the_acls_of_brokers_only_their_identity_writes_and_new_nodes_get_
             opened.alter(wanted, validate_only=False)
     assert raw_quotas.describe(sandbox.bootstrap_servers) == {frozenset({("user", "sibling")}): {"producer_byte_rate": 1.0}}
 
-    brokers = ZooKeeperSecurity(login=DigestLogin(username="kafka", password="kafka-secret"))
+    brokers = ZooKeeperSecurity(login=SaslLogin(mechanism="DIGEST-MD5", username="kafka", password="kafka-secret"))
     with cluster(sandbox.zookeeper, security=brokers) as opened:
         with opened.exclusive("a test"):
             assert [result.error for result in opened.alter(wanted, validate_only=False)] == [None] * 4

@@ -19,8 +19,8 @@ from kafka.net.inet import KafkaNetSocket
 from kafka.net.sasl import SASL_MECHANISMS, register_sasl_mechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from reconciler.backends.broker.settings import BearerTokens, BrokerLogin, SaslLogin, server_text
-from reconciler.backends.security.kerberos import ExchangeLogin, SaslExchange
+from reconciler.backends.broker.settings import BrokerLogin, SaslLogin, server_text
+from reconciler.backends.security.logins import BearerTokens, ExchangeLogin, SaslExchange
 from reconciler.backends.security.tls import Tls, tls_context
 from reconciler.errors import ReconcilerError
 

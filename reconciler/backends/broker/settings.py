@@ -12,10 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
-from reconciler.backends.security.kerberos import KERBEROS_MODULE, ExchangeLogin, KerberosLogin, kerberos_login
-from reconciler.backends.security.properties_file import JaasLine, JavaProperties, file_content, load_properties, parse_jaas
+from reconciler.backends.security.logins import (
+    KERBEROS_MODULE,
+    BrokerLogin,
+    KerberosLogin,
+    SaslLogin,
+    kerberos_login,
+    password_login,
+)
+from reconciler.backends.security.properties_file import JaasLine, JavaProperties, file_content, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
 from reconciler.hooks import added, load
@@ -74,14 +81,23 @@ def parse_servers(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
 
 
 def _parse_server(text: str) -> tuple[str, int]:
+    server = parse_server(text)
+    if server is None:
+        raise UsageError(f"{text!r} is not a bootstrap server. Write HOST:PORT (an IPv6 address in brackets: [::1]:9092)")
+    return server
+
+
+def parse_server(text: str, *, default_port: int | None = None) -> tuple[str, int] | None:
+    """``host:port``, brackets around an IPv6 address, as a pair. ``None`` for anything else."""
     host, colon, port = text.rpartition(":")
+    if default_port is not None and (not colon or text.endswith("]")):
+        host, port = text, str(default_port)
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        colon = ""
-    if not colon or not host or "/" in host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(f"{text!r} is not a bootstrap server. Write HOST:PORT (an IPv6 address in brackets: [::1]:9092)")
-    return host, int(port)
+        return None
+    is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536
+    return (host, int(port)) if is_port and host and "/" not in host and not any(map(str.isspace, host)) else None
 
 
 def server_text(host: str, port: int) -> str:
@@ -167,72 +183,6 @@ def _chain(tls: Tls) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaslLogin:
-    """A name and password for SASL; ``mechanism`` is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. The password is in no ``repr``."""
-
-    mechanism: str
-    username: str
-    password: str = field(repr=False)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None: both stand in the properties."""
-        return ()
-
-    @property
-    def actions(self) -> Mapping[str, str]:
-        """None: rights are ACLs."""
-        return {}
-
-    def known_name(self) -> str | None:
-        """The username."""
-        return self.username
-
-    def opened(self, _host: str) -> SaslLogin:
-        """Itself."""
-        return self
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BearerTokens:
-    """Gives the token of now, and Kafka's extensions of a login. ``token`` raises ``AuthenticationError``."""
-
-    token: Callable[[], str]
-    extensions: Mapping[str, str]
-
-
-OpenedLogin: TypeAlias = SaslLogin | BearerTokens | ExchangeLogin
-"""A password, tokens, or messages to and fro."""
-
-
-class BrokerLogin(Protocol):
-    """What a file of properties states about a login."""
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's word for it."""
-        ...
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files that decide who one is."""
-        ...
-
-    @property
-    def actions(self) -> Mapping[str, str]:
-        """By ACL operation, what a policy of the identity has to allow in its place; empty where rights are ACLs."""
-        ...
-
-    def known_name(self) -> str | None:
-        """The name of the principal without ``User:``, ``None`` when the settings do not show it."""
-        ...
-
-    def opened(self, host: str) -> OpenedLogin:
-        """What a connection needs of it; ``host`` is that of a bootstrap server."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoginKind:
     """A mechanism. ``read`` makes a login of the settings and raises ``UsageError`` naming the one that cannot be used."""
 
@@ -271,22 +221,13 @@ def _kinds() -> Iterator[LoginKind]:
 
 
 def _password(settings: JavaProperties, line: JaasLine) -> SaslLogin:
-    if line.options.get("tokenauth", "").lower() == "true":
-        raise settings.refused(_JAAS, "delegation tokens (tokenauth) are not supported here")
-    if not line.options.get("username") or "password" not in line.options:
-        raise settings.refused(_JAAS, "the username or the password is missing")
-    mechanism = settings.get("sasl.mechanism").upper()
-    return SaslLogin(mechanism=mechanism, username=line.options["username"], password=line.options["password"])
+    return password_login(settings, line, mechanism=settings.get("sasl.mechanism").upper(), setting=_JAAS)
 
 
 def _jaas(settings: JavaProperties, kind: LoginKind) -> JaasLine:
-    text = settings.get(_JAAS)
-    if not text:
+    if not settings.get(_JAAS):
         raise settings.refused(_JAAS, f"the value is missing, and {kind.mechanism} needs {kind.needs}")
-    try:
-        line = parse_jaas(text)
-    except ValueError as error:
-        raise settings.refused(_JAAS, f"the value cannot be read: {error}") from None
+    line = settings.jaas(_JAAS)
     if not line.module.endswith(kind.module):
         raise settings.refused(_JAAS, f"the login module is not the {kind.module} that {kind.mechanism} takes")
     return line
@@ -296,10 +237,7 @@ def _kerberos(settings: JavaProperties, line: JaasLine) -> KerberosLogin:
     service = settings.get(_SERVICE_NAME) or line.options.get("serviceName", "")
     if not service:
         raise settings.refused(_SERVICE_NAME, "the value is missing: write the first part of the brokers' principals, as kafka")
-    try:
-        return kerberos_login(line.options, service_name=service, setting=_JAAS)
-    except ValueError as error:
-        raise settings.refused(_JAAS, str(error)) from None
+    return kerberos_login(settings, line, service_name=service, setting=_JAAS)
 
 
 _KINDS: Final = (

@@ -83,6 +83,13 @@ class JavaProperties:
             place = f"{self._source}:{lines[key]}" if key in lines else self._source
             raise UsageError(f"{place}: {key}: {escaped(str(error))}") from None
 
+    def jaas(self, key: str) -> JaasLine:
+        """The line of JAAS in a setting. Raises ``UsageError``."""
+        try:
+            return parse_jaas(self.get(key))
+        except ValueError as error:
+            raise self.refused(key, f"the value cannot be read: {error}") from None
+
     def name(self, key: str) -> str:
         """What the setting is called in the file."""
         return key

@@ -23,14 +23,14 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import KeeperState
 
-from reconciler.backends.security.kerberos import KerberosLogin
+from reconciler.backends.security.logins import KerberosLogin, SaslLogin
 from reconciler.errors import AuthenticationError, MissingDependencyError
 from reconciler.logs import log_event
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-    from reconciler.backends.zookeeper.settings import DigestLogin, ZooKeeperLogin
+    from reconciler.backends.zookeeper.settings import ZooKeeperLogin
 
 
 _DIRECTIVE: Final = re.compile(rb'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,\s]*))\s*(?:,|$)', re.DOTALL)
@@ -179,7 +179,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         except self.handler.timeout_exception:
             self._refuse("the server does not answer a login. It may have none with SASL")
 
-    def _log_in_with_digest(self, login: DigestLogin) -> None:
+    def _log_in_with_digest(self, login: SaslLogin) -> None:
         challenge = self._exchange(b"", xid=1)
         if not challenge:
             self._refuse("the server offers none")

@@ -279,7 +279,8 @@ def _require_chroot(client: KazooClient, connection: LoginConnection, settings: 
 def _require_not_refused(connection: LoginConnection, settings: ZooKeeperSettings) -> None:
     login = settings.security.login
     if connection.refusal is not None and login is not None:
-        who = "" if login.principal is None else f" of {display_name(login.principal)}"
+        principal = settings.security.principal
+        who = "" if principal is None else f" of {display_name(principal)}"
         refusal = connection.refusal
         msg = f"{_where(settings)} refused the login{who} with SASL {login.mechanism} (zookeeper.sasl.jaas.config): {refusal}"
         raise AuthenticationError(msg) from None

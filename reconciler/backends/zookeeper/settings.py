@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from reconciler.backends.security.kerberos import KERBEROS_MODULE, KerberosLogin, kerberos_login
-from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties, parse_jaas
+from reconciler.backends.broker.settings import parse_server, server_text
+from reconciler.backends.security.logins import KERBEROS_MODULE, KerberosLogin, SaslLogin, kerberos_login, password_login
+from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
 from reconciler.model import escaped
@@ -39,30 +40,7 @@ _OF_ZOOKEEPER: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DigestLogin:
-    """A name and password for SASL's DIGEST-MD5, the one that ZooKeeper's servers offer. The password is in no ``repr``."""
-
-    username: str
-    password: str = field(repr=False)
-
-    @property
-    def mechanism(self) -> str:
-        """ZooKeeper's word for it."""
-        return "DIGEST-MD5"
-
-    @property
-    def principal(self) -> str:
-        """The principal that the servers will see."""
-        return self.username
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None: both stand in the properties."""
-        return ()
-
-
-ZooKeeperLogin: TypeAlias = DigestLogin | KerberosLogin
+ZooKeeperLogin: TypeAlias = SaslLogin | KerberosLogin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +64,9 @@ class ZooKeeperSecurity:
     @property
     def principal(self) -> str | None:
         """The principal that the servers will see, as far as the settings show."""
-        return self.login.principal if self.login else None
+        if self.login is None:
+            return None
+        return self.login.username if isinstance(self.login, SaslLogin) else self.login.principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,21 +99,14 @@ def parse_connection(text: str) -> tuple[tuple[tuple[str, int], ...], str]:
 
 def connection_text(servers: tuple[tuple[str, int], ...], chroot: str) -> str:
     """The way back."""
-    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in servers) + chroot
+    return ",".join(server_text(host, port) for host, port in servers) + chroot
 
 
 def _server(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, str(_DEFAULT_PORT)
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        host = ""
-    is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536
-    if not host or not is_port or any(char.isspace() for char in host):
+    server = parse_server(text, default_port=_DEFAULT_PORT)
+    if server is None:
         raise UsageError(f"{escaped(text)} is not a ZooKeeper server. Write {_FORM}")
-    return host, int(port)
+    return server
 
 
 def _chroot(text: str) -> str:
@@ -176,27 +149,18 @@ def _wants_tls(settings: JavaProperties) -> bool:
 
 
 def _login(settings: JavaProperties) -> ZooKeeperLogin | None:
-    text = settings.get(JAAS)
-    if not text or settings.get("zookeeper.sasl.client", "true").lower() == "false":
+    if not settings.get(JAAS) or settings.get("zookeeper.sasl.client", "true").lower() == "false":
         return None
-    try:
-        line = parse_jaas(text)
-    except ValueError as error:
-        raise settings.refused(JAAS, f"the value cannot be read: {error}") from None
+    line = settings.jaas(JAAS)
     if line.module.endswith(KERBEROS_MODULE):
-        try:
-            return kerberos_login(line.options, service_name=settings.get(_SERVICE_NAME) or _DEFAULT_SERVICE, setting=JAAS)
-        except ValueError as error:
-            raise settings.refused(JAAS, str(error)) from None
-    if not line.module.endswith(_MODULE):
-        raise settings.refused(
-            JAAS,
-            f"supported here are org.apache.zookeeper.server.auth.{_MODULE} with username and password, and "
-            f"com.sun.security.auth.module.{KERBEROS_MODULE}",
-        )
-    if not line.options.get("username") or "password" not in line.options:
-        raise settings.refused(JAAS, "the username or the password is missing")
-    return DigestLogin(username=line.options["username"], password=line.options["password"])
+        return kerberos_login(settings, line, service_name=settings.get(_SERVICE_NAME) or _DEFAULT_SERVICE, setting=JAAS)
+    if line.module.endswith(_MODULE):
+        return password_login(settings, line, mechanism="DIGEST-MD5", setting=JAAS)
+    raise settings.refused(
+        JAAS,
+        f"supported here are org.apache.zookeeper.server.auth.{_MODULE} with username and password, and "
+        f"com.sun.security.auth.module.{KERBEROS_MODULE}",
+    )
 
 
 def _digest(settings: JavaProperties) -> str | None:

@@ -40,7 +40,7 @@ _REGION: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IamLogin:
+class IamLogin(BrokerLogin):
     """Which identity: that of a profile, a role to assume, or without both the one that botocore finds first.
 
     With ``as_token``, the login is MSK's with OAUTHBEARER.
@@ -60,20 +60,11 @@ class IamLogin:
         return "OAUTHBEARER" if self.as_token else "AWS_MSK_IAM"
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """None: the files of botocore are the user's own."""
-        return ()
-
-    @property
     def actions(self) -> Mapping[str, str]:
         """What Amazon MSK asks for in place of ACL operations."""
         return _ACTIONS
 
-    def known_name(self) -> str | None:
-        """``None``: only Amazon knows whose credentials they are."""
-        return None
-
-    def opened(self, host: str) -> BearerTokens | IamIdentity:
+    def opened(self, host: str, /) -> BearerTokens | IamIdentity:
         """The identity's one message, or signed tokens."""
         identity = IamIdentity(self)
         if not self.as_token:

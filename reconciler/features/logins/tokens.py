@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from reconciler.backends import BearerTokens, JaasLine, JavaProperties, Tls, load_private_key, read_tls
+from reconciler.backends import BearerTokens, BrokerLogin, JaasLine, JavaProperties, Tls, load_private_key, read_tls
 from reconciler.errors import UsageError
 
 _MECHANISM: Final = "OAUTHBEARER"
@@ -33,7 +33,7 @@ _RETRIEVERS: Final = ("DefaultJwtRetriever", "FileJwtRetriever", "ClientCredenti
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenFile:
+class TokenFile(BrokerLogin):
     """A token (JWT) in a file, read at every login, so that another program may renew it."""
 
     path: str
@@ -49,11 +49,6 @@ class TokenFile:
         """The files that decide who one is."""
         return (self.path,)
 
-    @property
-    def actions(self) -> Mapping[str, str]:
-        """None: rights are ACLs."""
-        return {}
-
     def known_name(self) -> str | None:
         """The subject of the token."""
         try:
@@ -62,7 +57,7 @@ class TokenFile:
             return None
         return subject if isinstance(subject, str) else None
 
-    def opened(self, _host: str) -> BearerTokens:
+    def opened(self, _host: str, /) -> BearerTokens:
         """The token in the file, and the last one while the file is being replaced."""
         last = ""
 
@@ -117,7 +112,7 @@ Assertion: TypeAlias = AssertionFile | SignedAssertion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenEndpoint:
+class TokenEndpoint(BrokerLogin):
     """An endpoint that issues tokens for a proof of identity: a secret or an assertion.
 
     ``is_jwt_bearer``: the assertion is the grant itself (RFC 7523, section 2.1) instead of the client's proof (section 2.2).
@@ -145,16 +140,7 @@ class TokenEndpoint:
             return (self.proof.path, *self.tls.files)
         return (*((self.proof.key_file,) if isinstance(self.proof, SignedAssertion) else ()), *self.tls.files)
 
-    @property
-    def actions(self) -> Mapping[str, str]:
-        """None: rights are ACLs."""
-        return {}
-
-    def known_name(self) -> str | None:
-        """``None``: the endpoint decides."""
-        return None
-
-    def opened(self, _host: str) -> BearerTokens:
+    def opened(self, _host: str, /) -> BearerTokens:
         """Tokens of the endpoint, fetched when they are needed."""
         from reconciler.features.logins.token_endpoint import EndpointTokens
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.backends.security.logins import SaslLogin
 from reconciler.backends.zookeeper.login import DigestError, digest_answer
 from reconciler.backends.zookeeper.settings import (
-    DigestLogin,
     connection_text,
     parse_connection,
     parse_zookeeper_properties,
@@ -52,7 +52,7 @@ def test_what_is_no_connection_is_a_usage_error(text: str) -> None:
 def test_the_login_is_a_jaas_line() -> None:
     line = f'{MODULE} required username="kafka" password="{SECRET}";'
     found = zookeeper_security({"zookeeper.sasl.jaas.config": line}, source="x")
-    assert found.login == DigestLogin(username="kafka", password=SECRET)
+    assert found.login == SaslLogin(mechanism="DIGEST-MD5", username="kafka", password=SECRET)
     assert (found.principal, found.tls, found.files) == ("kafka", None, ())
     assert SECRET not in repr(found)
     off = zookeeper_security({"zookeeper.sasl.jaas.config": line, "zookeeper.sasl.client": "false"}, source="x")

@@ -1,8 +1,8 @@
-"""Kerberos: the settings of Java's login module, and the client's side of SASL GSSAPI (RFC 4752) with the package gssapi.
+"""Logins: what a file of properties states about them, what a connection needs of them, and the client's side of Kerberos.
 
-Brokers and ZooKeeper take the same. kafka-python's own class knows only the ticket cache of the process and lets errors of the
-package through to the caller. Connections are not encrypted by Kerberos: neither Kafka nor ZooKeeper offers that. The protocols
-are what any login is to the connection that carries it: messages to and fro, whatever the mechanism.
+SASL GSSAPI (RFC 4752) runs with the package gssapi. Brokers and ZooKeeper take the same. kafka-python's own class knows only the
+ticket cache of the process and lets errors of the package through to the caller. Connections are not encrypted by Kerberos:
+neither Kafka nor ZooKeeper offers that.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
 
+from reconciler.backends.security.properties_file import JaasLine, JavaProperties
 from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.model import escaped
 
@@ -43,8 +44,72 @@ _REASONS: Final = {
 """By the minor code of MIT Kerberos."""
 
 
+class BrokerLogin(Protocol):
+    """What a file of properties states about a login. Most have no files, no actions, and need nothing to be opened."""
+
+    @property
+    def mechanism(self) -> str:
+        """Kafka's word for it."""
+        ...
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that decide who one is."""
+        return ()
+
+    @property
+    def actions(self) -> Mapping[str, str]:
+        """By ACL operation, what a policy of the identity has to allow in its place; empty where rights are ACLs."""
+        return {}
+
+    def known_name(self) -> str | None:
+        """The name of the principal without ``User:``, ``None`` when the settings do not show it."""
+        return None
+
+    def opened(self, host: str, /) -> OpenedLogin:
+        """What a connection needs of it; ``host`` is that of a bootstrap server."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KerberosLogin:
+class SaslLogin(BrokerLogin):
+    """A name and password for SASL; ``mechanism`` is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or, for ZooKeeper, DIGEST-MD5.
+
+    The password is in no ``repr``.
+    """
+
+    mechanism: str = field()
+    username: str
+    password: str = field(repr=False)
+
+    def known_name(self) -> str | None:
+        """The username."""
+        return self.username
+
+    def opened(self, _host: str, /) -> SaslLogin:
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerTokens:
+    """Gives the token of now, and Kafka's extensions of a login. ``token`` raises ``AuthenticationError``."""
+
+    token: Callable[[], str]
+    extensions: Mapping[str, str]
+
+
+def password_login(settings: JavaProperties, line: JaasLine, *, mechanism: str, setting: str) -> SaslLogin:
+    """The options of a login module that takes a password. Raises ``UsageError``."""
+    if line.options.get("tokenauth", "").lower() == "true":
+        raise settings.refused(setting, "delegation tokens (tokenauth) are not supported here")
+    if not line.options.get("username") or "password" not in line.options:
+        raise settings.refused(setting, "the username or the password is missing")
+    return SaslLogin(mechanism=mechanism, username=line.options["username"], password=line.options["password"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerberosLogin(BrokerLogin):
     """Who logs in: the principal of a keytab, or the owner of the tickets in a cache (without a path the process's own).
 
     ``service_name`` is the first part of the servers' principals, ``setting`` the property to name in messages.
@@ -66,16 +131,11 @@ class KerberosLogin:
         """The files that decide who one is. The ticket cache is the user's own."""
         return () if self.keytab is None else (self.keytab,)
 
-    @property
-    def actions(self) -> Mapping[str, str]:
-        """None: rights are ACLs."""
-        return {}
-
     def known_name(self) -> str | None:
         """What Kafka's default rules make of the principal, ``None`` when only the ticket shows it."""
         return None if self.principal is None else self.principal.partition("@")[0].partition("/")[0]
 
-    def opened(self, _host: str) -> KerberosLogin:
+    def opened(self, _host: str, /) -> KerberosLogin:
         """Itself."""
         return self
 
@@ -84,15 +144,17 @@ class KerberosLogin:
         return _KerberosExchange(self, host)
 
 
-def kerberos_login(options: Mapping[str, str], *, service_name: str, setting: str) -> KerberosLogin:
-    """The options of Java's login module. Raises ``ValueError`` that states what is missing or cannot be done here."""
+def kerberos_login(settings: JavaProperties, line: JaasLine, *, service_name: str, setting: str) -> KerberosLogin:
+    """The options of Java's login module. Raises ``UsageError``."""
+    options = line.options
     if options.get("useKeyTab", "").lower() == "true":
         keytab, principal = options.get("keyTab", ""), options.get("principal", "")
         if not keytab or principal in ("", "*"):
-            raise ValueError("useKeyTab=true needs keyTab and principal")
+            raise settings.refused(setting, "useKeyTab=true needs keyTab and principal")
         return KerberosLogin(service_name=service_name, principal=principal, keytab=keytab.removeprefix("FILE:"), setting=setting)
     if options.get("useTicketCache", "").lower() != "true":
-        raise ValueError("write useKeyTab=true with keyTab and principal, or useTicketCache=true: no password is asked for")
+        why = "write useKeyTab=true with keyTab and principal, or useTicketCache=true: no password is asked for"
+        raise settings.refused(setting, why)
     return KerberosLogin(
         service_name=service_name,
         principal=options.get("principal") or None,
@@ -216,3 +278,7 @@ class ExchangeLogin(Protocol):
     def begin(self, host: str) -> SaslExchange:
         """Begin a login at a server. Raises ``AuthenticationError``, or ``MissingDependencyError`` without a package."""
         ...
+
+
+OpenedLogin: TypeAlias = SaslLogin | BearerTokens | ExchangeLogin
+"""A password, tokens, or messages to and fro."""
