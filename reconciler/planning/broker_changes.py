@@ -1,7 +1,7 @@
 """Other brokers than today's, and the share of each broker's traffic that the others then get.
 
-Leaders come from the files of Kafka's reassignment tool and of Cruise Control. A share of traffic is a share of partitions: no
-file has the traffic of a partition.
+Leaders come from files of Kafka's reassignment tool. A share of traffic is a share of partitions: no file has the traffic of a
+partition.
 """
 
 from __future__ import annotations
@@ -192,7 +192,6 @@ class LeaderChange:
 
     counts: Mapping[int, int]
     moved: Mapping[int, Mapping[int, int]] | None = None
-    topics: int = 0
     form: str = ""
     """What the file is, for people."""
 
@@ -202,37 +201,24 @@ class LeaderChange:
         return sum(self.counts.values())
 
 
-@dataclass(slots=True)
-class _Leaders:
-    now: dict[tuple[str, int], int] = field(default_factory=dict)
-    then: dict[tuple[str, int], int] = field(default_factory=dict)
-
-
 def parse_leaders(text: str, *, name: str) -> LeaderChange:
-    """The leaders of a file: ``kafka-reassign-partitions``' JSON, or its whole output with both assignments, or Cruise Control's.
+    """The leaders of a file: ``kafka-reassign-partitions``' JSON, or its whole output with both assignments.
 
     Raises ``FileAccessError`` for anything else, a partition without replicas, and one that is there twice.
     """
     documents = list(_documents(text, name))
     if not documents:
         raise _refused(name, "the file has no JSON object")
-    if len(documents) == 1:
-        (document,) = documents
-        if "partitions" in document:
-            leaders = _assignment(document, name)
-            return LeaderChange(
-                counts=Counter(leaders.values()), topics=len({topic for topic, _ in leaders}), form="partition assignment"
-            )
-        return _cruise_control(document, name)
-    if len(documents) == 2 and all("partitions" in document for document in documents):
-        both = _Leaders(now=_assignment(documents[0], name), then=_assignment(documents[1], name))
-        return LeaderChange(
-            counts=Counter(both.then.values()),
-            moved=_moved(both),
-            topics=len({topic for topic, _ in both.then}),
-            form="current and proposed partition assignment",
-        )
-    raise _refused(name, f"the file has {len(documents)} JSON objects")
+    if len(documents) > 2 or not all("partitions" in document for document in documents):
+        raise _refused(name, f"the file has {len(documents)} JSON objects, and one or two with 'partitions' are expected")
+    *before, then = (_assignment(document, name) for document in documents)
+    if not before:
+        return LeaderChange(counts=Counter(then.values()), form="partition assignment")
+    # A partition that is only in one of the two counts as staying where it is.
+    moved: dict[int, Counter[int]] = defaultdict(Counter)
+    for partition, leader in before[0].items():
+        moved[leader][then.get(partition, leader)] += 1
+    return LeaderChange(counts=Counter(then.values()), moved=moved, form="current and proposed partition assignment")
 
 
 def _documents(text: str, name: str) -> Iterator[dict[str, Any]]:
@@ -270,72 +256,6 @@ def _broker(value: object, name: str) -> int:
     if type(value) is not int or not 0 <= value < _MOST_BROKER:
         raise _refused(name, f"{value!r} is not a broker's id")
     return value
-
-
-def _moved(leaders: _Leaders) -> dict[int, dict[int, int]]:
-    """By broker that leads now. A partition that is only in one of the two counts as staying where it is."""
-    moved: dict[int, Counter[int]] = defaultdict(Counter)
-    for partition, now in leaders.now.items():
-        moved[now][leaders.then.get(partition, now)] += 1
-    return {broker: dict(targets) for broker, targets in moved.items()}
-
-
-def _cruise_control(document: Mapping[str, Any], name: str) -> LeaderChange:
-    """A proposal with the load of each broker, or the state of the cluster."""
-    state = document.get("KafkaBrokerState")
-    if isinstance(state, dict) and isinstance(state.get("LeaderCountByBrokerId"), dict):
-        return LeaderChange(counts=_counts(state["LeaderCountByBrokerId"].items(), name), form="Cruise Control's cluster state")
-    before, after = (_led(document.get(f"load{when}Optimization"), name) for when in ("Before", "After"))
-    if before is None or after is None:
-        raise _refused(
-            name, "the file has neither 'partitions' nor the leaders of brokers. Save Cruise Control's JSON with verbose=true"
-        )
-    proposals = document.get("proposals")
-    moved = _of_proposals(proposals, before, name) if isinstance(proposals, list) and proposals else None
-    topics = {row["topicPartition"]["topic"] for row in proposals} if moved is not None and isinstance(proposals, list) else set()
-    return LeaderChange(counts=after, moved=moved, topics=len(topics), form="Cruise Control's proposal")
-
-
-def _led(load: object, name: str) -> dict[int, int] | None:
-    rows = load.get("brokers") if isinstance(load, dict) else None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and {"Broker", "Leaders"} <= row.keys() for row in rows):
-        return None
-    return _counts(((row["Broker"], row["Leaders"]) for row in rows), name)
-
-
-def _counts(rows: Any, name: str) -> dict[int, int]:
-    counts = {}
-    for broker, count in rows:
-        number = int(broker) if isinstance(broker, str) and broker.isascii() and broker.isdigit() else broker
-        if type(count) is not int or count < 0:
-            raise _refused(name, f"{count!r} is not a number of partitions")
-        counts[_broker(number, name)] = count
-    if not sum(counts.values()):
-        raise _refused(name, "no broker leads a partition")
-    return {broker: count for broker, count in counts.items() if count}
-
-
-def _of_proposals(rows: list[Any], before: Mapping[int, int], name: str) -> dict[int, dict[int, int]]:
-    moved: dict[int, Counter[int]] = defaultdict(Counter)
-    for row in rows:
-        fields = row if isinstance(row, dict) else {}
-        place, replicas = fields.get("topicPartition"), fields.get("newReplicas")
-        if (
-            not isinstance(place, dict)
-            or not isinstance(place.get("topic"), str)
-            or not isinstance(replicas, list)
-            or not replicas
-        ):
-            raise _refused(name, "a proposal lacks its 'topicPartition' or 'newReplicas'")
-        old, new = _broker(fields.get("oldLeader"), name), _broker(replicas[0], name)
-        if old != new:
-            moved[old][new] += 1
-    for broker in sorted(before.keys() | moved.keys()):
-        count, leaves = before.get(broker, 0), sum(moved[broker].values())
-        if leaves > count:
-            raise _refused(name, f"broker {broker} leads {count} partitions, and the leaders of {leaves} move away")
-        moved[broker][broker] += count - leaves
-    return {broker: {target: n for target, n in targets.items() if n} for broker, targets in moved.items()}
 
 
 def _refused(name: str, why: str) -> FileAccessError:

@@ -109,8 +109,7 @@ class MoveOptions:
         "--leaders",
         section="Changes",
         metavar="FILE",
-        help="move traffic with the leaders of partitions: the JSON of kafka-reassign-partitions (of --generate, both parts), or "
-        "of Cruise Control (a proposal with verbose=true, or kafka_cluster_state)",
+        help="move traffic with the leaders of partitions: the JSON of kafka-reassign-partitions (of --generate, both parts)",
     )
     factor: float = option(
         "--factor",
