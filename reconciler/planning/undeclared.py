@@ -48,23 +48,11 @@ from reconciler.resolution import (
 from reconciler.text import count_of, list_some
 
 _MOST_NAMED: Final = 10
-_EMPTY_NAME: Final = (
-    "Kafka refuses each request about an empty name, also a removal. Migrations from ZooKeeper left such names, which limit no "
-    "client."
-)
-_EMPTY_IP: Final = (
-    "Kafka refuses each request about an ip without a name, also a removal. Brokers read the empty name as their loopback "
-    "address, and limit its connections."
-)
+_REFUSED: Final = "Kafka refuses each request about such names, also a removal."
 _HOST_NAME: Final = (
     "Kafka refuses each request about a host name that its controller cannot resolve, also a removal. Where the controller "
     "resolves it, kafka-quotas alter removes the quota."
 )
-_COMBINATION: Final = "Kafka refuses each request about an ip beside a user or a client-id, also a removal."
-_TYPES: Final = frozenset(EntityType)
-_NO_ADDRESS: Final = "Kafka refuses each request about an ip that is not an address, also a removal. It limits no client."
-
-
 _NAMES_USER: Final = frozenset(level.number for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
 _USER_ALONE: Final = max(_NAMES_USER)
 
@@ -81,7 +69,7 @@ def unalterable_entities(desired: DesiredState, live: Mapping[Entity, Quotas], s
     """
     if not desired.complete:
         return ()
-    combined = (entity for entity in live if not entity.is_known and _TYPES.issuperset(entity.types))
+    combined = (entity for entity in live if not entity.is_known and set(EntityType).issuperset(entity.types))
     every = {*_undeclared(desired, live, scope), *combined}
     return tuple(sorted((entity for entity in every if not is_alterable(entity)), key=lambda entity: entity.sort_key))
 
@@ -98,28 +86,18 @@ def _undeclared(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Sco
 
 
 def unalterable_notes(entities: Iterable[Entity]) -> Iterator[Message]:
-    """A sentence for each reason why entities of ``unalterable_entities`` stay as they are."""
-    by_reason: dict[str, list[Entity]] = {}
+    """Why entities of ``unalterable_entities`` stay as they are: a sentence, and one about host names."""
+    by_reason: dict[str, list[str]] = {}
     for entity in entities:
-        by_reason.setdefault(_reason(entity), []).append(entity)
+        empty = any(name == "" for _, name in entity.parts)
+        by_reason.setdefault(_HOST_NAME if needs_broker(entity) and not empty else _REFUSED, []).append(str(entity))
     for reason, alike in by_reason.items():
         yield compose(
             "{entities} {stay} on the cluster, and no plan changes {them}. " + reason,
-            entities=list_some([str(entity) for entity in alike], _MOST_NAMED),
+            entities=list_some(alike, _MOST_NAMED),
             stay="stays" if len(alike) == 1 else "stay",
             them="it" if len(alike) == 1 else "them",
         )
-
-
-def _reason(entity: Entity) -> str:
-    empty = [entity_type for entity_type, name in entity.parts if name == ""]
-    if empty == [EntityType.IP]:
-        return _EMPTY_IP
-    if empty:
-        return _EMPTY_NAME
-    if not entity.is_known:
-        return _COMBINATION
-    return _HOST_NAME if needs_broker(entity) else _NO_ADDRESS
 
 
 def needs_decision(entity: Entity, overrides: Mapping[str, OverriddenLimit], known: Collection[Entity] | None) -> bool:
