@@ -306,12 +306,12 @@ def _kind(pair: _Pair) -> GroupedBy:
     return level_of_names(*pair).grouped_by
 
 
-class GroupQuotaCallback:
-    """``options``: those of ``DefaultQuotaCallback``."""
+class GroupQuotaCallback(DefaultQuotaCallback):
+    """Kafka's levels, with groups of the plugin between them, and limits in proportion to leaders."""
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        self._levels = DefaultQuotaCallback(options)
-        self._quotas: dict[QuotaType, dict[Entity, float]] = {quota_type: {} for quota_type in QuotaType}
+        super().__init__(options)
+        self._members: dict[QuotaType, set[Entity]] = {quota_type: set() for quota_type in QuotaType}
         self._limits: dict[QuotaType, dict[str, float]] = {quota_type: {} for quota_type in QuotaType}
         self._totals: dict[QuotaType, dict[Entity | str, dict[str | None, float]]] = {
             quota_type: defaultdict(dict) for quota_type in QuotaType
@@ -322,9 +322,7 @@ class GroupQuotaCallback:
     def quota_metric_tags(self, quota_type: QuotaType, principal: Principal, client_id: str) -> Mapping[str, str]:
         """The group's tag for a member that no quota names, otherwise those of Kafka's own levels."""
         group = self.group_of(quota_type, principal.name, client_id)
-        if group is not None:
-            return {GROUP_TAG: group}
-        return self._levels.quota_metric_tags(quota_type, principal, client_id)
+        return super().quota_metric_tags(quota_type, principal, client_id) if group is None else {GROUP_TAG: group}
 
     def group_of(self, quota_type: QuotaType, user: str, client_id: str) -> str | None:
         """The group whose limit applies. A quota that names the user (levels 1 to 3) decides before the user's group.
@@ -332,12 +330,12 @@ class GroupQuotaCallback:
         A group of client-ids decides after levels 4 to 7.
         """
         limits = self._limits[quota_type]
-        if not limits or self._has_quota(quota_type, _NAMING_USERS, user, client_id):
+        if not limits or any(self._has(quota_type, level, user, client_id) for level in _NAMING_USERS):
             return None
         group = self._group(MemberKind.USER, MemberKind.USER_PREFIX, user)
         if group is not None and group in limits:
             return group
-        if not client_id or self._has_quota(quota_type, _BEFORE_CLIENT_IDS, user, client_id):
+        if not client_id or any(self._has(quota_type, level, user, client_id) for level in _BEFORE_CLIENT_IDS):
             return None
         group = self._group(MemberKind.CLIENT_ID, MemberKind.CLIENT_ID_PREFIX, client_id)
         return group if group is not None and group in limits else None
@@ -347,58 +345,55 @@ class GroupQuotaCallback:
         group = metric_tags.get(GROUP_TAG)
         if group is not None:
             return self._part(quota_type, group, self._limits[quota_type].get(group))
-        limit = self._levels.quota_limit(quota_type, metric_tags)
+        limit = super().quota_limit(quota_type, metric_tags)
         if limit is None or not self._totals[quota_type]:
             return limit
         user, client_id = metric_tags.get(USER_TAG, ""), metric_tags.get(CLIENT_ID_TAG, "")
         grouped = GroupedBy.CLIENT_ID if not user else GroupedBy.USER_AND_CLIENT_ID if client_id else GroupedBy.USER
-        levels = (level for level in CLIENT_PRECEDENCE if level.grouped_by is grouped)
-        winner = next(entity for entity in _entities(levels, user, client_id) if entity in self._quotas[quota_type])
+        levels = [level for level in CLIENT_PRECEDENCE if level.grouped_by is grouped]
+        winner = next(
+            filter(None, (level.entity_for(user, client_id) for level in levels if self._has(quota_type, level, user, client_id)))
+        )
         return self._part(quota_type, winner, limit)
 
     def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
         """Keep a quota, or what a reserved user's quota means."""
         if not is_reserved(entity):
-            self._quotas[quota_type][entity] = value
-            self._levels.update_quota(quota_type, entity, value)
+            super().update_quota(quota_type, entity, value)
             return
         match stored_rule(entity):
             case GroupLimit(group=group):
                 self._limits[quota_type][group] = value
             case GroupMember(group=group, kind=kind, name=name):
                 # Stored with several keys, it lasts as long as one of them.
-                self._groups[kind, name][group] += entity not in self._quotas[quota_type]
-                self._quotas[quota_type][entity] = value
+                self._groups[kind, name][group] += entity not in self._members[quota_type]
+                self._members[quota_type].add(entity)
             case ProportionalTotal(subject=subject, topic=topic):
                 self._totals[quota_type][subject][topic] = value
 
     def remove_quota(self, quota_type: QuotaType, entity: Entity) -> None:
         """Forget it."""
         if not is_reserved(entity):
-            self._quotas[quota_type].pop(entity, None)
-            self._levels.remove_quota(quota_type, entity)
+            super().remove_quota(quota_type, entity)
             return
         match stored_rule(entity):
             case GroupLimit(group=group):
                 self._limits[quota_type].pop(group, None)
             case GroupMember(group=group, kind=kind, name=name):
-                if self._quotas[quota_type].pop(entity, None) is not None:
-                    self._groups[kind, name][group] -= 1
+                self._groups[kind, name][group] -= entity in self._members[quota_type]
+                self._members[quota_type].discard(entity)
             case ProportionalTotal(subject=subject, topic=topic):
                 self._totals[quota_type][subject].pop(topic, None)
-
-    def quota_reset_required(self, quota_type: QuotaType) -> bool:
-        """Never: quotas change by the calls above alone."""
-        del quota_type
-        return False
 
     def update_cluster_metadata(self, cluster: ClusterMetadata) -> bool:
         """Count the leaders of this broker."""
         self._shares = _LeaderShares(cluster)
         return any(self._totals.values())
 
-    def _has_quota(self, quota_type: QuotaType, levels: Iterable[PrecedenceLevel], user: str, client_id: str) -> bool:
-        return any(entity in self._quotas[quota_type] for entity in _entities(levels, user, client_id))
+    def _has(self, quota_type: QuotaType, level: PrecedenceLevel, user: str, client_id: str) -> bool:
+        """Whether a quota of this level applies. A client without a client-id is reached by no level that looks at it."""
+        is_reached = client_id != "" or level.grouped_by is GroupedBy.USER
+        return is_reached and level.names_for(user, client_id) in self._quotas[quota_type]
 
     def _group(self, whole: MemberKind, prefix: MemberKind, name: str) -> str | None:
         """A whole name before a prefix, a longer prefix before a shorter one, and of two groups the first by name."""
@@ -447,11 +442,3 @@ def metadata_of(spread: LeaderSpread, brokers: Iterable[int]) -> dict[int, Clust
     )
     known = tuple(sorted(brokers))
     return {broker: ClusterMetadata(broker=broker, brokers=known, partitions=partitions) for broker in known}
-
-
-def _entities(levels: Iterable[PrecedenceLevel], user: str, client_id: str) -> Iterable[Entity]:
-    """The entities of these levels for a client. A client without a client-id is reached by no level that looks at it."""
-    for level in levels:
-        entity = level.entity_for(user, client_id)
-        if entity is not None and (client_id or level.grouped_by is GroupedBy.USER):
-            yield entity
