@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
-from tests.support import raw_quotas
 from tests.support.bad_servers import WatchingProxy, serving
 from tests.support.command import Done, run
 
@@ -54,18 +53,3 @@ def test_a_broker_killed_between_two_writes_is_exit_4_with_what_was_done(folder:
     counts = report["summary"]
     assert 0 < counts["applied"] < USERS
     assert counts["applied"] + counts["unknown"] + counts["not_attempted"] == USERS
-
-
-@pytest.mark.large
-def test_a_broker_killed_before_the_first_write_is_exit_1(folder: Path, mortal: Sandbox) -> None:
-    broken = apply_with(folder, mortal, nth=2, then=killing(mortal))
-    assert broken.code == 1, broken.err
-    assert broken.err.count("\n") == 1
-
-
-def test_a_lost_answer_is_settled_and_the_run_completes(folder: Path, clean_kafka: Sandbox) -> None:
-    done = apply_with(folder, clean_kafka, nth=3, then=lambda: None)
-    assert done.code == 0, done.err
-    assert done.json()["summary"]["applied"] == USERS
-    assert len(raw_quotas.describe(clean_kafka.bootstrap_servers)) == USERS
-    raw_quotas.remove_all(clean_kafka.bootstrap_servers)

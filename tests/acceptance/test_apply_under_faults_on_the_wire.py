@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
-from tests.support.change_set import ChangeSet, ended, mixed
-from tests.support.command import Done
-from tests.support.write_proxy import Gate, Last, WriteProxy
+from tests.support.change_set import ChangeSet, mixed
+from tests.support.write_proxy import Last, WriteProxy
 
 pytestmark = pytest.mark.kafka
 
@@ -75,66 +73,3 @@ def test_what_was_done_is_found_out_and_the_run_goes_on(tmp_path: Path, clean_ka
     assert report["summary"]["applied"] == len(work.wanted)
     work.require_true(report)
     work.finish()
-
-
-def test_a_late_answer_is_waited_for(tmp_path: Path, clean_kafka: Sandbox, port: int) -> None:
-    before, wanted = mixed()
-    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=before, wanted=wanted)
-    gate = Gate()
-
-    def hold(number: int, frame: bytes) -> bytes:
-        if number == 2:
-            gate.hold()
-        return frame
-
-    proxy = WriteProxy(port, answer=hold)
-    with serving(proxy) as server:
-        try:
-            with work.running(server) as process:
-                gate.await_arrival()
-                held = proxy.writes[1]
-                live = work.require_whole_entities()
-                assert all(live[entity] == work.wanted[entity] for entity in held)
-                assert process.poll() is None
-                gate.open()
-                done = ended(process)
-        finally:
-            gate.open()
-    assert done.code == 0, done.err
-    work.require_true(done.json())
-    work.finish()
-
-
-PATIENCE_ENDS: dict[str, tuple[Garble, tuple[str, ...], int]] = {
-    "a-silent": (lambda _: b"", (), 0),
-    "b-half": (lambda frame: frame[: len(frame) // 2], (), 0),
-    "c-silent-past-the-deadline": (lambda _: b"", ("--deadline", "5"), 4),
-}
-"""What comes of an answer on a connection that stays open, options, and the exit code."""
-
-
-@pytest.mark.large
-def test_an_answer_that_never_comes_is_given_up_and_the_work_looked_up(
-    tmp_path_factory: pytest.TempPathFactory, clean_kafka: Sandbox, port: int
-) -> None:
-    """Runs of several teams at once, because each waits the half minute that an answer may take."""
-
-    def apply(team: str) -> tuple[ChangeSet, WriteProxy, Done]:
-        garble, options, _ = PATIENCE_ENDS[team]
-        before, wanted = mixed(team=team)
-        work = ChangeSet(tmp_path_factory.mktemp(team), clean_kafka.bootstrap_servers, before=before, wanted=wanted, alone=False)
-        proxy = WriteProxy(port, answer=lambda number, frame: garble(frame) if number == 2 else frame)
-        with serving(proxy) as server:
-            return work, proxy, work.run(server, *options)
-
-    with ThreadPoolExecutor() as pool:
-        runs = dict(zip(PATIENCE_ENDS, pool.map(apply, PATIENCE_ENDS), strict=True))
-    for team, (work, proxy, done) in runs.items():
-        code = PATIENCE_ENDS[team][2]
-        assert done.code == code, done.err
-        report = done.json()
-        assert report["failure_reason"] == (None if code == 0 else "deadline")
-        assert report["summary"]["applied"] == (len(work.wanted) if code == 0 else len(proxy.writes[0]) + len(proxy.writes[1]))
-        assert report["summary"]["unknown"] == 0
-        work.require_true(report)
-        work.finish()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reconciler.features.sandbox.clients import admin_client
-from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
 from tests.support.change_set import ChangeSet, mixed, new_limits
-from tests.support.polling import wait_until
 from tests.support.write_proxy import WriteProxy, decoded_alter, reencoded
 
 pytestmark = pytest.mark.kafka
@@ -110,60 +108,3 @@ def test_more_records_than_a_request_may_have_take_several(tmp_path: Path, clean
     assert all(2 * len(entities) <= MOST_RECORDS for entities in proxy.writes)
     work.require_true(report)
     work.finish()
-
-
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Sandbox]:
-    """A broker where only administrators may do anything without an ACL."""
-    authorizer = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",  # the broker itself, and what looks after it here
-    }
-    from reconciler.features.sandbox.cluster import running
-
-    with running(SandboxSpec(users=(Login(name="ci", password="ci-secret"),), heap_mb=384, properties=authorizer)) as sandbox:
-        yield sandbox
-
-
-def may_write(sandbox: Sandbox, *, allowed: bool) -> None:
-    """Grant or take away what ``ci`` needs; returns once the broker goes by it."""
-    from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-
-    cluster = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
-    about = ("User:ci", "*", ACLOperation.ALTER_CONFIGS, ACLPermissionType.ALLOW, cluster)
-    with admin_client(sandbox.bootstrap_servers) as client:
-        if allowed:
-            assert client.create_acls([ACL(*about)])["failed"] == []
-        else:
-            client.delete_acls([ACLFilter(*about)])
-        wait_until(lambda: bool(client.describe_acls(ACLFilter(*about))[0]) is allowed)
-
-
-@pytest.mark.large
-def test_a_right_that_is_taken_away_midway_stops_the_run_until_it_is_granted_again(tmp_path: Path, guarded: Sandbox) -> None:
-    before, wanted = mixed()
-    work = ChangeSet(tmp_path, guarded.bootstrap_servers, before=before, wanted=wanted)
-    as_ci = ("--command-config", str(guarded.client_properties("ci")))
-    may_write(guarded, allowed=True)
-
-    def request(number: int, frame: bytes) -> bytes:
-        if number == 2:
-            may_write(guarded, allowed=False)
-        return frame
-
-    port = int((guarded.sasl_bootstrap_servers or "").rpartition(":")[2])
-    proxy = WriteProxy(port, request=request)
-    with serving(proxy) as server:
-        stopped = work.run(server, *as_ci)
-    assert stopped.code == 4, stopped.err
-    report = stopped.json()
-    assert report["result"] == "partial"
-    assert "User:ci" in stopped.err
-    assert "--operation AlterConfigs --cluster" in stopped.err
-    assert report["summary"]["applied"] == len(proxy.writes[0])
-    assert report["summary"]["unknown"] == 0
-    work.require_true(report)
-    again = work.run(port, *as_ci)
-    assert again.code == 1, again.err
-    may_write(guarded, allowed=True)
-    work.finish(*as_ci, server=port)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from tests.support import config_command, raw_quotas
+from tests.support import raw_quotas
 from tests.support.bad_servers import serving
-from tests.support.change_set import CONSUME, LAST, PERCENT, PRODUCE, ChangeSet, mixed, new_limits, statuses, user
+from tests.support.change_set import CONSUME, LAST, PERCENT, PRODUCE, ChangeSet, mixed, new_limits, user
 from tests.support.command import Done
 from tests.support.polling import wait_until
 from tests.support.write_proxy import WriteProxy
@@ -48,24 +48,6 @@ def with_the_first_answer_held(work: ChangeSet, port: int, *, meanwhile: Callabl
 
     with serving(WriteProxy(port, answer=answer)) as server:
         return work.run(server)
-
-
-@pytest.mark.large
-def test_kafkas_own_tool_changes_what_is_not_written_yet(work: ChangeSet, clean_kafka: Sandbox) -> None:
-    theirs = {user(LAST): THEIRS}
-    stopped = with_the_first_answer_held(
-        work, clean_kafka.nodes[0].port, meanwhile=lambda: config_command.alter(clean_kafka, theirs)
-    )
-    assert stopped.code == 4, stopped.err
-    report = stopped.json()
-    assert (report["result"], report["failure_reason"]) == ("partial", "stale-plan")
-    says = f"user={LAST} producer_byte_rate was not set when planned and is 7700000 now"
-    assert says in report["message"]
-    assert says in stopped.err
-    work.require_true(report, theirs=theirs)
-    assert 0 < report["summary"]["applied"] < len(work.wanted)
-    assert LAST in statuses(report)["not_attempted"]
-    work.finish()
 
 
 def test_a_second_copy_of_this_tool_changes_what_is_written_and_what_is_not(

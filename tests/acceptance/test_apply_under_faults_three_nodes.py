@@ -90,13 +90,6 @@ class Standstill:
         wait_until(lambda: self._nodes.bytes_waiting(self.node) > PART_OF_A_REQUEST or self._nodes.leader() != self.node)
 
 
-@pytest.mark.large
-def test_the_active_controller_is_killed_between_two_requests(work: ChangeSet, nodes: ThreeNodes) -> None:
-    home = nodes.active_controller()
-    done = apply_through(work, nodes, home, before=lambda: nodes.kill(nodes.active_controller()))
-    require_done(work, nodes, done)
-
-
 def test_the_active_controller_is_killed_with_a_request_in_its_hands(work: ChangeSet, nodes: ThreeNodes) -> None:
     home = min(nodes.ports.keys() - {nodes.active_controller()})
     standstill = Standstill(nodes)
@@ -106,19 +99,6 @@ def test_the_active_controller_is_killed_with_a_request_in_its_hands(work: Chang
         nodes.kill(standstill.node)
 
     done = apply_through(work, nodes, home, before=standstill.begin, after=kill)
-    require_done(work, nodes, done)
-
-
-@pytest.mark.large
-def test_the_active_controller_stands_still_until_there_is_another(work: ChangeSet, nodes: ThreeNodes) -> None:
-    home = min(nodes.ports.keys() - {nodes.active_controller()})
-    standstill = Standstill(nodes)
-
-    def go_on() -> None:
-        assert nodes.active_controller() != standstill.node
-        nodes.go_on(standstill.node)
-
-    done = apply_through(work, nodes, home, before=standstill.begin, after=go_on)
     require_done(work, nodes, done)
 
 

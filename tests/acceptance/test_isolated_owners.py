@@ -166,14 +166,6 @@ def test_one_owner_can_be_planned_and_applied_alone(company: Company) -> None:
     assert "team-x" in unknown.err
 
 
-def test_a_document_that_names_another_team_holds_up_its_own_team(company: Company) -> None:
-    company.quotas("b", {"b1": 2000})
-    company.write("teams/a/evil.yaml", quotas(({"user": "b9"}, {RATE: 1}), owner="team-b"))
-    plan = company.run("plan", "--format", "json").json()
-    assert [each["owner"] for each in plan["withheld"]] == ["team-a"]
-    assert [change["entity"] for change in plan["changes"]] == [{"user": "b1"}, {"user": "c1"}]
-
-
 def test_errors_that_concern_no_team_stop_everything(company: Company) -> None:
     company.write(
         "clusters/other.yaml", "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: other}\nspec: {prune: 1}\n"

@@ -77,21 +77,6 @@ def test_from_a_clean_apply_to_drift_of_each_class(folder: Folder) -> None:
     assert folder.live() == {}
 
 
-def test_an_entity_that_only_may_override_is_drift_once_it_is_new_since_the_baseline(folder: Folder) -> None:
-    (folder.path / "quotas.yaml").write_text(quotas(({"user": {"default": True}}, {RATE: "1MiB"})))
-    raw_quotas.alter(folder.server, {ALICE: {RATE: 7.0}})
-    assert folder.apply("--accept", "default-entity", "--record-baseline", "baseline.json").code == 0
-    assert folder.baseline()["unmanaged"] == [{"user": "alice"}]
-    quiet = folder.drift()
-    assert (quiet.code, quiet.json()["entities"][0]["class"]) == (0, "unmanaged")
-    raw_quotas.alter(folder.server, {frozenset({("user", "mallory")}): {RATE: 9e11}})
-    found = folder.drift()
-    assert (found.code, [(one["entity"], one["class"]) for one in found.json()["entities"]]) == (
-        2,
-        [({"user": "alice"}, "unmanaged"), ({"user": "mallory"}, "added")],
-    )
-
-
 def test_nothing_to_do_records_too_and_a_refused_run_records_nothing(folder: Folder) -> None:
     refused = invoke("apply", "--record-baseline", "baseline.json", cwd=folder.path)
     assert refused.code == 3
@@ -121,20 +106,6 @@ def test_what_could_not_be_recorded_is_found_out_before_anything_is_written(
     done = folder.apply(*arguments)
     assert (done.code, words in done.err) == (code, True), done.err
     assert folder.live() == {}
-
-
-def test_a_baseline_of_another_cluster_is_refused(folder: Folder) -> None:
-    from reconciler.documents import BASELINE, baseline_of
-    from reconciler.formats.canonical import document_text
-    from reconciler.model.plan import ManifestCommit
-    from reconciler.model.state import ClusterIdentity
-    from tests.builders import desired
-
-    other = BASELINE.write(baseline_of(desired(), ClusterIdentity(name="prod", id="another"), ManifestCommit()))
-    (folder.path / "baseline.json").write_text(document_text(other))
-    done = folder.drift()
-    assert (done.code, done.out) == (3, "")
-    assert "of cluster another (prod)" in done.err
 
 
 def mangled(plan: dict[str, Any]) -> dict[str, object]:

@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from tests.support import raw_quotas
 from tests.support.bad_servers import serving
 from tests.support.change_set import PRODUCE, ChangeSet, user
-from tests.support.command import running
 from tests.support.write_proxy import WriteProxy
 
 pytestmark = pytest.mark.kafka
@@ -83,28 +81,3 @@ def test_apply_reports_what_it_wrote(tmp_path: Path, clean_kafka: Sandbox) -> No
         signals = ((signal.SIGTERM,), (signal.SIGINT,), (signal.SIGINT, signal.SIGTERM))[number % 3]
         code, _ = interrupted(lambda server: work.running(server, *FILES), port, after=took * number / 6, numbers=signals)
         work.require_true(require_told(tmp_path, code), before=before)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_revert_and_alter_report_what_they_wrote(tmp_path: Path, clean_kafka: Sandbox, number: signal.Signals) -> None:
-    port = clean_kafka.nodes[0].port
-    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=many(1_000_000.0), wanted=many(2_000_000.0))
-    assert work.run(work.servers, "--report", "applied.json").code == 0
-    common = ("--auto-approve", "--quiet", "--format", "json", *FILES, "--accept", "large-reduction")
-
-    def revert(server: int) -> Any:
-        return running(
-            "revert", "applied.json", ".", *common, "--bootstrap-server", f"127.0.0.1:{server}",
-            "--accept", "too-many-changes", cwd=tmp_path,
-        )  # fmt: skip
-
-    code, _ = interrupted(revert, port, after=0.02, numbers=(number,))
-    require_told(tmp_path, code)
-
-    def alter(server: int) -> Any:
-        where = ("--bootstrap-server", f"127.0.0.1:{server}")
-        return running("alter", "--name", "user=a", "--add", "producer_byte_rate=1MiB", *common, *where, cwd=tmp_path)
-
-    code, _ = interrupted(alter, port, after=0.0, numbers=(number,))
-    require_told(tmp_path, code)
-    assert raw_quotas.settled(clean_kafka.bootstrap_servers)[user("a")] == {PRODUCE: 1048576.0}

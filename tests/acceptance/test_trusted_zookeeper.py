@@ -43,11 +43,3 @@ def test_an_authority_cannot_be_swapped(merged: GitRepository) -> None:
     swapped = invoke("plan", "--trusted-ref", "main", cwd=merged.folder)
     assert swapped.code == 3
     assert "differs from main. A change to it counts only after merge" in swapped.err
-
-
-def test_other_properties_are_those_of_the_reference(merged: GitRepository) -> None:
-    merged.write("zk.properties", "zookeeper.ssl.client.enable=perhaps\n")
-    merged.commit()
-
-    assert "cannot be reached" in invoke("plan", "--trusted-ref", "main", cwd=merged.folder).err
-    assert "true or false" in invoke("plan", cwd=merged.folder).err

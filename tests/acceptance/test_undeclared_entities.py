@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
-from tests.support.service_process import running
 
 pytestmark = pytest.mark.kafka
 
@@ -171,20 +169,3 @@ def test_what_the_next_apply_prunes_is_drift_before_it(checkout: Checkout, prune
     assert removed.code == 0, removed.err
     assert STRANGER not in checkout.live()
     assert checkout.run("drift", "--detailed-exitcode").code == 0
-
-
-def test_the_service_counts_additions_and_is_not_in_sync_with_them(checkout: Checkout, tmp_path: Path) -> None:
-    raw_quotas.alter(checkout.server, {PAIR: {RATE: 999292928.0}})
-    raw_quotas.settled(checkout.server)
-    with running(checkout.git.folder, tmp_path / "log", "--apply", "--interval", "600") as service:
-        service.until(service.results)
-        assert service.results() == ["differs"]
-        (one,) = service.events("pass")
-        assert "nothing to write, but 1 entity differs: user=alice client-id=loader (added)" in one["message"]
-        assert service.metric('drift_entities{class="added"}') == 1
-        raw_quotas.alter(checkout.server, {PAIR: {RATE: None}})
-        raw_quotas.settled(checkout.server)
-        service.process.send_signal(signal.SIGHUP)
-        service.until(lambda: service.results()[-1] == "in_sync")
-        assert service.metric('drift_entities{class="added"}') == 0
-        assert service.end(signal.SIGTERM) == 0

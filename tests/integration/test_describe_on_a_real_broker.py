@@ -43,14 +43,6 @@ def become(broker: BrokerCluster, wanted: dict[Entity, Quotas]) -> None:
         wait_until(lambda: broker.describe(EntityFilter()) == wanted)
 
 
-def test_the_fixture_is_answered_as_the_reference_says(broker: BrokerCluster) -> None:
-    become(broker, {entity: random_filters.quotas_for(entity) for entity in random_filters.FIXTURE.values()})
-
-    for query, expected in random_filters.EXPECTED:
-        found = describe_cluster(broker, query).entities
-        assert {words for words, entity in random_filters.FIXTURE.items() if entity in found} == expected, query
-
-
 @given(
     wanted=random_filters.STATES,
     queries=random_filters.SEVERAL_QUERIES,

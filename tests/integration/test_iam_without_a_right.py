@@ -91,10 +91,6 @@ def call(folder: Path, broker: Broker, *arguments: str) -> Done:
     return done
 
 
-def test_with_both_rights_a_plan_is_made(broker, tmp_path):
-    assert call(tmp_path, broker, "plan", ".", "--detailed-exitcode").code == 2
-
-
 def test_without_the_right_to_describe_a_plan_names_the_action_of_the_policy(broker, tmp_path):
     broker.codes["describe"] = REFUSED
     refused = call(tmp_path, broker, "plan", ".")
@@ -111,14 +107,3 @@ def test_without_the_right_to_alter_an_apply_names_the_action_of_the_policy(brok
     assert refused.code == 1
     assert "kafka-cluster:AlterClusterDynamicConfiguration" in refused.out + refused.err
     assert "kafka-acls" not in refused.out + refused.err
-
-
-@pytest.mark.parametrize(("right", "code", "statuses"), [("describe", 1, ["fail", "skip"]), ("alter", 0, ["pass", "warn"])])
-def test_doctor_tells_the_rights_apart(right, code, statuses, broker, tmp_path):
-    broker.codes[right] = REFUSED
-    done = call(tmp_path, broker, "doctor", "--format", "json")
-
-    checks = {check["id"]: check for check in done.json()["checks"]}
-    assert done.code == code
-    assert [checks[name]["status"] for name in ("login", "certificates", "describe", "alter")] == ["pass", "pass", *statuses]
-    assert f"kafka-cluster:{right.title()}ClusterDynamicConfiguration" in checks[right]["message"]

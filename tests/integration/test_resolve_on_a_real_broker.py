@@ -40,29 +40,6 @@ def set_quotas(server: str, *changes: tuple[Mapping[str, str | None], Mapping[st
     wait_until(is_there)
 
 
-@pytest.mark.large
-def test_each_of_the_eight_levels_holds_until_a_stronger_one_is_set(clean_kafka: Sandbox, tmp_path: Path) -> None:
-    server = clean_kafka.bootstrap_servers
-    set_quotas(server, *(({**entity}, {PRODUCE: 1_000_000.0 + level}) for level, entity in enumerate(LEVELS, start=1)))
-    asked = ("resolve", "--bootstrap-server", server, "--name", "user=alice", "--name", "client-id=app", "--include-overrides")
-    for level, entity in enumerate(LEVELS, start=1):
-        done = run(*asked, "--explain", "--format", "json", cwd=tmp_path)
-        assert done.code == 0
-        document = done.json()
-        assert document["state"] == "cluster"
-        # A broker of Kafka's own says that it has no callback, so nothing is assumed.
-        assert document["notes"] == []
-        found = document["quotas"][PRODUCE]
-        assert (found["level"], found["source"], found["value"]) == (level, entity, 1_000_000 + level)
-        assert [one["level"] for one in found["overridden"]] == list(range(level + 1, 9))
-        assert found["bucket"] == {
-            **({"user": "alice"} if level < 7 else {}), **({"client-id": "app"} if level not in (3, 6) else {}),
-        }  # fmt: skip
-        assert [rung["level"] for rung in document["ladder"][PRODUCE] if rung["status"] == "wins"] == [level]
-        set_quotas(server, ({**entity}, {PRODUCE: None}))
-    assert run(*asked, "--format", "json", cwd=tmp_path).json()["quotas"] == {}
-
-
 def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafka: Sandbox, tmp_path: Path) -> None:
     server = clean_kafka.bootstrap_servers
     set_quotas(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from kafka.errors import KafkaError
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.features.sandbox.spec import Listener, Sandbox, SandboxSpec
@@ -24,8 +21,6 @@ pytestmark = pytest.mark.kafka
 
 KEY = "producer_byte_rate"
 NODE = "/config/users/sam"
-ALTERATIONS = 1000
-PASSWORDS = 8
 
 CHANGE_PASSWORD = """
 import sys, time
@@ -78,75 +73,9 @@ def log_in(sandbox: Sandbox, mechanism: str, password: str) -> None:
     ).close()
 
 
-@contextlib.contextmanager
-def repeated(act: Callable[[], None]) -> Iterator[list[BaseException | None]]:
-    """Do it again and again in another thread; the outcomes."""
-    outcomes: list[BaseException | None] = []
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.is_set():
-            try:
-                act()
-            except KafkaError as error:
-                outcomes.append(error)
-            else:
-                outcomes.append(None)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield outcomes
-    finally:
-        ended.set()
-        thread.join()
-
-
 def config(nodes: zookeeper_tree.KazooClient) -> dict[str, str]:
     found: dict[str, str] = json.loads(nodes.get(NODE)[0])["config"]
     return found
-
-
-@pytest.mark.large
-def test_a_user_logs_in_and_changes_the_password_while_the_quotas_change_a_thousand_times(
-    scram_sandbox: Sandbox, cluster: ZooKeeperCluster
-) -> None:
-    assert set_passwords(scram_sandbox, "SCRAM_SHA_512", "stays").wait(30) == 0
-    passwords = [f"password-{number}" for number in range(PASSWORDS)]
-    with zookeeper_tree.zookeeper_client(scram_sandbox.zookeeper or "") as nodes:
-        stays = config(nodes)["SCRAM-SHA-512"]
-        with repeated(lambda: log_in(scram_sandbox, "SCRAM_SHA_512", "stays")) as logins:
-            changer = set_passwords(scram_sandbox, "SCRAM_SHA_256", *passwords)
-            undone = change_quotas(cluster)
-            assert changer.wait(60) == 0
-        # Kafka's writer compares nothing, so it may have undone the last one too.
-        undone += change_quotas(cluster, times=1)
-        left = config(nodes)
-
-    assert len(logins) > 3
-    assert [error for error in logins if error is not None] == []
-    assert left["SCRAM-SHA-512"] == stays
-    log_in(scram_sandbox, "SCRAM_SHA_256", passwords[-1])
-    assert left[KEY] == str(10**6)
-    assert undone <= PASSWORDS
-
-
-def change_quotas(cluster: ZooKeeperCluster, *, times: int = ALTERATIONS) -> int:
-    """Count down to a million; how often an earlier value was found put back, which then is planned anew."""
-    undone = 0
-    live = cluster.current_state().entities.get(user("sam"), {}).get(KEY)
-    for number in reversed(range(times)):
-        wanted = 10.0**6 + number
-        while True:
-            change = Alteration(entity=user("sam"), ops={KEY: wanted}, before={KEY: live})
-            (result,) = cluster.alter([change], validate_only=False)
-            if not result.stale:
-                break
-            undone += 1
-            live = cluster.current_state().entities.get(user("sam"), {}).get(KEY)
-        assert result.error_code == 0, result
-        live = wanted
-    return undone
 
 
 def test_the_last_quota_goes_and_the_credential_stays(scram_sandbox: Sandbox, cluster: ZooKeeperCluster) -> None:
