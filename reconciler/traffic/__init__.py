@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.by_seconds import Grid
     from reconciler.traffic.judging.evidence import Evidence, Mean
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series
-    from reconciler.traffic.judging.history_gaps import are_enough, held_back_changes, old_limit_reason
+    from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
     from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
     from reconciler.traffic.judging.verdicts import moment, target_fields

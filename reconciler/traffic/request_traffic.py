@@ -66,7 +66,7 @@ from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
 from reconciler.traffic.kernels.sample_counts import SampleCounts, count_samples, counts_by_group
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
+from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, add_up, whole_groups
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
@@ -163,7 +163,7 @@ class SecondsTraffic:
         """As ``GroupJudge.states_throttles``."""
         return self.facts.states_throttles
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
         """As ``GroupJudge.by_seconds``."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
@@ -171,7 +171,7 @@ class SecondsTraffic:
             functools.partial(keyed_seconds, groups=index),
             expected,
             grouping.groups,
-            era,
+            window,
             columns=NEEDED,
             send_sums=functools.partial(keyed_sums, groups=index),
         )

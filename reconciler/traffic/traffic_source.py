@@ -24,7 +24,7 @@ from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
+from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.sources.normal_form import CHARGED, UNREADABLE
 
@@ -162,7 +162,7 @@ class GroupJudge(Protocol):
         """Whether every charged row states if the broker throttled it."""
         ...
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
         """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
         ...
 
@@ -217,9 +217,9 @@ class WithoutTraffic:
     means: tuple[Mean, ...] = ()
     states_throttles: bool = True
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
         """None."""
-        del grouping, groups, era
+        del grouping, groups, window
         return {}
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:

@@ -76,7 +76,7 @@ def test_seconds_of_request_time_prove_what_kafka_does(era: Era, drawn: tuple[st
     held = np.asarray([quota.charge(*one) > 0 for one in zip(nanoseconds.tolist(), times.tolist(), strict=True)])
     seconds, places = np.unique(times // 1000, return_inverse=True)
     sums = np.bincount(places, weights=nanoseconds).astype(np.int64)
-    judge = SecondsJudge((np.asarray([percent * NANOSECONDS_A_PERCENT]),), era)
+    judge = SecondsJudge((np.asarray([percent * NANOSECONDS_A_PERCENT]),), Window(era=era))
     judge.feed(keys_of(np.zeros_like(seconds), seconds), sums)
     (verdict,) = judge.verdicts()
     side = verdict.sides[0]

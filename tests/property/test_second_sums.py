@@ -49,7 +49,7 @@ def test_the_largest_rate_of_a_second_lies_within_its_bounds(pattern: str, seed:
     times, overhead, records = arrivals(pattern, seed, count)
     amounts = overhead + records
     seconds, sums = cells(times, amounts)
-    found = bounds(keys_of(np.zeros(len(seconds), dtype=np.int64), seconds), sums, era)
+    found = bounds(keys_of(np.zeros(len(seconds), dtype=np.int64), seconds), sums, Window(era=era))
     rates = open_loop_rates(times, amounts, Window(era=era))
     for place, second in enumerate(seconds):
         largest = rates[times // 1000 == second].max()
@@ -89,7 +89,7 @@ def test_the_proof_is_the_known_one_for_default_settings() -> None:
     sums = np.arange(1, 41) ** 2
     keys = keys_of(np.zeros(40, dtype=np.int64), seconds)
     last = [int(sums[-k:].sum()) for k in range(14)]
-    new, old = bounds(keys, sums, Era.OVERLAPPING), bounds(keys, sums, Era.DROPPING)
+    new, old = bounds(keys, sums, Window(era=Era.OVERLAPPING)), bounds(keys, sums, Window(era=Era.DROPPING))
     assert (new.lower[-1], new.expected[-1], new.upper[-1]) == (last[11] / 12, last[11] / 10.5, max(last[13] / 11, last[12] / 10))
     assert (old.lower[-1], old.expected[-1], old.upper[-1]) == (last[10] / 11, last[11] / 10.5, last[12] / 10)
 

@@ -13,19 +13,25 @@ from hypothesis import strategies as st
 from reconciler.traffic.judging.exact import near_limits
 from reconciler.traffic.judging.grouping import Group, Side
 from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule, SecondsJudge, keys_of
+from reconciler.traffic.kernels.second_sums import GroupVerdict, SecondsJudge, keys_of
 from reconciler.traffic.kinds import Kind
 from tests.support.seconds_in_sql import limits_table, verdict_of_row, verdict_query
 
 LIMITS = st.none() | st.sampled_from([0.01, 1.0, 64.0, 1000.0, 12_345.678, 1e6])
-RULES = st.sampled_from([*Era, Window(samples=3, sample_ms=2000), Window(samples=20, sample_ms=5000, era=Era.OVERLAPPING)])
+RULES = st.sampled_from(
+    [
+        *(Window(era=era) for era in Era),
+        Window(samples=3, sample_ms=2000),
+        Window(samples=20, sample_ms=5000, era=Era.OVERLAPPING),
+    ]
+)
 CELLS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 60), st.sampled_from([0, 1, 7, 640, 10_240, 12_000, 999_983, 2**40])),
     max_size=150,
 )
 
 
-def kernel(cells: Sequence[tuple[int, int, int]], groups: Sequence[Group], rule: Rule) -> dict[int, GroupVerdict]:
+def kernel(cells: Sequence[tuple[int, int, int]], groups: Sequence[Group], rule: Window) -> dict[int, GroupVerdict]:
     limits = [
         np.array([np.nan if (s := getattr(g, side)).limit is None else s.limit for g in groups]) for side in ("before", "after")
     ]
@@ -36,7 +42,7 @@ def kernel(cells: Sequence[tuple[int, int, int]], groups: Sequence[Group], rule:
     return {verdict.group: verdict for verdict in judge.verdicts()}
 
 
-def in_duckdb(cells: Sequence[tuple[int, int, int]], groups: Sequence[Group], rule: Rule) -> dict[int, GroupVerdict]:
+def in_duckdb(cells: Sequence[tuple[int, int, int]], groups: Sequence[Group], rule: Window) -> dict[int, GroupVerdict]:
     columns = list(zip(*cells, strict=True)) or [(), (), ()]
     tables = {
         "cells": pa.table(dict(zip(("grp", "second", "amount"), (pa.array(c, type=pa.int64()) for c in columns), strict=True))),

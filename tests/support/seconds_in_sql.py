@@ -17,7 +17,7 @@ from reconciler.traffic.judging.exact import NEAR, limits_of
 from reconciler.traffic.judging.grouping import Group, Grouping
 from reconciler.traffic.kernels.exact_totals import BINS, NEARLY_ALL, top_of
 from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.second_sums import ROUNDING, GroupVerdict, Rule, SideVerdict, frames, longest_pause_s
+from reconciler.traffic.kernels.second_sums import ROUNDING, GroupVerdict, SideVerdict, frames
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.sources.on_spark import normal_form_rows
 from reconciler.traffic.sources.parquet_parts import parts_of
@@ -39,12 +39,12 @@ class InSql(SecondsTraffic):
         super().__init__(normal_form_rows(spark, parts_of(files)), source=Source.NORMAL_FORM, files=files)
         self._frame = normal_form_frame(spark, files)
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
-        return judged_in_sql(summed_rows(self._frame, self.series, grouping, groups), grouping.groups, era)
+        return judged_in_sql(summed_rows(self._frame, self.series, grouping, groups), grouping.groups, window)
 
 
-def judged_in_sql(placed: DataFrame, groups: Sequence[Group], rule: Rule) -> dict[int, GroupVerdict]:
+def judged_in_sql(placed: DataFrame, groups: Sequence[Group], rule: Window) -> dict[int, GroupVerdict]:
     """As ``by_seconds.judge_seconds``, from the columns ``group``, ``second`` and ``amount``."""
     spark = placed.sparkSession
     limits = frame_of_table(spark, limits_table(groups))
@@ -58,7 +58,7 @@ def limits_table(groups: Sequence[Group]) -> pa.Table:
     return pa.table({"grp": pa.array(range(len(groups)), type=pa.int64()), **sides})
 
 
-def verdict_query(rule: Rule, *, cells: str = "{cells}", limits: str = "{limits}") -> str:
+def verdict_query(rule: Window, *, cells: str = "{cells}", limits: str = "{limits}") -> str:
     """The query over the tables ``cells`` (``grp``, ``second``, ``amount``) and ``limits``; one row a group that has cells."""
     parts = {
         "whole": f"SELECT grp, second, CAST(SUM(amount) AS BIGINT) AS amount FROM {cells} GROUP BY grp, second",
@@ -68,7 +68,7 @@ def verdict_query(rule: Rule, *, cells: str = "{cells}", limits: str = "{limits}
         f"CASE WHEN limits.before > 0 AND rate >= {_number(NEAR)} * limits.before THEN 1 ELSE 0 END AS near "
         f"FROM bounded JOIN {limits} AS limits ON bounded.grp = limits.grp",
         "stepped": f"SELECT *, LAG(second) OVER (PARTITION BY grp ORDER BY second) AS earlier, {_each(_earlier)} FROM judged",
-        "numbered": f"SELECT *, {_each(lambda side: _island(side, longest_pause_s(rule)))} FROM stepped",
+        "numbered": f"SELECT *, {_each(lambda side: _island(side, rule.expiry_ms // 1000))} FROM stepped",
         **{f"run_{side}": _runs(side) for side in _SIDES},
         "bins": "SELECT grp, bin, COUNT(*) AS here FROM judged GROUP BY grp, bin",
         "reached": "SELECT grp, bin, SUM(here) OVER (PARTITION BY grp ORDER BY bin) AS seen, "
@@ -119,7 +119,7 @@ def _number(value: float) -> str:
     return f"CAST({value!r} AS DOUBLE)"
 
 
-def _bounds(rule: Rule) -> str:
+def _bounds(rule: Window) -> str:
     lower, expected, *upper = (f"{_sum(seconds)} / {_number(divisor)}" for seconds, divisor in frames(rule))
     return f"{lower} AS lower_rate, {expected} AS rate, GREATEST({', '.join((*upper, _number(0.0)))}) AS upper_rate"
 
@@ -129,7 +129,7 @@ def _sum(seconds: int) -> str:
     return f"CAST(SUM(amount) OVER (PARTITION BY grp ORDER BY second {frame}) AS DOUBLE)"
 
 
-def _judged(rule: Rule, side: str) -> str:
+def _judged(rule: Window, side: str) -> str:
     """Of bytes, whose throttles are not capped and so may wrap around."""
     possible = f"COALESCE(upper_rate > {side} * {_number(1 - ROUNDING)}, FALSE)"
     window = rule if isinstance(rule, Window) else Window(era=rule)

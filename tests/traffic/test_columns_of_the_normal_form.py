@@ -18,7 +18,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution import AddressLimits
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.kernels.sampled_rate import Era
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from tests.support.placed_totals import no_spark, stored_seconds
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     grouping = group_series(traffic.series, tables_before, tables_after)
     uncapped = [number for number, group in enumerate(grouping.groups) if not group.kind.is_capped]
     for groups in (uncapped, uncapped[::7], ()):
-        judged = traffic.by_seconds(grouping, groups, Era.OVERLAPPING)
+        judged = traffic.by_seconds(grouping, groups, DEFAULT_WINDOW)
         placed = summed_rows(found, series_of(by_rows), grouping, groups)
-        assert judged_in_sql(placed, grouping.groups, Era.OVERLAPPING) == judged
+        assert judged_in_sql(placed, grouping.groups, DEFAULT_WINDOW) == judged
         assert sorted(judged) == sorted(groups)
-    judged = traffic.by_seconds(grouping, uncapped[:6], Era.OVERLAPPING)
+    judged = traffic.by_seconds(grouping, uncapped[:6], DEFAULT_WINDOW)
     assert any(side.certain for verdict in judged.values() for side in verdict.sides)
 
 

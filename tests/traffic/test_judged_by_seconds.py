@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Group
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
 from reconciler.traffic.sources.log_files import find_logs
 
@@ -53,15 +53,15 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     everything = range(len(grouping.groups))
 
     traffic = open_traffic(find_traffic([f"1={log}"]), lambda: spark)
-    from_rows = traffic.by_seconds(grouping, everything, Era.OVERLAPPING)
-    assert from_rows == here.by_seconds(grouping, everything, Era.OVERLAPPING)
-    assert from_rows == on_spark.by_seconds(grouping, everything, Era.OVERLAPPING)
+    from_rows = traffic.by_seconds(grouping, everything, DEFAULT_WINDOW)
+    assert from_rows == here.by_seconds(grouping, everything, DEFAULT_WINDOW)
+    assert from_rows == on_spark.by_seconds(grouping, everything, DEFAULT_WINDOW)
     totals = placed_totals(spark, here, grouping, everything)
-    assert from_rows == judged_in_sql(totals, grouping.groups, Era.OVERLAPPING)
+    assert from_rows == judged_in_sql(totals, grouping.groups, DEFAULT_WINDOW)
     assert sorted(from_rows) == list(everything)
 
     few = everything[:2]
-    assert here.by_seconds(grouping, few, Era.OVERLAPPING) == {group: from_rows[group] for group in few}
+    assert here.by_seconds(grouping, few, DEFAULT_WINDOW) == {group: from_rows[group] for group in few}
 
     assert isinstance(traffic, RequestSource)
     exact = traffic.exactly(grouping, DEFAULT_WINDOW)

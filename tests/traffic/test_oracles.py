@@ -157,7 +157,7 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     from tests.support.seconds_in_sql import judged_in_sql
     from tests.support.traffic_rows import normal_form_frame
 
-    names, era, window = [str(file) for file in files], world.era, Window(era=world.era)
+    names, window = [str(file) for file in files], Window(era=world.era)
     rows = normal_form_frame(spark, names).cache()
     traffic = traffic_of(spark, names)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
@@ -171,11 +171,13 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
             series=series,
             grouping=grouping,
             seconds={
-                **{way: one.by_seconds(grouping, groups, era) for way, one in traffic.items()},
-                "local, totals": stored.by_seconds(grouping, groups, era),
-                "spark, totals": open_folder(SegmentFolder(cells), lambda: spark, most_here=0).by_seconds(grouping, groups, era),
-                "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, era),
-                "sql, cells": judged_in_sql(placed, grouping.groups, era),
+                **{way: one.by_seconds(grouping, groups, window) for way, one in traffic.items()},
+                "local, totals": stored.by_seconds(grouping, groups, window),
+                "spark, totals": open_folder(SegmentFolder(cells), lambda: spark, most_here=0).by_seconds(
+                    grouping, groups, window
+                ),
+                "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, window),
+                "sql, cells": judged_in_sql(placed, grouping.groups, window),
             },
             exact={way: one.exactly(grouping, window) for way, one in traffic.items()},
         )

@@ -15,7 +15,7 @@ from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.evidence import Evidence, Mean
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
+from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.traffic_source import Facts
 
@@ -33,10 +33,10 @@ class Seconds:
     states_throttles = True
 
     def __init__(self) -> None:
-        self.asked: list[Rule] = []
+        self.asked: list[Window] = []
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
-        self.asked.append(era)
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
+        self.asked.append(window)
         return {}
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.model import NO_ADVICE, Advice, BucketVerdict, MetricSamples, MetricSemantics, Provenance, QuotaKey, RowPlace
 from reconciler.text import length_text, rate
-from reconciler.traffic import SMALLEST, broker_loss_factor, held_back_changes, margin_of, safe_limit
+from reconciler.traffic import SMALLEST, broker_loss_factor, hold_back, margin_of, safe_limit
 
 CENSORED_SHARE: Final = 0.01
 """Of the samples, those taken while a quota throttled the clients, from which on a recommendation is called a lower bound."""
@@ -75,10 +75,8 @@ def recommend_from_metrics(
         for group, everywhere in groups.items()
     }
     return tuple(
-        verdict
-        if verdict.recorded.requests or verdict.undecided
-        else replace(held.applied_to(verdict), advice=advice.get(verdict.group, NO_ADVICE))
-        for verdict, held in zip(verdicts, held_back_changes(verdicts), strict=True)
+        verdict if verdict.recorded.requests or verdict.undecided else replace(held, advice=advice.get(verdict.group, NO_ADVICE))
+        for verdict, held in zip(verdicts, hold_back(verdicts), strict=True)
     )
 
 

@@ -19,11 +19,10 @@ from reconciler.model import Coverage, RateSeries
 from reconciler.traffic.judging.exact import limits_of, near_limits, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
-from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Doubles, Flags, Integers, Window
 from reconciler.traffic.kernels.second_sums import (
     SECOND_BITS,
     GroupVerdict,
-    Rule,
     SecondsJudge,
     SecondStream,
     ThrottledRates,
@@ -49,17 +48,17 @@ class SecondsLimits:
     before: Doubles
     after: Doubles
     capped: Flags
-    era: Rule
+    window: Window
 
     @classmethod
-    def of(cls, groups: Sequence[Group], era: Rule) -> SecondsLimits:
+    def of(cls, groups: Sequence[Group], window: Window) -> SecondsLimits:
         """A group that is not of a side is unlimited there."""
         before, after = limits_of(groups)
-        return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), era)
+        return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), window)
 
     def throttled(self) -> tuple[ThrottledRates, ThrottledRates]:
         """Before and after, as seconds are compared with them."""
-        return ThrottledRates.of(self.before, self.capped, self.era), ThrottledRates.of(self.after, self.capped, self.era)
+        return ThrottledRates.of(self.before, self.capped, self.window), ThrottledRates.of(self.after, self.capped, self.window)
 
 
 def judge_seconds(
@@ -67,7 +66,7 @@ def judge_seconds(
     send: Callable[[Iterable[Item]], Iterable[tuple[Integers, Integers]]],
     expected: Sequence[int],
     groups: Sequence[Group],
-    era: Rule,
+    window: Window,
     *,
     columns: tuple[str, ...] = (),
     send_sums: SendSums | None = None,
@@ -76,10 +75,10 @@ def judge_seconds(
 
     ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads. ``send_sums``: as ``GroupWork``.
     """
-    limits = SecondsLimits.of(groups, era)
+    limits = SecondsLimits.of(groups, window)
 
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-        seconds = SecondsJudge((limits.before, limits.after), era, capped=limits.capped, near=near_limits(limits.before))
+        seconds = SecondsJudge((limits.before, limits.after), window, capped=limits.capped, near=near_limits(limits.before))
         for keys, amounts in pieces:
             seconds.feed(keys, amounts)
         yield seconds.columns()
@@ -161,7 +160,7 @@ def groups_to_plot(grouping: Grouping, targets: Collection[int]) -> set[int]:
 
 def points_of(batches_of_cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
     """Rows of ``place`` (group and interval in one number) from batches of keys and amounts in rising order of their keys."""
-    stream, (before, after), grid = SecondStream(lines.limits.era), lines.limits.throttled(), lines.grid
+    stream, (before, after), grid = SecondStream(lines.limits.window), lines.limits.throttled(), lines.grid
     batches = []
     for cells in stream.whole(batches_of_cells):
         bounded, groups = stream.bounds(cells), cells[0] >> SECOND_BITS
@@ -269,7 +268,7 @@ def second_rows(
     ``units``: by group number how many amounts are one unit of its key. Without ``limits``, rates are not known.
     ``most_certain``: by group how many of its seconds can be certainly over: 0, 1 for the first one, or more for all.
     """
-    has_certain, stream = -1, SecondStream(Era.OVERLAPPING if limits is None else limits.era)
+    has_certain, stream = -1, SecondStream(DEFAULT_WINDOW if limits is None else limits.window)
     before, after = (None, None) if limits is None else limits.throttled()
     for keys, amounts in stream.whole(cells):
         groups = keys >> SECOND_BITS

@@ -275,54 +275,45 @@ class UnkeptLimits:
 
     def verdicts(self, judged: Mapping[int, BucketVerdict]) -> dict[int, BucketVerdict]:
         """The same with a reason where a limit is not kept. A consumer that may stop is not clear. ``judged``: by target."""
-        ratio = longest_throttle_ratio(self.window)
-        return {target: self._verdict(verdict, self.largest_fetch.get(target), ratio) for target, verdict in judged.items()}
+        rows = {}
+        for target, verdict in judged.items():
+            ways, row = self._ways(verdict, self.largest_fetch.get(target)), verdict
+            if ways and verdict.verdict is not Verdict.INCONCLUSIVE:
+                row = replace(verdict, reason=next(iter(ways.values())))
+                if target in self.largest_fetch and verdict.verdict is Verdict.CLEAR:
+                    # It gets nothing from the first such batch on.
+                    row = replace(row, verdict=Verdict.POSSIBLE, over=replace(row.over, possible=row.over.active))
+            rows[target] = row
+        return rows
 
     def worst(self, verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[UnkeptQuota, Unkept]:
         """By quota and way in which it is not kept the first of the verdicts, which are sorted worst first."""
         largest_of = {grouping.targets[target].place: largest for target, largest in self.largest_fetch.items()}
-        ratio, unkept = longest_throttle_ratio(self.window), dict[UnkeptQuota, Unkept]()
+        unkept: dict[UnkeptQuota, Unkept] = {}
         for verdict in verdicts:
-            if not verdict.recorded.requests:
-                continue
-            stops = self._stop(verdict, largest_of.get(verdict.place))
-            for finding_id, words in ((CONSUMER_STOPS, stops), (OVERFLOW, _overflow(verdict, ratio))):
-                if words is not None:
-                    unkept.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
+            ways = self._ways(verdict, largest_of.get(verdict.place)) if verdict.recorded.requests else {}
+            for finding_id, words in ways.items():
+                unkept.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
         return unkept
 
-    def _verdict(self, verdict: BucketVerdict, stops: int | None, ratio: float) -> BucketVerdict:
-        reason = self._stop(verdict, stops) or _overflow(verdict, ratio)
-        if reason is None or verdict.verdict is Verdict.INCONCLUSIVE:
-            return verdict
-        if stops is not None and verdict.verdict is Verdict.CLEAR:
-            # It gets nothing from the first such batch on.
-            over = replace(verdict.over, possible=verdict.over.active)
-            return replace(verdict, verdict=Verdict.POSSIBLE, over=over, reason=reason)
-        return replace(verdict, reason=reason)
-
-    def _stop(self, verdict: BucketVerdict, largest: int | None) -> str | None:
-        if largest is None or verdict.limits.after is None:
-            return None
-        seconds = (self.window.samples - 1) * self.window.sample_ms / 1000
-        enough = safe_byte_rate(largest / seconds)[1]
-        return (
-            f"a fetch returned {number_text(largest)} bytes of records, more than {seconds:g} s of the limit "
-            f"({number_text(self.window.fetch_cap(verdict.limits.after))} bytes). If one batch is that large, the broker answers "
-            f"every try without records and the consumer stops. {enough}/s is enough for such a batch"
-        )
-
-
-def _overflow(verdict: BucketVerdict, ratio: float) -> str | None:
-    """``ratio``: ``longest_throttle_ratio`` of the window."""
-    limit = verdict.limits.after
-    if limit is None or verdict.peak.rate < limit * ratio or verdict.key not in _BYTES:
-        return None
-    return (
-        f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic exceeds "
-        "2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
-        f"{safe_byte_rate(verdict.peak.rate / ratio)[1]}/s on"
-    )
+    def _ways(self, verdict: BucketVerdict, largest: int | None) -> dict[str, str]:
+        """By the id of the finding how a broker does not keep the limit. ``largest``: the largest fetch, if it is too large."""
+        limit, ratio, ways = verdict.limits.after, longest_throttle_ratio(self.window), {}
+        if limit is not None and largest is not None:
+            seconds = (self.window.samples - 1) * self.window.sample_ms / 1000
+            ways[CONSUMER_STOPS] = (
+                f"a fetch returned {number_text(largest)} bytes of records, more than {seconds:g} s of the limit "
+                f"({number_text(self.window.fetch_cap(limit))} bytes). If one batch is that large, the broker answers "
+                f"every try without records and the consumer stops. {safe_byte_rate(largest / seconds)[1]}/s is enough for such "
+                "a batch"
+            )
+        if limit is not None and verdict.peak.rate >= limit * ratio and verdict.key in _BYTES:
+            ways[OVERFLOW] = (
+                f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic "
+                "exceeds 2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
+                f"{safe_byte_rate(verdict.peak.rate / ratio)[1]}/s on"
+            )
+        return ways
 
 
 Key = TypeVar("Key")

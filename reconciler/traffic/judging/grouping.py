@@ -10,9 +10,9 @@ nothing is reported of, and every bucket that it may belong to is marked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from reconciler.model import CLIENT_KEYS, BucketName, LeaderSpread, RowPlace
 from reconciler.resolution import (
@@ -87,8 +87,7 @@ class Series:
         return self.ip is not None if self.kind is Kind.CONNECTION else None not in (self.user, self.client_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(NamedTuple):
     """Under which limit a group is replayed on one side of the change; ``None`` is unlimited."""
 
     limit: float | None
@@ -116,7 +115,7 @@ class Target:
         return RowPlace(KEY_OF_KIND[self.kind].value, self.broker, self.bucket, self.undecided)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """What one worker replays at a time. ``before`` and ``after`` are ``None`` when the group is not of that side."""
 
@@ -157,17 +156,24 @@ def group_series(
     targets = _targets(series, before, after, after_of, others)
     earlier = {members: place for place, members in _members(series, before_of).items()}
     groups: list[Group] = []
-    group_of = _Groups()
+    made: dict[Group, Group] = {}
+
+    def add_group(kind: Kind, side_before: Resolved | None, side_after: Resolved | None) -> None:
+        """Groups of few different limits, each made once."""
+        sides = (None if side is None else Side(side.value) for side in (side_before, side_after))
+        group = Group(kind, *sides)
+        groups.append(made.setdefault(group, group))
+
     groups_of: list[list[int]] = [[] for _ in series]
     target_of = [0] * len(series)
     for index, target in enumerate(targets):
         side = before_of[target.members[0]] if earlier.pop(target.members, None) else None
-        groups.append(group_of(target.kind, side, target.after))
+        add_group(target.kind, side, target.after)
         for member in target.members:
             groups_of[member].append(len(groups) - 1)
             target_of[member] = index
     for members in sorted(earlier):
-        groups.append(group_of(series[members[0]].kind, before_of[members[0]], None))
+        add_group(series[members[0]].kind, before_of[members[0]], None)
         for member in members:
             groups_of[member].append(len(groups) - 1)
     return Grouping(
@@ -201,7 +207,11 @@ def _resolved_again(
     before: Tables | None, before_of: Sequence[Resolved | None], after: Tables, series: Sequence[Series]
 ) -> list[Resolved | None]:
     """Most changes are about few clients: the others are not looked up a second time."""
-    may_differ = {key: _may_differ(before[key], table) for key, table in after.items()} if before is not None else {}
+    may_differ = {
+        key: table.may_differ(known)
+        for key, table in after.items()
+        if before is not None and isinstance(known := before[key], Resolver) and isinstance(table, Resolver)
+    }
     resolved = _Resolving(after)
     return [
         known
@@ -212,10 +222,6 @@ def _resolved_again(
         else resolved(client)
         for client, known in zip(series, before_of, strict=True)
     ]
-
-
-def _may_differ(before: Limits, after: Limits) -> Callable[[str, str], bool] | None:
-    return after.may_differ(before) if isinstance(before, Resolver) and isinstance(after, Resolver) else None
 
 
 class _Resolving:
@@ -338,24 +344,6 @@ class _KnownInPart:
         user, client_id = (None, None) if bucket.other else (bucket.user or None, bucket.client_id or None)
         known = self._of_user[broker, kind, user] + self._of_client[broker, kind, client_id]
         return known + self._of_nobody[broker, kind]
-
-
-class _Groups:
-    """Groups of few different limits, each made once."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[Kind, object, object], Group] = {}
-
-    def __call__(self, kind: Kind, before: Resolved | None, after: Resolved | None) -> Group:
-        limits = before and (before.value,), after and (after.value,)
-        group = self._made.get((kind, *limits))
-        if group is None:
-            group = self._made[kind, *limits] = Group(kind=kind, before=_side(before), after=_side(after))
-        return group
-
-
-def _side(resolved: Resolved | None) -> Side | None:
-    return Side(limit=resolved.value) if resolved else None
 
 
 def _members(

@@ -27,7 +27,6 @@ from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.log_evidence import WHOLE_STEP
 
 _MINUTE_S: Final = 60
-_HOUR_S: Final = 3600
 _LONGEST_PAUSE_MIN: Final = 90
 """A silence of so many minutes is a hole, however quiet the broker is otherwise."""
 _SHORTEST_MIN: Final = 10
@@ -93,8 +92,21 @@ def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tup
 
 def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVerdict], str | None]:
     """Gives why a clear row is inconclusive after all: its history shows too little. What is seen to be throttled stays so."""
-    short = _short(provenance, needs) or _brokers_missing(provenance) or _lines_missing(provenance)
-    holes = {part.broker: why for part in provenance.coverage if (why := _hole(part, needs))}
+    length_s, needed_s, step = provenance.days * 86_400, needs.hours * 3600, provenance.request_step
+    short = _brokers_missing(provenance)
+    # The files of a day begin and end with some request of it.
+    if length_s < needed_s - _MINUTE_S:
+        short = f"the history is {length_text(length_s)} long, and {length_text(needed_s)} are needed (history.hours)"
+    elif short is None and step is not None and step > WHOLE_STEP:
+        short = (
+            f"consecutive requests of one client are usually {step:g} correlation ids apart, so more than half of the lines are "
+            "missing: give the whole logs of all brokers"
+        )
+    holes = {
+        part.broker: f"{part.gap_words}, and {needs.coverage_percent:g} % are needed (history.coveragePercent)"
+        for part in provenance.coverage
+        if 100 * part.share < needs.coverage_percent and part.gap_words is not None
+    }
 
     def doubt(verdict: BucketVerdict) -> str | None:
         if verdict.verdict is not Verdict.CLEAR or verdict.limits.after is None:
@@ -127,14 +139,6 @@ def _moment(minute: int) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(minute * _MINUTE_S, tz=datetime.UTC)
 
 
-def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
-    length_s, needed_s = (provenance.end - provenance.start).total_seconds(), needs.hours * _HOUR_S
-    # The files of a day begin and end with some request of it.
-    if length_s >= needed_s - _MINUTE_S:
-        return None
-    return f"the history is {length_text(length_s)} long, and {length_text(needed_s)} are needed (history.hours)"
-
-
 def _brokers_missing(provenance: Provenance) -> str | None:
     """By their number: a log does not state which broker wrote it, and its name may not either."""
     recorded = [part.broker for part in provenance.coverage]
@@ -150,22 +154,6 @@ def _brokers_missing(provenance: Provenance) -> str | None:
 
 def _shown(brokers: Sequence[int]) -> str:
     return list_some([str(broker) for broker in brokers], _MOST_SHOWN)
-
-
-def _lines_missing(provenance: Provenance) -> str | None:
-    step = provenance.request_step
-    if step is None or step <= WHOLE_STEP:
-        return None
-    return (
-        f"consecutive requests of one client are usually {step:g} correlation ids apart, so more than half of the lines are "
-        "missing: give the whole logs of all brokers"
-    )
-
-
-def _hole(coverage: Coverage, needs: HistoryNeeds) -> str | None:
-    if 100 * coverage.share >= needs.coverage_percent or (gap := coverage.gap_words) is None:
-        return None
-    return f"{gap}, and {needs.coverage_percent:g} % are needed (history.coveragePercent)"
 
 
 def kind_assumptions(
@@ -221,7 +209,6 @@ def lacks_network_time(key: str, source: str) -> bool:
 
 ENOUGH: Final = 0.01
 """Of the requests, the samples or the active seconds: from here on a group counts as throttled when it was recorded."""
-_NOTHING_FOUND: Final = (Verdict.CLEAR, Verdict.INCONCLUSIVE)
 WHAT_DECIDES: Final = "Raise the limit in steps and judge the traffic of each step, or record at a higher limit"
 
 
@@ -251,42 +238,24 @@ def recorded_reason(seen: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack:
-    """Whether a quota throttled the quota group of a row on some broker. ``reason``: why the row is not clear then."""
-
-    censored: bool = False
-    reason: str | None = None
-
-    def applied_to(self, row: BucketVerdict) -> BucketVerdict:
-        """The row with this."""
-        if self.censored and not row.recorded.censored:
-            row = replace(row, recorded=replace(row.recorded, censored=True))
-        return row if self.reason is None else replace(row, verdict=Verdict.INCONCLUSIVE, reason=self.reason)
-
-
-_NOT_HELD_BACK: Final = HeldBack()
-
-
-def held_back_changes(verdicts: Sequence[BucketVerdict]) -> Iterator[HeldBack]:
-    """One for each verdict.
+def hold_back(verdicts: Sequence[BucketVerdict]) -> list[BucketVerdict]:
+    """The same in their order, where a quota throttled a quota group on some broker.
 
     The values of a quota group are good for all brokers, so those are lower bounds on each, and it is clear on none.
     """
-    held_back: dict[tuple[object, ...], BucketVerdict] = {}
+    throttled: dict[tuple[object, ...], BucketVerdict] = {}
     for row in sorted(verdicts, key=lambda row: (row.verdict is not Verdict.INCONCLUSIVE, row.broker)):
         if row.recorded.censored:
-            held_back.setdefault(row.group, row)
-    return (_held_back(verdict, held_back.get(verdict.group)) for verdict in verdicts)
-
-
-def _held_back(verdict: BucketVerdict, held: BucketVerdict | None) -> HeldBack:
-    """``held``: the row of its quota group that was throttled, if one was."""
-    if held is None:
-        return _NOT_HELD_BACK
-    if verdict.recorded.censored or held.verdict is not Verdict.INCONCLUSIVE or verdict.verdict not in _NOTHING_FOUND:
-        return HeldBack(censored=True)
-    return HeldBack(censored=True, reason=f"on {broker_words(held.broker)}, {held.reason}")
+            throttled.setdefault(row.group, row)
+    rows = []
+    for row in verdicts:
+        held, known = throttled.get(row.group), row
+        if held is not None and not row.recorded.censored:
+            known = replace(row, recorded=replace(row.recorded, censored=True))
+            if held.verdict is Verdict.INCONCLUSIVE and row.verdict in (Verdict.CLEAR, Verdict.INCONCLUSIVE):
+                known = replace(known, verdict=Verdict.INCONCLUSIVE, reason=f"on {broker_words(held.broker)}, {held.reason}")
+        rows.append(known)
+    return rows
 
 
 class GroupSeconds(Protocol):
@@ -356,29 +325,24 @@ def throttled_recording(
     ``judged``: by group. ``stated``: each request states whether it was throttled.
     """
     target = grouping.targets[index]
-    after = target.after.value
-    some = [part for part in _recordings(index, series, grouping, judged) if part.proves(after, stated=stated)]
-    # No limit throttles no request. That is a doubt only where the change takes one away.
-    some = [part for part in some if after is not None or part.is_raised(after)]
-    return max(some, key=lambda part: (part.is_raised(after), part.throttled / max(part.requests, 1), part.near), default=None)
-
-
-def _recordings(index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, GroupSeconds]) -> list[Recording]:
+    after, groups = target.after.value, groups_before(grouping, index)
     members_of: dict[int, list[int]] = {}
-    groups = groups_before(grouping, index)
-    for member in grouping.targets[index].members:
+    for member in target.members:
         group = next((number for number in grouping.groups_of_series[member] if number in groups), -1)
         members_of.setdefault(group, []).append(member)
     recordings = []
     for group, members in members_of.items():
         before, whole = grouping.before_of_series[members[0]], judged.get(group)
-        recordings.append(
-            Recording(
-                limit=None if before is None else before.value,
-                requests=sum(series[member].requests for member in members),
-                throttled=sum(series[member].throttled for member in members),
-                active=0 if whole is None else whole.active,
-                near=0 if whole is None else whole.near,
-            )
+        recording = Recording(
+            limit=None if before is None else before.value,
+            requests=sum(series[member].requests for member in members),
+            throttled=sum(series[member].throttled for member in members),
+            active=0 if whole is None else whole.active,
+            near=0 if whole is None else whole.near,
         )
-    return recordings
+        # No limit throttles no request. That is a doubt only where the change takes one away.
+        if recording.proves(after, stated=stated) and (after is not None or recording.is_raised(after)):
+            recordings.append(recording)
+    return max(
+        recordings, key=lambda part: (part.is_raised(after), part.throttled / max(part.requests, 1), part.near), default=None
+    )

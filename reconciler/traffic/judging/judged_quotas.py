@@ -125,14 +125,14 @@ def unjudged_changes(
     are left out. Where a quota callback decides, only changes of kinds without any traffic are returned.
     """
     before, after = quotas[0] or {}, quotas[1]
+    differ = changed_quotas(*quotas)
     overridden = {(quota.entity, quota.key) for quota in unused if quota.reason is UnusedReason.HIDDEN}
     changes = []
     for kind, key in KEY_OF_KIND.items():
-        changed = _changed(key, before, after)
-        if kind not in limiting or not changed or not any(key in values for values in after.values()):
+        if kind not in limiting or not any(key in values for values in after.values()):
             continue
-        for entity in changed:
-            if entity not in limiting[kind]:
+        for entity, of_key in differ:
+            if of_key == key and entity not in limiting[kind]:
                 why = NotJudged.OVERRIDDEN if (entity, key.value) in overridden else NotJudged.NO_CLIENT
                 changes.append(
                     UnjudgedChange(
@@ -169,12 +169,6 @@ def unjudged_findings(unjudged: Sequence[UnjudgedChange], sources: Mapping[tuple
             )
 
 
-def _changed(key: QuotaKey, before: QuotaTable, after: QuotaTable) -> tuple[Entity, ...]:
-    entities = {entity for table in (before, after) for entity, values in table.items() if key in values}
-    differ = (entity for entity in entities if before.get(entity, {}).get(key) != after.get(entity, {}).get(key))
-    return tuple(sorted(differ, key=lambda entity: entity.sort_key))
-
-
 class UsedQuotas(NamedTuple):
     """Entities whose quotas of one key win for a recorded client, and those that stronger quotas override for one."""
 
@@ -194,7 +188,10 @@ def used_quotas(series: Sequence[Series], proposed: QuotaTable, resolvers: Mappi
     used = {}
     for kind, clients in clients_of.items():
         if kind is Kind.CONNECTION:
-            winning, hidden = _of_addresses({client.ip for client in series if client.ip is not None}, proposed)
+            limits = AddressLimits(proposed)
+            resolved = [limits.resolve(address) for address in {client.ip for client in series if client.ip is not None}]
+            winning = {quota.source for quota in resolved if quota.source is not None}
+            hidden = {candidate.entity for quota in resolved for candidate in quota.overridden}
         else:
             resolver = resolvers[KEY_OF_KIND[kind]]
             assert isinstance(resolver, Resolver)
@@ -238,11 +235,3 @@ def _of_clients(clients: Iterable[_Client], resolver: Resolver) -> tuple[set[Ent
             winning.update(() if resolved.source is None else (resolved.source,))
             hidden.update(c.entity for c in resolved.overridden)
     return winning, hidden
-
-
-def _of_addresses(addresses: Iterable[str], proposed: QuotaTable) -> tuple[set[Entity], set[Entity]]:
-    """The same for addresses."""
-    limits = AddressLimits(proposed)
-    resolved = [limits.resolve(address) for address in addresses]
-    winning = {quota.source for quota in resolved if quota.source is not None}
-    return winning, {c.entity for quota in resolved for c in quota.overridden}

@@ -29,7 +29,7 @@ from reconciler.model import (
 from reconciler.text import count_of
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
-from reconciler.traffic.judging.history_gaps import doubts_of, held_back_changes, throttled_recording
+from reconciler.traffic.judging.history_gaps import doubts_of, hold_back, throttled_recording
 from reconciler.traffic.judging.recommendations import advice_for
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -210,13 +210,8 @@ def most_certain(target: Target, series: Sequence[Series], window: Window) -> in
     """
     if not target.kind.refuses:
         return None
-    return 0 if target.kind is Kind.FETCH and _may_be_cut(target, series, window) else 1
-
-
-def _may_be_cut(target: Target, series: Sequence[Series], window: Window) -> bool:
-    """Whether a fetch is larger than what a broker asks its log for."""
-    limit = target.after.value
-    return limit is not None and max(series[member].largest for member in target.members) > window.fetch_cap(limit)
+    limit, largest = target.after.value, max(series[member].largest for member in target.members)
+    return int(target.kind is not Kind.FETCH or limit is None or largest <= window.fetch_cap(limit))
 
 
 def _decided(target: Target, verdict: Verdict, *, proven: bool) -> tuple[Verdict, str | None]:
@@ -282,11 +277,10 @@ def enrich_verdicts(
     doubt, known = doubts_of(provenance, needs), tuple(verdicts.values())
     regrouped = {verdict.group for target, verdict in verdicts.items() if grouping.groups[target].before is None}
     rows = []
-    for verdict, advice, held in zip(known, advice_for(known, provenance, regrouped), held_back_changes(known), strict=True):
-        row = replace(held.applied_to(verdict), advice=advice)
-        if held.reason is None and (why := doubt(verdict)) is not None:
-            row = replace(row, verdict=Verdict.INCONCLUSIVE, reason=why)
-        rows.append(row)
+    for row, advice in zip(hold_back(known), advice_for(known, provenance, regrouped), strict=True):
+        why = doubt(row)
+        doubted = row if why is None else replace(row, verdict=Verdict.INCONCLUSIVE, reason=why)
+        rows.append(replace(doubted, advice=advice))
     return tuple(sorted(rows, key=worst_first))
 
 

@@ -35,13 +35,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.traffic.kernels.exact_totals import NEARLY_ALL, NONE, Episodes, Histograms, first_places
-from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Doubles, Era, Flags, Integers, Window
 
 SECOND_BITS: Final = 33
 """A key is the group's number, shifted by this, plus the second since 1970."""
@@ -54,9 +54,6 @@ _FEW: Final = 40
 _LONGEST_THROTTLE_MS: Final = 2**31 - 1
 ROUNDING: Final = 1e-12
 
-Rule: TypeAlias = Era | Window
-"""The window settings; of an era alone, the default ones."""
-
 
 @dataclass(frozen=True, slots=True)
 class ThrottledRates:
@@ -66,9 +63,9 @@ class ThrottledRates:
     wraps_at: Doubles
 
     @classmethod
-    def of(cls, limits: Doubles, capped: Flags | None, rule: Rule) -> ThrottledRates:
+    def of(cls, limits: Doubles, capped: Flags | None, window: Window) -> ThrottledRates:
         """``capped``: Kafka caps the throttle before it narrows it, so that it never wraps. ``None``: nowhere."""
-        wraps_at = limits * longest_throttle_ratio(rule)
+        wraps_at = limits * longest_throttle_ratio(window)
         if capped is not None:
             # The cap of a negative throttle, as a limit below zero gives, is that throttle.
             wraps_at = np.where(capped, np.where(limits < 0, -np.inf, np.inf), wraps_at)
@@ -106,69 +103,51 @@ def proves(window: Window) -> bool:
     return window.sample_ms % 1000 == 0 and window.samples > 1 and reach(window) <= LONGEST_PROVEN_S
 
 
-def reach(rule: Rule) -> int:
+def reach(window: Window) -> int:
     """How many seconds back a cell still counts."""
-    window = _window(rule)
-    return (window.samples + (window.era is Era.OVERLAPPING)) * _sample_s(window)
+    return (window.samples + (window.era is Era.OVERLAPPING)) * window.sample_ms // 1000
 
 
-def longest_throttle_ratio(rule: Rule) -> float:
+def longest_throttle_ratio(window: Window) -> float:
     """A rate of so many times the limit, or less, is throttled for at most 2^31 - 1 ms, whatever its window."""
-    return 1 + _LONGEST_THROTTLE_MS / _window(rule).longest_ms
+    return 1 + _LONGEST_THROTTLE_MS / window.longest_ms
 
 
-def longest_pause_s(rule: Rule) -> int:
-    """A pause above this ends an episode: nothing of before is left in the rate."""
-    return _window(rule).expiry_ms // 1000
-
-
-def bounds(keys: Integers, amounts: Integers, rule: Rule = Era.OVERLAPPING) -> Bounds:
+def bounds(keys: Integers, amounts: Integers, window: Window = DEFAULT_WINDOW) -> Bounds:
     """For cells in strictly rising order of their keys.
 
     Raises ``ValueError`` for another order, which would tear sums apart, and for settings of which seconds prove nothing.
     """
     if np.any(keys[1:] <= keys[:-1]):
         raise ValueError("cells must be in strictly rising order of group and second")
-    parts = frames(rule)
+    parts = frames(window)
     lengths = tuple(dict.fromkeys(length for length, _ in parts))
     total = dict(zip(lengths, _sums(keys, amounts, lengths), strict=True))
     lower, expected, *upper = (total[length] / divisor for length, divisor in parts)
     return Bounds(lower=lower, expected=expected, upper=reduce(np.maximum, upper))
 
 
-def frames(rule: Rule) -> tuple[tuple[int, float], ...]:
+def frames(window: Window) -> tuple[tuple[int, float], ...]:
     """How many seconds are summed and what divides them: for the lower bound, the estimate, then each part of the upper one.
 
     Raises ``ValueError`` for settings of which seconds prove nothing.
     """
-    window = _window(rule)
     if not proves(window):
         raise ValueError(f"whole seconds prove nothing about {window.samples} samples of {window.sample_ms} ms")
-    count, sample, spare = window.samples, _sample_s(window), window.era is Era.OVERLAPPING
-    whole = (count - 1 + spare) * sample
-    steps = _steps((count - 1) * sample, reach(window))
-    return (whole, float(whole + sample)), (count * sample, (count - 0.5) * sample), *steps
-
-
-def _steps(least: int, most: int) -> tuple[tuple[int, float], ...]:
-    """Lengths of sums, and by what each is divided, for all k above ``least`` up to ``most``: some at a time."""
+    count, sample, spare = window.samples, window.sample_ms // 1000, window.era is Era.OVERLAPPING
+    whole, least, most = (count - 1 + spare) * sample, (count - 1) * sample, reach(window)
+    # Lengths for all k above the least up to the most, some at a time.
     wide = -(-(most - least) // _STEPS)
-    first = range(least + 1, most + 1, wide)
-    return tuple((min(k + wide - 1, most) + 1, float(max(least, k - 1))) for k in first)
-
-
-def _window(rule: Rule) -> Window:
-    return rule if isinstance(rule, Window) else Window(era=rule)
-
-
-def _sample_s(window: Window) -> int:
-    return window.sample_ms // 1000
+    steps = ((min(k + wide - 1, most) + 1, float(max(least, k - 1))) for k in range(least + 1, most + 1, wide))
+    return (whole, float(whole + sample)), (count * sample, (count - 0.5) * sample), *steps
 
 
 def _sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[Integers, ...]:
     """For each cell the amounts of the last so many seconds, its own included."""
+    # Sums of the first so many, from none on; their differences are exact whatever they wrap around to.
+    total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
     if max(lengths) > _FEW:
-        return _far_sums(keys, amounts, lengths)
+        return tuple(total[1:] - total[np.searchsorted(keys, keys - length, side="right")] for length in lengths)
     # How many of the cells before belong to each sum, in numbers so small that counting costs next to nothing.
     counts = tuple(np.zeros(len(keys), dtype=np.int8) for _ in lengths)
     for back in range(1, min(max(lengths), len(keys))):
@@ -177,19 +156,8 @@ def _sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[In
             break
         for count, length in zip(counts, lengths, strict=True):
             count[back:] += apart < length
-    total, places = _running(amounts), np.arange(len(keys))
+    places = np.arange(len(keys))
     return tuple(total[1:] - total[places - count] for count in counts)
-
-
-def _far_sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[Integers, ...]:
-    """The same for long windows."""
-    total = _running(amounts)
-    return tuple(total[1:] - total[np.searchsorted(keys, keys - length, side="right")] for length in lengths)
-
-
-def _running(amounts: Integers) -> Integers:
-    """Sums of the first so many, from none on; their differences are exact whatever they wrap around to."""
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
 
 
 _SECOND: Final = (1 << SECOND_BITS) - 1
@@ -259,8 +227,8 @@ def verdicts_of(table: pa.Table | pa.RecordBatch) -> Iterator[GroupVerdict]:
 class SecondStream:
     """Cells in rising order of (group, second), in batches that may end anywhere: seconds whole, with what reaches into them."""
 
-    def __init__(self, rule: Rule) -> None:
-        self._rule, self._reach = rule, reach(rule)
+    def __init__(self, window: Window) -> None:
+        self._window, self._reach = window, reach(window)
         self._tail = np.empty((2, 0), dtype=np.int64)
         self.held = np.empty((2, 0), dtype=np.int64)
         """The last second, of which more may follow. All cells have shape ``(2, n)``: keys and amounts."""
@@ -283,7 +251,7 @@ class SecondStream:
     def bounds(self, cells: Integers) -> Bounds:
         """Of whole cells, those that come next. Raises ``ValueError`` as ``bounds`` does."""
         every = np.concatenate((self._tail, cells), axis=1)
-        found, new = bounds(every[0], every[1], self._rule), slice(self._tail.shape[1], None)
+        found, new = bounds(every[0], every[1], self._window), slice(self._tail.shape[1], None)
         self._tail = every[:, -self._reach :].copy()
         return Bounds(found.lower[new], found.expected[new], found.upper[new])
 
@@ -297,7 +265,7 @@ class SecondsJudge:
     def __init__(
         self,
         limits: Sequence[Doubles],
-        rule: Rule = Era.OVERLAPPING,
+        window: Window = DEFAULT_WINDOW,
         *,
         capped: Flags | None = None,
         near: Doubles | None = None,
@@ -306,18 +274,18 @@ class SecondsJudge:
 
         ``capped``: by group number, whether Kafka caps a throttle before it narrows it to 32 bits. ``None``: it caps none.
         """
-        self._stream, self._near = SecondStream(rule), near
+        self._stream, self._near = SecondStream(window), near
         # Sides with the same limits have the same verdicts.
         first_alike = [next(n for n, side in enumerate(limits) if np.array_equal(side, own, equal_nan=True)) for own in limits]
         judged = sorted(set(first_alike))
         self._side_of = tuple(map(judged.index, first_alike))
-        self._throttled = tuple(ThrottledRates.of(limits[number], capped, rule) for number in judged)
+        self._throttled = tuple(ThrottledRates.of(limits[number], capped, window) for number in judged)
         self._totals: list[Integers] = []
         self._peaks: list[Doubles] = []
         """By group, as is ``_totals``; a group on a border of batches is there twice."""
         self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._throttled)
-        self._runs = tuple(Episodes(longest_pause_s(rule)) for _ in self._throttled)
+        self._runs = tuple(Episodes(window.expiry_ms // 1000) for _ in self._throttled)
 
     def feed(self, keys: Integers, amounts: Integers) -> None:
         """The next cells; those of one group and second follow each other, and count as one.
@@ -339,10 +307,12 @@ class SecondsJudge:
         totals, peaks = np.concatenate(self._totals, axis=1), np.concatenate(self._peaks, axis=1)
         first = first_places(totals[0])
         groups, whole = totals[0, first], np.add.reduceat(totals[1:], first, axis=1)
-        sides = [
-            _of_a_side(np.concatenate(side, axis=1), first, runs.columns(groups))
-            for side, runs in zip(self._sides, self._runs, strict=True)
-        ]
+        sides = []
+        for side, runs in zip(self._sides, self._runs, strict=True):
+            counted, earliest = np.split(np.concatenate(side, axis=1), 2)
+            moments = np.minimum.reduceat(earliest, first, axis=1)
+            known = np.add.reduceat(counted, first, axis=1), np.where(moments == _NEVER, NONE, moments)
+            sides.append(np.concatenate((*known, runs.columns(groups))))
         top, p999 = np.maximum.reduceat(peaks, first, axis=1), self._histograms.highest(NEARLY_ALL)[1]
         columns = [groups, *whole, *(row for number in self._side_of for row in sides[number]), *top, p999]
         return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=schema)
@@ -362,15 +332,7 @@ class SecondsJudge:
         self._histograms.add(groups, bounded.upper)
         for throttled, side, runs in zip(self._throttled, self._sides, self._runs, strict=True):
             over = bounded.over(throttled.at(groups))
-            side.append(np.stack([row for flags in over for row in _count_and_first(flags, seconds, first)]))
+            counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in over]
+            earliest = [np.minimum.reduceat(np.where(flags, seconds, _NEVER), first) for flags in over]
+            side.append(np.stack((*counted, *earliest)))
             runs.feed(groups, seconds, over[1])
-
-
-def _count_and_first(flags: Flags, seconds: Integers, first: Integers) -> tuple[Integers, Integers]:
-    return np.add.reduceat(flags.astype(np.int64), first), np.minimum.reduceat(np.where(flags, seconds, _NEVER), first)
-
-
-def _of_a_side(rows: Integers, first: Integers, episodes: Integers) -> Integers:
-    counted = np.add.reduceat(rows[0::2], first, axis=1)
-    earliest = np.minimum.reduceat(rows[1::2], first, axis=1)
-    return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest), episodes))

@@ -31,7 +31,7 @@ from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shard
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import pack
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
+from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.quota_groups import QuotaGroups, ReportParts
 from reconciler.traffic.session_frames import judge_seconds_here, seconds_work, target_rows
@@ -202,10 +202,10 @@ class ShardSeconds:
             for ids, *_ in parts:
                 require_known(ids, known)
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
         """As ``GroupJudge.by_seconds``."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
-        return judge_seconds(LocalRows(lambda _: self._second_rows), index.keyed, expected, grouping.groups, era)
+        return judge_seconds(LocalRows(lambda _: self._second_rows), index.keyed, expected, grouping.groups, window)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, from whole seconds."""
