@@ -161,7 +161,8 @@ def _result(
     measured = compose("Measured {measured}, limit {limit}", measured=seen.measured, limit=seen.limit)
     how = None
     if not seen.entities:
-        status, message = GuardStatus.PASSED, compose("Within the limit ({limit}).", limit=seen.limit)
+        passed = compose("Nothing to check.") if seen is _PASSED else compose("Within the limit ({limit}).", limit=seen.limit)
+        status, message = GuardStatus.PASSED, passed
     elif accepted:
         status, message = GuardStatus.ACCEPTED, compose("{why} Accepted on the command line.", why=seen.why)
     elif not open_entities:

@@ -19,7 +19,8 @@ NAME_LIMIT: Final = 2000
 
 _PLAIN_WORD: Final = re.compile(
     r"\(|\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|[0-9]{1,3}(?:,[0-9]{3})+|(?:[KMGT]i)?B/s|->|%"
-    r"|(?:connections|partitions)/s|[\N{RIGHTWARDS ARROW}\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}]"
+    r"|(?:connections|partitions)/s|\.{3}|[0-9]{1,4}-[0-9]{1,4}"
+    r"|[\N{RIGHTWARDS ARROW}\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}]"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)\)?[.,;:!?]{0,3}",
     re.ASCII,
 )

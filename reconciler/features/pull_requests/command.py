@@ -212,17 +212,22 @@ def _dry_run(args: CommentArguments) -> Result:
 def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
     from reconciler.cli.results import places
     from reconciler.documents import BACKTEST
-    from reconciler.features.pull_requests.plan_comment import body_content, read_body
+    from reconciler.features.pull_requests.plan_comment import body_content
     from reconciler.features.pull_requests.posting import comment_links
 
     if args.body is None:
         return None
-    body = read_body(_body_text(args.body), name="standard input" if args.body == "-" else args.body)
+    text = _body_text(args.body)
     report = BACKTEST.read(output.read_file(Path(args.backtest)), name=args.backtest) if args.backtest else None
-    links = comment_links(target, commit=args.post.commit, report=args.html_report, docs=args.docs_url, places=places())
-    name = args.backtest or ""
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    return body_content(body, cluster=args.cluster, label=args.label, report=report, report_name=name, links=links, today=today)
+    return body_content(
+        text,
+        name="standard input" if args.body == "-" else args.body,
+        about=(args.cluster, args.label),
+        report=report,
+        report_name=args.backtest or "",
+        links=comment_links(target, commit=args.post.commit, report=args.html_report, docs=args.docs_url, places=places()),
+        today=datetime.datetime.now(tz=datetime.UTC).date(),
+    )
 
 
 def _body_text(name: str) -> str:
@@ -236,16 +241,18 @@ def _body_text(name: str) -> str:
 
 def _status(args: CommentArguments) -> CommentStatus:
     from reconciler.documents import APPLY_SUMMARY
-    from reconciler.features.pull_requests.plan_comment import state_of_report
     from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus
+    from reconciler.model import ApplyResult
     from reconciler.render import apply_sentence
 
-    if args.report:
-        report = APPLY_SUMMARY.read(output.read_file(Path(args.report)), name=args.report)
-        return CommentStatus(
-            state=state_of_report(report), detail=apply_sentence(report, name=args.report), commit=args.post.commit
-        )
-    return CommentStatus(state=CommentState(args.state or "planned"), commit=args.post.commit)
+    if not args.report:
+        return CommentStatus(state=CommentState(args.state or "planned"), commit=args.post.commit)
+    report = APPLY_SUMMARY.read(output.read_file(Path(args.report)), name=args.report)
+    idle = report.result is ApplyResult.NOTHING_TO_DO and not report.withheld
+    state = CommentState.APPLIED if idle else CommentState.FAILED
+    if report.result is ApplyResult.DONE:
+        state = CommentState.APPLIED_IN_PART if report.withheld else CommentState.APPLIED
+    return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), commit=args.post.commit)
 
 
 def _lines(outcome: PullRequestOutcome) -> list[Line]:

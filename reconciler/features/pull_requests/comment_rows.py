@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -83,6 +83,11 @@ class RowState(enum.Enum):
         """The sign, with the words for those who do not see it."""
         return f'<span role="img" aria-label="{self.words}">{self.value[1]}</span>'
 
+    @classmethod
+    def of(cls, verdict: Verdict) -> RowState:
+        """That of a quota group."""
+        return cls[verdict.name]
+
     @property
     def sign(self) -> str:
         """The sign alone, beside words."""
@@ -90,12 +95,6 @@ class RowState(enum.Enum):
 
 
 _RANK: Final = {state: rank for rank, state in enumerate(RowState)}
-_OF_VERDICT: Final = {
-    Verdict.THROTTLED: RowState.THROTTLED,
-    Verdict.POSSIBLE: RowState.POSSIBLE,
-    Verdict.CLEAR: RowState.CLEAR,
-    Verdict.INCONCLUSIVE: RowState.INCONCLUSIVE,
-}
 _DIRECTIONS: Final = (
     ChangeDirection.REMOVED,
     ChangeDirection.TIGHTENS,
@@ -136,10 +135,6 @@ class ChangeRow:
         return _RANK[self.state], -share, _DIRECTIONS.index(self.direction)
 
 
-HEAD_ROWS: Final = ("| | Entity | Quota | Now | After | {} |", "| --- | --- | --- | ---: | ---: | --- |")
-"""Of every table of changes; the last column's title states what was tested."""
-
-
 def change_rows(plan: Plan | None, report: BacktestReport | None) -> list[ChangeRow]:
     """One row for each changed limit, for each that is not removed, and for each quota group that is hit by others' changes."""
     results = _Results.of(report)
@@ -162,7 +157,7 @@ def changed_groups(report: BacktestReport) -> tuple[GroupRows, ...]:
 
 def row_of_staying(group: GroupRows) -> ChangeRow:
     """A quota group that is over its limit already."""
-    limit, state = group.worst.limits.after, _OF_VERDICT[group.verdict]
+    limit, state = group.worst.limits.after, RowState.of(group.verdict)
     return ChangeRow(key=group.worst.key, before=(limit,), after=limit, state=state, groups=(group,))
 
 
@@ -212,7 +207,7 @@ class _Results:
         if (entity, key) in self.failed or any((group.worst.name, key) in self.failed for group in groups):
             return RowState.REJECTED
         if groups:
-            return min((_OF_VERDICT[group.verdict] for group in groups), key=_RANK.__getitem__)
+            return min((RowState.of(group.verdict) for group in groups), key=_RANK.__getitem__)
         unjudged = self.unjudged.get((entity, key)) if entity else None
         if unjudged is None:
             return RowState.NOT_CHECKED
@@ -425,8 +420,3 @@ def unbroken(words: str) -> str:
 def long_words(seconds: float) -> str:
     """``24 h``; it does not break."""
     return unbroken(duration(seconds))
-
-
-def removals(rows: Iterable[ChangeRow]) -> int:
-    """How many of these rows remove a limit."""
-    return sum(row.removed for row in rows)

@@ -40,29 +40,21 @@ class CommentVerdict(enum.StrEnum):
     @property
     def sign(self) -> str:
         """The mark before the heading."""
-        return _SIGNS[self]
+        return _LOOKS[self][0]
 
     @property
     def alert(self) -> str:
         """The kind of alert, as Markdown of forges spells it."""
-        return _ALERTS[self]
+        return _LOOKS[self][1]
 
 
-_SIGNS: Final = {
-    CommentVerdict.BLOCKED: "⛔",
-    CommentVerdict.NEEDS_ACCEPTANCE: "⚠️",
-    CommentVerdict.NOT_CHECKED: "❓",
-    CommentVerdict.READY: "✅",
-    CommentVerdict.NOT_REMOVED: "⚠️",
-    CommentVerdict.NO_CHANGE: "☑️",
-}
-_ALERTS: Final = {
-    CommentVerdict.BLOCKED: "CAUTION",
-    CommentVerdict.NEEDS_ACCEPTANCE: "WARNING",
-    CommentVerdict.NOT_CHECKED: "IMPORTANT",
-    CommentVerdict.READY: "TIP",
-    CommentVerdict.NOT_REMOVED: "WARNING",
-    CommentVerdict.NO_CHANGE: "NOTE",
+_LOOKS: Final = {
+    CommentVerdict.BLOCKED: ("⛔", "CAUTION"),
+    CommentVerdict.NEEDS_ACCEPTANCE: ("⚠️", "WARNING"),
+    CommentVerdict.NOT_CHECKED: ("❓", "IMPORTANT"),
+    CommentVerdict.READY: ("✅", "TIP"),
+    CommentVerdict.NOT_REMOVED: ("⚠️", "WARNING"),
+    CommentVerdict.NO_CHANGE: ("☑️", "NOTE"),
 }
 
 
@@ -81,14 +73,8 @@ def judge_comment(
         RowState.POSSIBLE,
     }:
         return CommentVerdict.NEEDS_ACCEPTANCE
-    if states & set(_UNKNOWN):
+    if states & set(_UNKNOWN) or (plan is None and report is None):
         return CommentVerdict.NOT_CHECKED
-    if plan is None and report is None:
-        return CommentVerdict.NOT_CHECKED
-    return _of_written(plan, states)
-
-
-def _of_written(plan: Plan | None, states: set[RowState]) -> CommentVerdict:
     if states - {RowState.KEPT} or (plan is not None and plan.changes):
         return CommentVerdict.READY
     return CommentVerdict.NOT_REMOVED if plan is not None and plan.kept else CommentVerdict.NO_CHANGE
@@ -135,7 +121,7 @@ def _backtest(report: BacktestReport | None, rows: Sequence[ChangeRow], limit: i
     if report.refused:
         yield f"**The backtest rejects this change**: {_failed_rules(report)}."
     unknown = sum(row.unknown for row in rows)
-    missing = f"**{_of(unknown, len(rows), 'change')} {_agree(unknown, 'is', 'are')} not checked**" if unknown else ""
+    missing = f"**{_of(unknown, len(rows), 'change')} {'is' if unknown == 1 else 'are'} not checked**" if unknown else ""
     if (judged := report.judged) is not None:
         less = judged.judged < judged.changed
         missing = f"**{_of(judged.judged, judged.changed, 'changed quota')} could be judged**" if less else ""

@@ -8,52 +8,59 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.documents import FINDINGS, ApplySummary, read_plan
+from reconciler.documents import FINDINGS, read_plan
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.comment_rows import (
-    HEAD_ROWS,
     ChangeRow,
     RowState,
     change_rows,
     changed_groups,
-    removals,
     row_markdown,
     row_of_staying,
     staying_groups,
 )
-from reconciler.features.pull_requests.comment_sections import (
-    backtest_section,
-    effects_section,
-    findings_section,
-    guards_section,
-    notes_section,
-    rules_section,
-    withheld_section,
+from reconciler.features.pull_requests.comment_verdict import (
+    CommentVerdict,
+    alert_sentences,
+    errors_in,
+    history_length,
+    judge_comment,
 )
-from reconciler.features.pull_requests.comment_verdict import alert_sentences, history_length, judge_comment
 from reconciler.features.pull_requests.overlaps import entities_line
-from reconciler.features.pull_requests.sticky_comment import CommentState, Content, Marker, comment_heading, marker_line, trimmed
-from reconciler.model import ApplyResult, BacktestReport, Finding, Plan, Verdict, escaped
+from reconciler.features.pull_requests.sticky_comment import Content, Marker, comment_heading, marker_line, trimmed
+from reconciler.model import BacktestReport, EntityName, Finding, GuardResult, GuardStatus, Plan, Severity, display_name
 from reconciler.render import (
     NAME_LIMIT,
+    Block,
     RepositoryLinks,
     Section,
+    backtest_basis,
+    blocks_markdown,
+    code,
+    counts_sentence,
     direction_sentence,
+    effects_lines,
     fence,
+    findings_on_page,
     fold,
+    message_markdown,
+    plain,
+    prose,
+    read_words,
     rows_that_fit,
-    shorten,
+    rule_lines,
     size,
+    span_of,
     web_address,
 )
-from reconciler.text import count_of
+from reconciler.text import count_of, list_some
 
 BUDGET: Final = 57_500
 """Bytes of UTF-8. A posted comment has 60,000 at most (GitHub takes 65,536 characters); the rest is for its state."""
@@ -69,28 +76,58 @@ _SENTENCES: Final = 600
 """Bytes kept free for the sentence about what is left out, beside the one about where to find it."""
 _TABLES: Final = 900
 """Bytes of the folds and heads of three tables."""
-
-_COUNTED: Final = {
-    Verdict.THROTTLED: RowState.THROTTLED,
-    Verdict.POSSIBLE: RowState.POSSIBLE,
-    Verdict.INCONCLUSIVE: RowState.INCONCLUSIVE,
-    Verdict.CLEAR: RowState.CLEAR,
-}
-_FRAME: Final = 300
-"""Bytes that a fold and its title, a fence, and a sentence about what is left out may take beside the rows."""
-
-_BRACED_NAME: Final = re.compile(r"([^\"{},]*[-_./:=])([^\"{},]*)")
+_FRAME: Final = 200
+_MOST_ENTITIES: Final = 5
+_EXCEPTION_DAYS: Final = 14
+"""How long the exception of the example lasts."""
+_GUARD_ID: Final = re.compile(r"[a-z0-9_/:-]+")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_YAML_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Subject:
-    """What a comment is about."""
+def body_content(
+    text: str,
+    *,
+    name: str,
+    about: tuple[str | None, str],
+    report: BacktestReport | None = None,
+    report_name: str = "the backtest",
+    links: RepositoryLinks | None = None,
+    today: datetime.date | None = None,
+) -> Content:
+    """The content of the comment about this cluster and label: the plan of a JSON text with the backtest merged into it.
 
-    plan: Plan | None = None
-    report: BacktestReport | None = None
-    findings: tuple[Finding, ...] = ()
-    rows: tuple[ChangeRow, ...] = ()
-    today: datetime.date = datetime.date.min
+    The text may be of findings. A cluster is needed for findings about none (of manifests that cannot be planned), else it must
+    be the text's own. Raises ``FileAccessError`` for another text or cluster, and for a report without a plan.
+    """
+    cluster, label = about
+    if _is_plan(text):
+        plan = read_plan(text, name=name)
+        content = plan_comment(plan, report=report, links=links, today=today)
+        hidden = entities_line(plan)
+        if hidden is not None and size((*content.lines, hidden)) <= BUDGET:
+            content = dataclasses.replace(content, lines=(*content.lines, "", hidden))
+    else:
+        findings = FINDINGS.read(text, name=name).findings
+        if report is not None:
+            raise FileAccessError(f"{name} has findings and no plan, so {report_name} cannot be merged into it")
+        content = findings_comment(findings, links=links)
+    of = content.marker.cluster
+    if cluster is not None and of not in (None, cluster):
+        raise FileAccessError(f"{name} is about cluster {of!r}, not {cluster!r}")
+    if report is not None and report.cluster is not None and of is not None and report.cluster != of:
+        raise FileAccessError(f"{report_name} is about cluster {report.cluster!r}, not {of!r}")
+    return dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=of or cluster, label=label))
+
+
+def _is_plan(text: str) -> bool:
+    """Whether a text is not a list of findings; text that is not JSON is left to the reader of plans."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(document, dict) or "findings" not in document or "changes" in document
 
 
 def plan_comment(
@@ -106,61 +143,253 @@ def plan_comment(
     ``today``: from this day on an exception to copy lasts. ``None``: from the day on which the cluster was read.
     """
     rows = tuple(change_rows(plan, report))
-    subject = _Subject(plan=plan, report=report, findings=plan.findings, rows=rows, today=today or plan.observed.at.date())
-    verdict = judge_comment(plan, report, plan.findings, subject.rows)
+    verdict = judge_comment(plan, report, plan.findings, rows)
     shown = (plan.changes, plan.kept, plan.findings, plan.tripped, plan.withheld)
-    silent = not any(shown) and not (report is not None and _speaks(report))
+    silent = not any(shown) and not (report is not None and (report.findings or report.unjudged or changed_groups(report)))
     marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
-    return _composed(subject, marker, links, full=FULL_PLAN, budget=budget)
+    writer = _Writer(
+        plan=plan,
+        report=report,
+        findings=plan.findings,
+        rows=rows,
+        verdict=verdict,
+        today=today or plan.observed.at.date(),
+        links=links or RepositoryLinks(),
+    )
+    return writer.content(marker, full=FULL_PLAN, budget=budget)
 
 
 def findings_comment(
     findings: Sequence[Finding], *, cluster: str | None = None, links: RepositoryLinks | None = None, budget: int = BUDGET
 ) -> Content:
     """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
-    subject = _Subject(findings=tuple(findings))
     verdict = judge_comment(None, None, findings, ())
     marker = Marker(kind="findings", cluster=cluster, digest=None, verdict=verdict.value)
-    return _composed(subject, marker, links, full=FULL_FINDINGS, budget=budget)
+    writer = _Writer(findings=tuple(findings), verdict=verdict, links=links or RepositoryLinks())
+    return writer.content(marker, full=FULL_FINDINGS, budget=budget)
 
 
-def _speaks(report: BacktestReport) -> bool:
-    return bool(report.findings or report.unjudged or changed_groups(report))
+@dataclass(slots=True, kw_only=True)
+class _Writer:
+    """What a comment is about. ``limit``: how much of one name is shown."""
 
+    plan: Plan | None = None
+    report: BacktestReport | None = None
+    findings: tuple[Finding, ...]
+    rows: tuple[ChangeRow, ...] = ()
+    verdict: CommentVerdict
+    today: datetime.date = datetime.date.min
+    links: RepositoryLinks
+    limit: int = NAME_LIMIT
 
-def _composed(subject: _Subject, marker: Marker, links: RepositoryLinks | None, *, full: str, budget: int) -> Content:
-    links = links or RepositoryLinks()
-    for limit in _LIMITS:
-        top = (*_alert(subject, limit), *_counts(subject))
-        guards = guards_section(subject.plan, links, today=subject.today, limit=limit) if subject.plan else ()
-        guards += withheld_section(subject.plan, links, limit=limit) if subject.plan else ()
-        head = (marker_line(marker), comment_heading(marker, limit=limit), full)
-        room = budget - size((*head, *top, *guards)) - _SENTENCES
-        if room >= budget // 2:
-            break
-    sections = _sections(subject, links, room=room, limit=limit)
-    taken = sum(size(section.lines) for _, _, section in sections)
-    tables = _tables(subject, links, room=room - taken, limit=limit)
-    cut = [tables.left_out_words] if tables.left_out else []
-    cut += [f"{section.left_out:,} of {total:,} {what}" for what, total, section in sections if section.left_out]
-    sentence = (f"**Left out, to stay within the size of a comment: {', '.join(cut)}.** {full}", "") if cut else ()
-    folded = [line for _, _, section in sections for line in section.lines]
-    lines = (*top, *sentence, *tables.opened, *tables.folded, *guards, *folded)
-    return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")))
+    def content(self, marker: Marker, *, full: str, budget: int) -> Content:
+        """The whole; ``full``: where to find what has no room."""
+        for self.limit in _LIMITS:
+            top = (*self._alert(), *self._counts())
+            guards = (*self._guards(), *self._withheld())
+            head = (marker_line(marker), comment_heading(marker, limit=self.limit), full)
+            room = budget - size((*head, *top, *guards)) - _SENTENCES
+            if room >= budget // 2:
+                break
+        sections = self._sections(room)
+        tables, cut = self._tables(room - sum(size(section.lines) for _, _, section in sections) - _TABLES)
+        cut += [f"{section.left_out:,} of {total:,} {what}" for what, total, section in sections if section.left_out]
+        sentence = (f"**Left out, to stay within the size of a comment: {', '.join(cut)}.** {full}", "") if cut else ()
+        folded = [line for _, _, section in sections for line in section.lines]
+        opened, *more = tables
+        lines = (*top, *sentence, *opened, *(line for each in more for line in each), *guards, *folded)
+        return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")))
 
+    def _alert(self) -> tuple[str, ...]:
+        sentences = alert_sentences(self.plan, self.report, self.findings, self.rows, verdict=self.verdict, limit=self.limit)
+        return (f"> [!{self.verdict.alert}]", f"> {' '.join(sentences)}", "") if sentences else ()
 
-def _alert(subject: _Subject, limit: int) -> tuple[str, ...]:
-    verdict = judge_comment(subject.plan, subject.report, subject.findings, subject.rows)
-    sentences = alert_sentences(subject.plan, subject.report, subject.findings, subject.rows, verdict=verdict, limit=limit)
-    return (f"> [!{verdict.alert}]", f"> {' '.join(sentences)}", "") if sentences else ()
+    def _counts(self) -> Iterator[str]:
+        """What changes, and what the backtest shows, each counted once."""
+        lines = [text for text in (_plan_counts(self.plan), self._backtest_counts()) if text]
+        if lines:
+            yield "\\\n".join(lines)
+            yield ""
 
+    def _backtest_counts(self) -> str:
+        if self.report is None:
+            return ""
+        groups = changed_groups(self.report)
+        counts = Counter(group.verdict for group in groups)
+        verdicts = sorted(counts, key=lambda verdict: list(RowState).index(RowState.of(verdict)))
+        shown = [f"{RowState.of(verdict).sign} {counts[verdict]:,} {verdict.value}" for verdict in verdicts]
+        if unknown := sum(row.unknown for row in self.rows):
+            shown.append(f"{RowState.NOT_RECORDED.sign} **{count_of(unknown, 'change')} not recorded**")
+        if staying := len(staying_groups(self.report)):
+            shown.append(f"{staying:,} over already")
+        moved = f"**{count_of(len(groups), 'quota group')} {'changes' if len(groups) == 1 else 'change'}**"
+        return f"{moved}: {' · '.join(shown)}" if shown else moved
 
-def _counts(subject: _Subject) -> Iterator[str]:
-    """What changes, and what the backtest shows, each counted once."""
-    lines = [text for text in (_plan_counts(subject.plan), _backtest_counts(subject)) if text]
-    if lines:
-        yield "\\\n".join(lines)
+    def _head(self) -> tuple[str, str]:
+        """Of every table of changes; the last column's title states what was tested."""
+        title = "Backtest"
+        if self.report is not None:
+            title = f"Backtest ({history_length(self.report)}, {count_of(len(self.report.provenance.coverage), 'broker')})"
+            address = web_address(self.links.report)
+            title = f"[{title}]({address})" if address else title
+        return f"| | Entity | Quota | Now | After | {title} |", "| --- | --- | --- | ---: | ---: | --- |"
+
+    def _tables(self, room: int) -> tuple[list[tuple[str, ...]], list[str]]:
+        """The open table and the folded ones, and what has no room. Removed limits come first where not all rows have room."""
+        rows = self.rows
+        kept = self._fitting(rows, room)
+        if len(kept) < len(rows):
+            rows = tuple(sorted(rows, key=lambda row: not row.removed))
+            kept = self._fitting(rows, room)
+        loud = [each for each in kept if each[0].state is not RowState.NO_TRAFFIC]
+        quiet = [each for each in kept if each[0].state is RowState.NO_TRAFFIC]
+        # Those without traffic stand open only where there are no others.
+        opened, more, rest = (loud[:OPEN_ROWS], loud[OPEN_ROWS:], quiet) if loud else (quiet[:OPEN_ROWS], [], quiet[OPEN_ROWS:])
+        head = self._head()
+        tables = [(*head, *(text for _, text in opened), "") if opened else ()]
+        if more:
+            states = ", ".join(f"{count:,} {state.words}" for state, count in Counter(row.state for row, _ in more).items())
+            tables.append(fold(f"{count_of(len(more), 'more change')}: {states}", (*head, *(text for _, text in more))))
+        if rest:
+            title = f"{RowState.NO_TRAFFIC.sign} {count_of(len(rest), 'change')} without traffic in the history: nothing known"
+            tables.append(fold(title, (*head, *(text for _, text in rest))))
+        if len(kept) == len(rows):
+            return tables, []
+        removed = sum(row.removed for row in rows[len(kept) :])
+        with_removals = f", with {count_of(removed, 'removal')}" if removed else ""
+        return tables, [f"{len(rows) - len(kept):,} of {len(rows):,} changed limits{with_removals}"]
+
+    def _fitting(self, rows: Sequence[ChangeRow], room: int) -> list[tuple[ChangeRow, str]]:
+        texts = rows_that_fit((row_markdown(row, self.links, limit=self.limit) for row in rows), room)
+        return list(zip(rows, texts, strict=False))
+
+    def _guards(self) -> tuple[str, ...]:
+        """Every guard that tripped or is accepted; none is cut. Then how to satisfy them, and how to accept one."""
+        plan = self.plan
+        accepted = [guard for guard in plan.guards if guard.status is GuardStatus.ACCEPTED] if plan else []
+        if plan is None or not (plan.tripped or accepted):
+            return ()
+        counts = [f"{len(plan.tripped)} need{'s' if len(plan.tripped) == 1 else ''} acceptance"] if plan.tripped else []
+        counts += [f"{len(accepted)} accepted"] if accepted else []
+        lines = [self._guard(guard) for guard in (*plan.tripped, *accepted)]
+        return fold(f"Guards: {', '.join(counts)}", (*lines, *(self._how_to_accept(plan.tripped) if plan.tripped else ())))
+
+    def _guard(self, guard: GuardResult) -> str:
+        state = "accepted" if guard.status is GuardStatus.ACCEPTED else "needs acceptance"
+        explained = self.links.explained(guard.id)
+        return f"- **{code(guard.id, limit=self.limit)}** {state} ({explained}): {self._sentence(guard.message)}."
+
+    def _sentence(self, message: str) -> str:
+        return message_markdown(message, limit=self.limit, begins_line=False, place=self.links.place).rstrip(".;, ")
+
+    def _withheld(self) -> tuple[str, ...]:
+        """Every owner whose changes are withheld, with the reasons; the first entities by name."""
+        lines = []
+        for each in self.plan.withheld if self.plan else ():
+            whose = code(each.owner, limit=self.limit) if each.owner is not None else "no owner"
+            entities = list_some([code(str(change.entity), limit=self.limit) for change in each.changes], _MOST_ENTITIES)
+            lines.append(f"- **{whose}**{f': {entities}' if entities else ''}")
+            for reason in each.reasons:
+                which = ""
+                if reason.id is not None:
+                    which = f"{code(reason.id, limit=self.limit)} ({self.links.explained(reason.id)}): "
+                lines.append(f"  - {which}{self._sentence(reason.message)}.")
+        return fold(f"Withheld: {count_of(len(self.plan.withheld), 'owner')}", lines, opened=True) if self.plan and lines else ()
+
+    def _how_to_accept(self, tripped: Sequence[GuardResult]) -> Iterator[str]:
+        """The exceptions to copy: each for its entities only, and without a reason, which validation refuses."""
+        place = next((place for guard in tripped if (place := span_of(guard.set_in)) is not None), None)
+        manifest = f"the Cluster manifest {self.links.place(place)}" if place else "the Cluster manifest"
+        named = [guard for guard in tripped if guard.entities and _GUARD_ID.fullmatch(guard.id)]
         yield ""
+        if not named:
+            yield "Change the values so that no guard trips. An exception has to name its entities."
+            return
+        until = self.today + datetime.timedelta(days=_EXCEPTION_DAYS)
+        lines = ("accept:", *(row for guard in named for row in _exceptions(guard, until)))
+        ticks = fence("\n".join(lines))
+        yield (
+            "Change the values so that no guard trips. To accept a guard instead, add its exceptions to `spec.accept` of "
+            f"{manifest}, and write the reason:"
+        )
+        yield from ("", f"{ticks}yaml", *lines, ticks)
+
+    def _sections(self, room: int) -> list[tuple[str, int, Section]]:
+        """What is folded below the tables, each with what it is counted in."""
+        plan, report = self.plan, self.report
+        share = room // 4 if plan is not None or report is not None else room
+        shown = [("findings", len(self.findings), self._findings(share))]
+        inner: list[tuple[str, int, Section]] = []
+        if report is not None:
+            inner.append(("groups over a limit that stays", len(staying_groups(report)), self._staying(report, room // 8)))
+            failed = sum(not rule.holds for rule in report.rules)
+            verb = "fails" if failed == 1 else "fail"
+            title = f"Rules of the backtest: {failed:,} {verb}, {len(report.rules) - failed:,} kept"
+            ordered = dataclasses.replace(report, rules=tuple(sorted(report.rules, key=lambda rule: rule.holds)))
+            inner.append(("rules", len(report.rules), self._folded(title, rule_lines(ordered), room // 6)))
+            address = web_address(self.links.report)
+            above = (f"- [The whole report]({address})",) if address else ()
+            title = "Backtest: history, capacity, assumptions"
+            facts = self._folded(title, backtest_basis(report), room // 8, above=above)
+            inner.append(("facts about the backtest", len(facts.lines) + facts.left_out, facts))
+        if plan is not None and plan.effects is not None:
+            first, *blocks = effects_lines(plan.effects, changes=plan.changes)
+            effects = self._folded(plain((first,)).strip() or "Effects", blocks, room // 6)
+            inner.append(("effects", len(plan.effects.effects), effects))
+        if plan is not None:
+            notes = len(plan.notes) + sum(change.note is not None for change in plan.changes)
+            inner.append(("notes", notes, self._notes(plan, room // 10)))
+        subjects = [name for name, document in (("the plan", plan), ("the backtest", report)) if document is not None]
+        lines = [line for _, _, section in inner for line in section.lines]
+        if not lines:
+            return shown
+        # The counts are those of the sections inside; the lines are in the fold around them.
+        around = ("", 0, Section(lines=fold(f"More about {' and '.join(subjects)}", lines)))
+        return [*shown, *((what, total, Section(left_out=section.left_out)) for what, total, section in inner), around]
+
+    def _findings(self, room: int) -> Section:
+        """The worst first; open where there are errors."""
+        title, opened = f"Findings: {counts_sentence(self.findings)}", errors_in(self.findings) > 0
+        # The signs take their room in the rest.
+        section = self._folded(title, findings_on_page(self.findings), room * 3 // 4, opened=opened)
+        return dataclasses.replace(section, lines=tuple(map(_with_sign, section.lines)))
+
+    def _staying(self, report: BacktestReport, room: int) -> Section:
+        groups = staying_groups(report)
+        rows = [text for _, text in self._fitting([row_of_staying(group) for group in groups], room - _TABLES // 3)]
+        title = f"Over a limit already, and the limit stays: {count_of(len(groups), 'quota group')}"
+        return Section(lines=fold(title, (*self._head(), *rows)) if rows else (), left_out=len(groups) - len(rows))
+
+    def _folded(
+        self, title: str, blocks: Iterable[Block], room: int, *, opened: bool = False, above: Sequence[str] = ()
+    ) -> Section:
+        """Blocks behind a title, or nothing without any."""
+        inner = blocks_markdown(blocks, room=room - size(fold(title, above, opened=opened)), links=self.links)
+        lines = (*above, *inner.lines)
+        return Section(lines=fold(title, lines, opened=opened) if lines else (), left_out=inner.left_out)
+
+    def _notes(self, plan: Plan, room: int) -> Section:
+        """Notes of the plan and of its changes, and which cluster was read when."""
+        limit = self.limit
+        notes = [message_markdown(note, limit=limit) for note in plan.notes]
+        noted = [change for change in plan.changes if change.note]
+        notes += [f"{code(str(change.entity), limit=limit)}: {prose(change.note or '', limit=limit)}" for change in noted]
+        facts = tuple(self._facts(plan))
+        title = f"Notes ({len(notes)}), and the cluster that was read" if notes else "The cluster that was read"
+        kept = rows_that_fit((f"- {note}" for note in notes), room - size(fold(title, facts)) - _FRAME)
+        return Section(lines=fold(title, (*kept, *facts)), left_out=len(notes) - len(kept))
+
+    def _facts(self, plan: Plan) -> Iterator[str]:
+        cluster, limit = plan.cluster, self.limit
+        known = [f"id {code(cluster.id, limit=limit)}"] if cluster.id else []
+        known += [f"Kafka {code(cluster.kafka_version, limit=limit)}"] if cluster.kafka_version else []
+        name = code(display_name(cluster.name), limit=limit) if cluster.name else "The cluster"
+        yield f"- {name}: {', '.join((*known, read_words(plan)))}."
+        summary = plan.summary
+        yield f"- {count_of(summary.unchanged, 'entity is', 'entities are')} unchanged, {summary.unmanaged:,} unmanaged."
+        if plan.source.commit:
+            changed = ", with changes that are not committed" if plan.source.dirty else ""
+            yield f"- Manifests of commit {code(plan.source.commit, limit=limit)}{changed}."
 
 
 def _plan_counts(plan: Plan | None) -> str:
@@ -173,228 +402,24 @@ def _plan_counts(plan: Plan | None) -> str:
     return f"**{summary.changed:,} {verb}** ({entities}) · limits: {direction_sentence(plan)}"
 
 
-def _backtest_counts(subject: _Subject) -> str:
-    if subject.report is None:
-        return ""
-    groups = changed_groups(subject.report)
-    shown = []
-    for verdict, state in _COUNTED.items():
-        count = sum(group.verdict is verdict for group in groups)
-        shown += [f"{state.sign} {count:,} {verdict.value}"] if count else []
-    if unknown := sum(row.unknown for row in subject.rows):
-        shown.append(f"{RowState.NOT_RECORDED.sign} **{count_of(unknown, 'change')} not recorded**")
-    if staying := len(staying_groups(subject.report)):
-        shown.append(f"{staying:,} over already")
-    moved = f"**{count_of(len(groups), 'quota group')} {'changes' if len(groups) == 1 else 'change'}**"
-    return f"{moved}: {' · '.join(shown)}" if shown else moved
+def _exceptions(guard: GuardResult, until: datetime.date) -> Iterator[str]:
+    for entity in guard.entities:
+        types = ", ".join(f"{kind}: {_name_in_yaml(entity.name(kind))}" for kind in entity.types)
+        yield f"  - guard: {guard.id}"
+        yield f"    match: {{{types}, strict: true}}"
+        yield f"    until: {until:%Y-%m-%d}"
+        yield "    reason: # write why this change is safe"
 
 
-def _sections(subject: _Subject, links: RepositoryLinks, *, room: int, limit: int) -> list[tuple[str, int, Section]]:
-    """What is folded below the tables, each with what it is counted in."""
-    plan, report = subject.plan, subject.report
-    share = room // 4 if plan is not None or report is not None else room
-    shown = [("findings", len(subject.findings), findings_section(subject.findings, links, room=share))]
-    inner: list[tuple[str, int, Section]] = []
-    if report is not None:
-        staying = staying_groups(report)
-        inner.append(("groups over a limit that stays", len(staying), _staying(report, links, room=room // 8, limit=limit)))
-        inner.append(("rules", len(report.rules), rules_section(report, links, room=room // 6)))
-        facts = backtest_section(report, links, room=room // 8)
-        inner.append(("facts about the backtest", len(facts.lines) + facts.left_out, facts))
-    if plan is not None:
-        moves = len(plan.effects.effects) if plan.effects else 0
-        inner.append(("effects", moves, effects_section(plan, links, room=room // 6)))
-        notes = len(plan.notes) + sum(change.note is not None for change in plan.changes)
-        inner.append(("notes", notes, notes_section(plan, room=room // 10, limit=limit)))
-    subjects = [name for name, document in (("the plan", plan), ("the backtest", report)) if document is not None]
-    lines = [line for _, _, section in inner for line in section.lines]
-    if not lines:
-        return shown
-    # The counts are those of the sections inside; the lines are in the fold around them.
-    around = ("", 0, Section(lines=fold(f"More about {' and '.join(subjects)}", lines)))
-    return [*shown, *((what, total, Section(left_out=section.left_out)) for what, total, section in inner), around]
+def _name_in_yaml(name: EntityName | None) -> str:
+    """A plain word as it is, any other name as a string of JSON, which is one of YAML, too."""
+    if name is None or not isinstance(name, str):
+        return "{default: true}"
+    return name if _PLAIN_NAME.fullmatch(name) and name.lower() not in _YAML_WORDS else json.dumps(name)
 
 
-def _staying(report: BacktestReport, links: RepositoryLinks, *, room: int, limit: int) -> Section:
-    groups = staying_groups(report)
-    title = f"Over a limit already, and the limit stays: {count_of(len(groups), 'quota group')}"
-    rows = rows_that_fit((row_markdown(row_of_staying(group), links, limit=limit) for group in groups), room - _TABLES // 3)
-    return Section(lines=fold(title, (*_head(report, links), *rows)) if rows else (), left_out=len(groups) - len(rows))
-
-
-def _head(report: BacktestReport | None, links: RepositoryLinks) -> tuple[str, str]:
-    names, line = HEAD_ROWS
-    if report is None:
-        return names.format("Backtest"), line
-    title = f"Backtest ({history_length(report)}, {count_of(len(report.provenance.coverage), 'broker')})"
-    address = web_address(links.report)
-    return names.format(f"[{title}]({address})" if address else title), line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tables:
-    """The open table, what is folded below it, and how many rows are nowhere, removals among them, and those in no list."""
-
-    opened: tuple[str, ...]
-    folded: tuple[str, ...]
-    total: int
-    left_out: int
-    removed: int
-    unlisted: int
-
-    @property
-    def left_out_words(self) -> str:
-        """``4,000 of 5,000 changed limits``, and what became of the removals."""
-        words = f"{self.left_out:,} of {self.total:,} changed limits"
-        if not self.removed:
-            return words
-        listed = f"{self.unlisted:,} of them in no list" if self.unlisted else "listed below"
-        return f"{words}, with {count_of(self.removed, 'removal')} ({listed})"
-
-
-def _tables(subject: _Subject, links: RepositoryLinks, *, room: int, limit: int) -> _Tables:
-    rows = subject.rows
-    space = room - _TABLES
-    kept = rows_that_fit((row_markdown(row, links, limit=limit) for row in rows), space)
-    listed = Section()
-    if subject.plan is not None and removals(rows[len(kept) :]):
-        listed = removal_list(subject.plan, room=space * 3 // 4, limit=limit)
-        kept = rows_that_fit((row_markdown(row, links, limit=limit) for row in rows), space - size(listed.lines))
-    quiet = sum(row.state is RowState.NO_TRAFFIC for row in rows[: len(kept)])
-    loud = len(kept) - quiet
-    # Rows are sorted: those without traffic are the last. They stand open only where there are no others.
-    opened = min(loud or len(kept), OPEN_ROWS)
-    head = _head(subject.report, links)
-    folded: list[str] = []
-    if more := kept[opened:loud]:
-        folded += fold(f"{count_of(len(more), 'more change')}{_worst(rows[opened:loud])}", (*head, *more))
-    if rest := kept[max(opened, loud) :]:
-        title = f"{RowState.NO_TRAFFIC.sign} {count_of(len(rest), 'change')} without traffic in the history: nothing known"
-        folded += fold(title, (*head, *rest))
-    return _Tables(
-        opened=(*head, *kept[:opened], "") if kept else (),
-        folded=(*folded, *listed.lines),
-        total=len(rows),
-        left_out=len(rows) - len(kept),
-        removed=removals(rows[len(kept) :]),
-        unlisted=listed.left_out,
-    )
-
-
-def _worst(rows: Sequence[ChangeRow]) -> str:
-    counts: dict[RowState, int] = {}
-    for row in rows:
-        counts[row.state] = counts.get(row.state, 0) + 1
-    return ": " + ", ".join(f"{count:,} {state.words}" for state, count in counts.items())
-
-
-def removal_list(plan: Plan, *, room: int, limit: int) -> Section:
-    """All removed limits; shared beginnings are written once where that is needed, and the rest is counted."""
-    groups = _by_removed_keys(plan, limit)
-    total = sum(len(names) for names in groups.values())
-    for braces in (False, True):
-        body = [line for keys, names in groups.items() for line in (f"{keys}:", *(_braced(names) if braces else names))]
-        section = _block(body, total=total, left_out=0, braces=braces)
-        if size(section) <= room:
-            return Section(lines=section)
-    flat = [f"{keys}: {name}" for keys, names in groups.items() for name in names]
-    kept = rows_that_fit(flat, room - _FRAME)
-    return Section(lines=_block(kept, total=total, left_out=total - len(kept), braces=False), left_out=total - len(kept))
-
-
-def _by_removed_keys(plan: Plan, limit: int) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for change in plan.changes:
-        keys = [escaped(key.key) for key in change.keys if key.after is None]
-        if keys:
-            groups.setdefault(shorten(", ".join(keys), limit), []).append(shorten(str(change.entity), limit))
-    return groups
-
-
-def _block(body: Sequence[str], *, total: int, left_out: int, braces: bool) -> tuple[str, ...]:
-    ticks = fence("\n".join(body))
-    legend = ("`a-{1,2}` stands for `a-1` and `a-2`.", "") if braces else ()
-    warning = (f"**{left_out} of {total} removals have no room here.**", "") if left_out else ()
-    return (*warning, *fold(f"{total} entities lose limits", (*legend, f"{ticks}text", *body, ticks)))
-
-
-def _braced(names: Sequence[str]) -> Iterator[str]:
-    """``user=a-1``, ``user=a-2`` as ``user=a-{1,2}``; names with braces, commas or quotes stand alone."""
-    parts = [(match.group(1), match.group(2)) if (match := _BRACED_NAME.fullmatch(name)) else (name, None) for name in names]
-    parts.sort(key=lambda part: (part[0], part[1] or ""))
-    for prefix, group in itertools.groupby(parts, key=lambda part: part[0]):
-        ends = [end for _, end in group if end is not None]
-        if len(ends) > 1:
-            yield f"{prefix}{{{','.join(ends)}}}"
-        else:
-            yield prefix + (ends[0] if ends else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentBody:
-    """What BODY is: a plan, or findings. ``name`` is the file's."""
-
-    name: str
-    plan: Plan | None = None
-    findings: tuple[Finding, ...] = ()
-
-
-def read_body(text: str, *, name: str) -> CommentBody:
-    """A plan or findings as JSON. Raises ``FileAccessError`` for any other text."""
-    if _is_plan(text):
-        return CommentBody(name=name, plan=read_plan(text, name=name))
-    return CommentBody(name=name, findings=FINDINGS.read(text, name=name).findings)
-
-
-def _is_plan(text: str) -> bool:
-    """Whether a text is not a list of findings; text that is not JSON is left to the reader of plans."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return True
-    return not isinstance(document, dict) or "findings" not in document or "changes" in document
-
-
-def body_content(
-    body: CommentBody,
-    *,
-    cluster: str | None,
-    label: str,
-    report: BacktestReport | None = None,
-    report_name: str = "the backtest",
-    links: RepositoryLinks | None = None,
-    today: datetime.date | None = None,
-) -> Content:
-    """The content of the comment about this cluster and label: the plan with the backtest merged into it.
-
-    ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
-    the body's own. Raises ``FileAccessError`` for a body or a report about another cluster, and for a report without a plan.
-    """
-    if body.plan is None:
-        if report is not None:
-            raise FileAccessError(f"{body.name} has findings and no plan, so {report_name} cannot be merged into it")
-        content = findings_comment(body.findings, links=links)
-    else:
-        content = _with_entities(plan_comment(body.plan, report=report, links=links, today=today), body.plan)
-    about = content.marker.cluster
-    if cluster is not None and about not in (None, cluster):
-        raise FileAccessError(f"{body.name} is about cluster {about!r}, not {cluster!r}")
-    if report is not None and report.cluster is not None and about is not None and report.cluster != about:
-        raise FileAccessError(f"{report_name} is about cluster {report.cluster!r}, not {about!r}")
-    return dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=about or cluster, label=label))
-
-
-def _with_entities(content: Content, plan: Plan) -> Content:
-    """With the changed entities hidden in it, where there is room."""
-    line = entities_line(plan)
-    if line is None or size((*content.lines, line)) > BUDGET:
-        return content
-    return dataclasses.replace(content, lines=(*content.lines, "", line))
-
-
-def state_of_report(report: ApplySummary) -> CommentState:
-    """How far the change is after a run of ``apply``."""
-    if report.result is ApplyResult.DONE:
-        return CommentState.APPLIED_IN_PART if report.withheld else CommentState.APPLIED
-    idle = report.result is ApplyResult.NOTHING_TO_DO and not report.withheld
-    return CommentState.APPLIED if idle else CommentState.FAILED
+def _with_sign(line: str) -> str:
+    """A finding with the sign of its severity before the word."""
+    for severity, sign in _SIGNS.items():
+        line = line.replace(f"- **{severity.value}**", f"- {sign} **{severity.value}**", 1)
+    return line

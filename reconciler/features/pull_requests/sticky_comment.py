@@ -9,9 +9,9 @@ import dataclasses
 import enum
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.features.pull_requests.comment_verdict import CommentVerdict
 from reconciler.model import display_name, escaped
@@ -34,9 +34,6 @@ class CommentState(enum.StrEnum):
     OUTDATED = "outdated"
     PLAN_FAILED = "plan-failed"
     """No plan of the newest commit could be made."""
-
-
-_STATES: Final = frozenset(state.value for state in CommentState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,27 +94,24 @@ def read_marker(comment: str) -> Marker | None:
         document = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    match document:
-        case {"v": 1, "kind": str(kind), "cluster": str() | None as cluster, "digest": str() | None as digest}:
-            return _with_posted(Marker(kind=kind, cluster=cluster, digest=digest), document)
-    return None
-
-
-def _with_posted(marker: Marker, document: Mapping[str, object]) -> Marker | None:
-    known = {"empty": False, "verdict": None, "label": "", "state": None, "commit": None, "sum": None}
-    match known | {key: document[key] for key in known if key in document}:
+    optional = {"empty": False, "verdict": None, "label": "", "state": None, "commit": None, "sum": None}
+    match optional | document if isinstance(document, dict) else None:
         case {
+            "v": 1,
+            "kind": str(kind),
+            "cluster": str() | None as cluster,
+            "digest": str() | None as digest,
             "empty": bool(empty),
             "verdict": str() | None as verdict,
             "label": str(label),
             "state": str() | None as state,
             "commit": str() | None as commit,
             "sum": str() | None as checksum,
-        } if state is None or state in _STATES:
+        } if state is None or state in set(CommentState):
             return Marker(
-                kind=marker.kind,
-                cluster=marker.cluster,
-                digest=marker.digest,
+                kind=kind,
+                cluster=cluster,
+                digest=digest,
                 empty=empty,
                 verdict=verdict,
                 label=label,
@@ -142,8 +136,7 @@ _DETAIL: Final = (1500, 150)
 """Characters of the detail that are shown: fewer only where the content leaves no room for more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StateWords:
+class _StateWords(NamedTuple):
     """How a state other than ``planned`` is shown; ``lead`` stands before the detail, ``more`` after it."""
 
     sign: str
@@ -155,46 +148,30 @@ class _StateWords:
 
 _WORDS: Final = {
     CommentState.APPLYING: _StateWords(
-        sign="⏳",
-        heading="being applied",
-        alert="NOTE",
-        lead="`apply` is writing this plan",
-        more="The result will be shown here.",
+        "⏳", "being applied", "NOTE", "`apply` is writing this plan", "The result will be shown here."
     ),
     CommentState.APPLIED: _StateWords(
-        sign="✅",
-        heading="applied",
-        alert="TIP",
-        lead="Applied",
-        more="To undo it, run `kafka-quotas revert REPORT` with the report of this run.",
+        "✅", "applied", "TIP", "Applied", "To undo it, run `kafka-quotas revert REPORT` with the report of this run."
     ),
     CommentState.APPLIED_IN_PART: _StateWords(
-        sign="⚠️",
-        heading="applied in part",
-        alert="WARNING",
-        lead="Applied in part",
-        more="`kafka-quotas plan` shows what is withheld, and why.",
+        "⚠️", "applied in part", "WARNING", "Applied in part", "`kafka-quotas plan` shows what is withheld, and why."
     ),
     CommentState.FAILED: _StateWords(
-        sign="❌",
-        heading="apply failed",
-        alert="CAUTION",
-        lead="**Failed**",
-        more="`kafka-quotas plan` shows what is left to do, and `kafka-quotas apply` does it.",
+        "❌",
+        "apply failed",
+        "CAUTION",
+        "**Failed**",
+        "`kafka-quotas plan` shows what is left to do, and `kafka-quotas apply` does it.",
     ),
     CommentState.OUTDATED: _StateWords(
-        sign="⏸️",
-        heading="outdated",
-        alert="NOTE",
-        lead="A newer commit was pushed",
-        more="The plan of that commit will be shown here.",
+        "⏸️", "outdated", "NOTE", "A newer commit was pushed", "The plan of that commit will be shown here."
     ),
     CommentState.PLAN_FAILED: _StateWords(
-        sign="❌",
-        heading="no plan",
-        alert="CAUTION",
-        lead="**No plan of this commit could be made**",
-        more="The log has the reason. A plan below is of an earlier commit.",
+        "❌",
+        "no plan",
+        "CAUTION",
+        "**No plan of this commit could be made**",
+        "The log has the reason. A plan below is of an earlier commit.",
     ),
 }
 _EDITED: Final = "**A user had edited this comment. It was written anew.**"

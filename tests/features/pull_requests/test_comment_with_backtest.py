@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.documents import BACKTEST, FINDINGS, FindingList, plan_digest
 from reconciler.errors import FileAccessError
-from reconciler.features.pull_requests.plan_comment import body_content, read_body
+from reconciler.features.pull_requests.plan_comment import body_content
 from reconciler.features.pull_requests.sticky_comment import (
     LIMIT,
     CommentState,
@@ -118,7 +118,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, git
 
 
 def content_of(text: str, cluster: str | None = None, found: BacktestReport | None = None) -> Content:
-    return body_content(read_body(text, name="plan.json"), cluster=cluster, label="", report=found, report_name="b.json")
+    return body_content(text, name="plan.json", about=(cluster, ""), report=found, report_name="b.json")
 
 
 def merged(one: Plan, found: BacktestReport) -> Content:

@@ -14,7 +14,7 @@ import pytest
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.features.pull_requests.forge import Job
 from reconciler.features.pull_requests.github import GitHub, job_of_event
-from reconciler.features.pull_requests.plan_comment import body_content, read_body
+from reconciler.features.pull_requests.plan_comment import body_content
 from reconciler.features.pull_requests.posting import (
     CommentOutcome,
     CommentRequest,
@@ -53,9 +53,7 @@ def body(name: str = "alice", cluster: str = "prod") -> str:
 
 def posted(name: str) -> str:
     """A comment that another run has posted."""
-    return render_sticky_comment(
-        body_content(read_body(body(name), name="x"), cluster=None, label=""), CommentStatus(state=PLANNED)
-    )
+    return render_sticky_comment(body_content(body(name), name="x", about=(None, "")), CommentStatus(state=PLANNED))
 
 
 @dataclass
@@ -76,7 +74,7 @@ class Post:
         **more: Any,
     ) -> PullRequestOutcome:
         environment = {**self.environment, **more.pop("environment", {})}
-        content = None if text is None else body_content(read_body(text, name="plan.json"), cluster=cluster, label=label)
+        content = None if text is None else body_content(text, name="plan.json", about=(cluster, label))
         status = CommentStatus(state=state, commit=more.pop("commit", None))
         target = CommentTarget(environment=environment, forge=self.forge, **{"pull_request": NUMBER, **more})
         wanted = CommentRequest(content=content, status=status, cluster=cluster, label=label)
@@ -315,9 +313,9 @@ def test_a_comment_needs_no_plan_and_no_cluster(post: Post):
 @pytest.mark.parametrize("text", ["hello", "x" * 70_000, "<!-- kafka-quotas:plan -->", posted("a")])
 def test_any_other_text_is_not_posted(text: str):
     with pytest.raises(FileAccessError, match=r"plan\.json"):
-        body_content(read_body(text, name="plan.json"), cluster=None, label="")
+        body_content(text, name="plan.json", about=(None, ""))
     with pytest.raises(FileAccessError, match="about cluster 'prod', not 'test'"):
-        body_content(read_body(body(), name="plan.json"), cluster="test", label="")
+        body_content(body(), name="plan.json", about=("test", ""))
 
 
 def event(folder: Path, document: object) -> dict[str, str]:
