@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -244,17 +243,6 @@ def test_alerts_wait_as_long_as_they_should(tmp_path: Path) -> None:
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(case))
 
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
-
-
-def test_the_line_of_the_quickstart_writes_rules_and_a_dashboard(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    text = (root / "examples" / "quickstart" / "README.md").read_text("utf-8").replace("\\\n", " ")
-    (line,) = [line for line in text.splitlines() if line.strip().startswith("kafka-quotas rules ")]
-    _, *arguments = shlex.split(line.partition(">")[0])
-    done = invoke(*(str(root / one) if one.startswith("examples/") else one for one in arguments), cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "SUCCESS" in promtool("check", "rules", str(tmp_path / "kafka-quota-rules.yaml"))
-    assert json.loads((tmp_path / "dashboard.json").read_text())["panels"]
 
 
 def test_hostile_names_find_their_limits(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from tests.builders import client, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
 from tests.support import report_world
 from tests.support.chromium import Chromium, chromium, complaints
-from tests.support.hostile_names import HOSTILE
 from tests.support.report_world import write_page as write
 
 pytestmark = pytest.mark.interop
@@ -138,21 +137,6 @@ def test_a_limit_that_brokers_decide_in_their_own_way_is_not_known(browser: Chro
     assert first["producer_byte_rate"][:2] == ["not known", "the brokers have their own rules"]
     assert second["producer_byte_rate"][0] == "1 B/s"
     assert second["consumer_byte_rate"][:2] == ["not known", "quota.consumer.default is set"]
-
-
-def test_names_are_shown_as_the_command_line_shows_them(browser: Chromium, tmp_path: Path) -> None:
-    live = {user(name): {"producer_byte_rate": 1.0} for name in HOSTILE if name}
-    overview = report_world.overview(report_world.cluster_of("c", (), live))
-    browser.open(write(tmp_path, overview))
-    found: list[str] = []
-    for _ in range(2):
-        found += browser.evaluate(
-            "[...document.querySelectorAll('#entities-body td[data-label=Entity] code')].map((one) => one.textContent)"
-        )
-        browser.evaluate("document.getElementById('entities-after').click()")
-    assert found == [str(one.entity) for one in overview.clusters[0].entities]
-    assert browser.evaluate("document.querySelectorAll('script, h1, img').length") == 3
-    assert complaints(browser) == []
 
 
 def test_the_search_finds_by_name_owner_file_and_note_and_by_state(browser: Chromium, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from tests.support.report_world import write_page as write
 
 pytestmark = pytest.mark.interop
 
-NOTHING = "\N{EN DASH}"
 ASKED = "#who?cluster=prod-eu&state=live&user=payments-api&client=settlement"
 WIDTHS = (320, 360, 704, 720, 800, 1024, 1150, 1210, 1280, 1920)
 
@@ -90,31 +88,6 @@ def test_no_width_scrolls_sideways(browser: Chromium, tmp_path: Path, which: str
         assert browser.evaluate("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
 
 
-FOCUS = """() => {
-  const one = document.activeElement;
-  const style = getComputedStyle(one);
-  const box = one.getBoundingClientRect();
-  const what = one === document.body ? "BODY" : one.id || one.textContent.trim();
-  return {what, outline: style.outlineStyle, width: parseFloat(style.outlineWidth), seen: box.width > 0 && box.right > 0};
-}"""
-
-
-def test_a_screen_reader_is_given_landmarks_headings_tables_and_labels(browser: Chromium, company: Path) -> None:
-    browser.look(width=360)
-    browser.open(company, ASKED)
-    tree = browser.accessible()
-    roles = [node["role"] for node in tree]
-    for role, number in {"banner": 1, "main": 1, "contentinfo": 1, "navigation": 1}.items():
-        assert roles.count(role) == number, role
-    levels = [node["level"] for node in tree if node["role"] == "heading"]
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    controls = ("textbox", "searchbox", "combobox", "checkbox", "button", "link", "region", "navigation")
-    assert [node for node in tree if node["role"] in controls and not node["name"]] == []
-    heads = {node["name"] for node in tree if node["role"] == "columnheader"}
-    assert {"Cluster", "Level", "producer_byte_rate", "Declared at"} <= heads
-
-
 def test_everything_can_be_done_without_a_mouse(browser: Chromium, company: Path) -> None:
     browser.look(width=1280)
     browser.open(company)
@@ -133,46 +106,6 @@ def test_everything_can_be_done_without_a_mouse(browser: Chromium, company: Path
         reached.add(browser.evaluate("document.activeElement.id"))
         assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none" or "" in reached
     assert {"entities-search", "entities-cluster", "entities-state", "who-user", "who-none"} <= reached
-
-
-CONTRASTS = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-  const read = (color) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = color;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = (color) => {
-    const [r, g, b] = color.map((one) => (one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (one) => {
-    for (let place = one; place; place = place.parentElement) {
-      const color = read(getComputedStyle(place).backgroundColor);
-      if (color[3] === 255) return color;
-    }
-    return [255, 255, 255];
-  };
-  const found = [];
-  for (const one of document.querySelectorAll("body *")) {
-    const says = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!says || !one.getClientRects().length || one.closest(":disabled, svg")) continue;
-    const [a, b] = [light(read(getComputedStyle(one).color)), light(ground(one))].sort((x, y) => y - x);
-    found.push([(a + 0.05) / (b + 0.05), one.tagName + "." + one.className + ": " + one.textContent.trim().slice(0, 40)]);
-  }
-  return found;
-}"""
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_all_text_has_the_contrast_that_wcag_asks_for(browser: Chromium, company: Path, width: int, dark: bool) -> None:
-    browser.look(width=width, dark=dark)
-    browser.open(company, ASKED)
-    found = browser.run(CONTRASTS)
-    assert len(found) > 150
-    assert [one for one in found if one[0] < 4.5] == []
 
 
 def test_on_paper_there_is_what_was_read_and_nothing_to_click(browser: Chromium, company: Path) -> None:

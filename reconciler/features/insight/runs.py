@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from reconciler.documents import VALUES, Document, parse, row
 from reconciler.errors import FileAccessError
 from reconciler.model import ClusterIdentity, Count, ManifestCommit, escaped
+from reconciler.text import count_of
 from reconciler.workflows import TrustedFiles
 
 MOST_RUNS: Final = 200
 """Runs that are kept; of each audit file so many of the last lines are kept while it is read."""
 _LONGEST_LINE: Final = 1 << 20
-_MOST_NOTES: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,44 +114,31 @@ def read_runs(files: Sequence[str], *, trusted: TrustedFiles | None = None) -> R
 
     With ``trusted`` it raises ``UntrustedError`` for one that git tracks and that differs from the reference.
     """
-    if trusted is not None:
-        for file in files:
-            trusted.require_same(file)
     runs: list[RunRecord] = []
     notes: list[str] = []
-    left_out = 0
-    for name in files:
-        records, more, wrong = _audit(name)
-        runs += records
-        left_out += more
-        notes += wrong
-    runs.sort(key=lambda run: (run.ended, run.started), reverse=True)
-    return RecordedRuns(runs=tuple(runs[:MOST_RUNS]), left_out=left_out + max(0, len(runs) - MOST_RUNS), notes=tuple(notes))
-
-
-def _audit(name: str) -> tuple[list[RunRecord], int, list[str]]:
-    """The last runs of a file, how many came before them, and what is wrong with its lines."""
-    kept: deque[RunRecord] = deque(maxlen=MOST_RUNS)
     total = 0
-    wrong: list[str] = []
-    bad = 0
-    try:
-        with Path(name).open("rb") as file:
-            number = 0
-            while line := file.readline(_LONGEST_LINE):
-                number += 1
-                if not line.strip():
-                    continue
-                try:
-                    kept.append(dataclasses.replace(_RECORD.build(parse(line)), file=name))
-                    total += 1
-                except (ValueError, RecursionError) as error:
-                    bad += 1
-                    if bad <= _MOST_NOTES:
-                        wrong.append(f"{escaped(name)}:{number} is not a line that --audit writes, and is left out: {error}")
-    except OSError as error:
-        msg = f"cannot read the audit file {name}: {error.strerror}"
-        raise FileAccessError(msg) from error
-    if bad > _MOST_NOTES:
-        wrong.append(f"{escaped(name)}: {bad - _MOST_NOTES} more lines like these are left out")
-    return list(kept), total - len(kept), wrong
+    for name in files:
+        if trusted is not None:
+            trusted.require_same(name)
+        kept: deque[RunRecord] = deque(maxlen=MOST_RUNS)
+        wrong, bad = "", 0
+        try:
+            with Path(name).open("rb") as file:
+                number = 0
+                while line := file.readline(_LONGEST_LINE):
+                    number += 1
+                    if not line.strip():
+                        continue
+                    try:
+                        kept.append(replace(_RECORD.build(parse(line)), file=name))
+                        total += 1
+                    except (ValueError, RecursionError) as error:
+                        bad += 1
+                        wrong = wrong or f"{escaped(name)}:{number} is not a line that --audit writes, and is left out: {error}"
+        except OSError as error:
+            raise FileAccessError(f"cannot read the audit file {name}: {error.strerror}") from error
+        runs += kept
+        if wrong:
+            notes.append(wrong if bad == 1 else f"{wrong}. So are {count_of(bad - 1, 'more line')}")
+    runs.sort(key=lambda run: (run.ended, run.started), reverse=True)
+    return RecordedRuns(runs=tuple(runs[:MOST_RUNS]), left_out=total - len(runs[:MOST_RUNS]), notes=tuple(notes))

@@ -134,14 +134,6 @@ def test_the_cluster_that_answers_is_compared_with_the_id_in_the_manifest(expect
         assert re.match(r"Kafka \d+\.\d+, 1 broker, cluster id its-id\.( |$)", text), text
 
 
-def test_a_name_that_no_manifest_has_is_a_usage_error(tmp_path):
-    (tmp_path / "prod.yaml").write_text(cluster("prod"))
-    done = invoke("doctor", "prd", cwd=tmp_path)
-
-    assert done.code == 64
-    assert "prod" in done.err
-
-
 def test_manifests_with_errors_fail_with_the_first_one_and_its_place(tmp_path):
     (tmp_path / "quotas.yaml").write_text(MANIFEST.replace("producer_byte_rate", "producer_byterate"))
     done = invoke("doctor", "--format", "json", cwd=tmp_path)
@@ -151,25 +143,6 @@ def test_manifests_with_errors_fail_with_the_first_one_and_its_place(tmp_path):
     text, remedy = message(done, "schema")
     assert "quotas.yaml:" in text
     assert remedy == "Look at all of them with: kafka-quotas validate ."
-
-
-def test_a_terminal_of_80_columns_shows_every_check_in_80_columns(tmp_path):
-    (tmp_path / "prod.yaml").write_text(cluster("prod", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
-    done = invoke("doctor", cwd=tmp_path, env={"COLUMNS": "80"})
-
-    assert done.code == 1
-    assert max(map(len, done.out.splitlines())) <= 80
-    assert "fail  connection" in done.out
-    assert "Remedy: " in done.out
-    assert done.out.splitlines()[-1].startswith("1 check failed, ")
-
-
-def test_a_missing_java_is_a_warning_with_what_needs_it(tmp_path):
-    done = invoke("doctor", "--format", "json", cwd=tmp_path, env={"JAVA_HOME": str(tmp_path / "none")})
-
-    assert checks(done)["java"] == "warn"
-    assert "backtests" in str(message(done, "java")[1])
-    assert done.code == 0
 
 
 @pytest.mark.parametrize(("ahead_s", "status"), [(0, "pass"), (120, "fail")])

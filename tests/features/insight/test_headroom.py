@@ -97,12 +97,6 @@ def test_throttling_began_at_the_first_sample_after_one_without_it() -> None:
     assert group.throttling.mean_ms == 30
 
 
-def test_throttling_that_ended_is_none() -> None:
-    (group,) = read({}, series(1.0), series(10.0, math.nan, measure=Measure.THROTTLE_TIME)).groups
-
-    assert group.throttling is None
-
-
 def test_a_trend_is_over_a_minute() -> None:
     (group,) = read({}, series(1.0, 40.0, 50.0, 60.0, 70.0, 90.0)).groups
 
@@ -143,12 +137,6 @@ def test_a_request_limit_that_is_reached_keeps_its_throttle() -> None:
     assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
 
 
-def test_a_throttle_that_no_other_limit_explains_stays_where_a_broker_shows_it() -> None:
-    found = read({user("alice"): LIMIT}, series(1.0), series(30.0, measure=Measure.THROTTLE_TIME))
-
-    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.PRODUCER_BYTE_RATE}
-
-
 def test_muted_connections_are_of_a_broker_and_a_kind() -> None:
     found = read(
         {}, series(3.0, user=None, measure=Measure.QUEUE_SIZE), series(0.0, user=None, measure=Measure.QUEUE_SIZE, broker=2)
@@ -169,12 +157,6 @@ def test_without_any_sample_the_reason_is_stated() -> None:
 
     assert (found.at, found.groups) == (None, ())
     assert "no series of a quota group" in found.notes[0]
-
-
-def test_a_limit_of_zero_is_above() -> None:
-    (group,) = read({user("alice"): {"producer_byte_rate": 0.0}}, series(1.0)).groups
-
-    assert (group.share, group.is_above(1)) == (math.inf, True)
 
 
 def test_a_callback_class_of_the_brokers_is_refused() -> None:

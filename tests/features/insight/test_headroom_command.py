@@ -12,7 +12,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler.formats.schema_check import load_schema
-from reconciler.model.entity import DEFAULT, Entity
 from tests.builders import pair, user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
@@ -185,25 +184,6 @@ def test_a_mapping_reads_own_metrics(tmp_path: Path) -> None:
             "files.yaml", cwd=tmp_path,
         )  # fmt: skip
     assert (wrong.code, "For a Prometheus server, write spec.metrics" in wrong.err) == (64, True)
-
-
-def test_names_of_a_file_are_looked_up_in_metric_names(tmp_path: Path) -> None:
-    text = "kafka_server_produce_user_eve_client_id_big_app_byte_rate 500\n"
-    (tmp_path / "known.jsonl").write_text('{"user": "Eve", "client-id": "Big/App"}\n')
-    everyone = Entity.of({"user": DEFAULT, "client-id": DEFAULT})
-    (tmp_path / "current.json").write_text(snapshot({everyone: {"producer_byte_rate": 1000.0}}))
-    with served(lambda *_: page(text)) as port:
-        command = ("headroom", "--current", "current.json", "--traffic", f"1=metrics+http://127.0.0.1:{port}", "--format", "json")
-        unknown = invoke(*command, cwd=tmp_path).json()
-        known = invoke(*command, "--known-clients", "known.jsonl", cwd=tmp_path).json()
-    assert (unknown["groups"], "1 series are not known" in json.dumps(unknown["notes"])) == ([], True)
-    assert [(row["bucket"], row["percent"]) for row in known["groups"]] == [({"user": "Eve", "client-id": "Big/App"}, 50)]
-
-
-def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:
-    (tmp_path / "current.json").write_text(snapshot(QUOTAS))
-    done = invoke("headroom", "--current", "current.json", cwd=tmp_path)
-    assert (done.code, "PATH of a Cluster manifest that has spec.traffic" in done.err) == (64, True)
 
 
 def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:

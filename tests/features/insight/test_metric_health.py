@@ -120,11 +120,6 @@ def test_gaps_are_those_of_failed_scrapes_and_not_of_idle_clients() -> None:
     assert found(health, "scrape-gaps")
 
 
-def test_the_time_before_the_first_sample_is_a_gap() -> None:
-    (gap,) = World().pair(at=times((1800, HOUR))).health().brokers[0].gaps
-    assert (gap.start, gap.seconds) == (SINCE, 1800)
-
-
 def test_brokers_without_series_are_named() -> None:
     world = World().pair()
     at = times((0, HOUR))

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from reconciler.documents import RecordedBaseline
-from reconciler.errors import BaselineError, UnreachableError
+from reconciler.errors import BaselineError
 from reconciler.features.insight.report import (
     ClusterOverview,
     EntityOverview,
     ReportRequest,
-    declared_only,
-    has_failed,
     make_report,
     overview_of,
 )
@@ -56,11 +54,6 @@ def test_an_entity_has_both_sides_its_class_its_owner_and_whether_it_is_protecte
     assert not found["client-id=mirror-maker"].protected
 
 
-def test_an_entity_of_the_baseline_alone_that_is_gone_everywhere_is_no_entity() -> None:
-    cluster = report_world.cluster_of("c", (), {}, {user("gone"): {"producer_byte_rate": 1.0}})
-    assert cluster.entities == ()
-
-
 def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> None:
     whole = intent("c", declared(user("a"), producer_byte_rate=1.0))
     part = replace(whole, desired=replace(whole.desired, complete=False))
@@ -68,21 +61,6 @@ def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> No
     found = overview_of(part, current(live), source=FakeCluster(live))
     assert {name: one.drift for name, one in by_name(found).items()} == {"user=a": DriftClass.IN_SYNC, "user=b": None}
     assert not found.complete
-
-
-def test_a_cluster_that_cannot_be_read_keeps_what_is_declared() -> None:
-    found = declared_only(intent("c", *EU_DECLARED), UnreachableError("no broker answers"))
-    assert (found.declared, found.live, found.observed) == (len(EU_DECLARED), None, None)
-    assert {one.drift for one in found.entities} == {None}
-    assert found.failure is not None
-    assert (found.failure.failure_reason, found.failure.skipped) == ("unreachable", False)
-    assert has_failed(report_world.overview(found))
-
-
-def test_a_skipped_cluster_is_no_failure() -> None:
-    identity = ClusterIdentity(name="new")
-    skipped = ClusterFailure(cluster=identity, failure_reason="untrusted", message="later", skipped=True)
-    assert not has_failed(report_world.overview(ClusterOverview(cluster=identity, failure=skipped)))
 
 
 def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:

@@ -6,9 +6,6 @@ import re
 import shlex
 from pathlib import Path
 
-from reconciler.cli.declaration import add_options
-from reconciler.cli.parser import Parser
-from reconciler.features.insight import report_command as report
 from tests.builders import DEFAULT, client, user
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas, snapshot
@@ -37,11 +34,3 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
         assert done.out == printed, command
         assert done.code == (1 if "offline" in command else 0)
         assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
-
-
-def test_every_option_that_the_page_names_is_one() -> None:
-    parser = Parser()
-    add_options(parser, report.ReportArguments)
-    named = set(re.findall(r"`[^`]*?(--[a-z][a-z-]+)", PAGE.replace("export --snapshot", "").replace("apply --audit", "")))
-    assert named
-    assert named <= {option for action in parser._actions for option in action.option_strings}

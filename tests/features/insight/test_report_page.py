@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import json
 import re
 from dataclasses import replace
@@ -15,13 +14,9 @@ import jsonschema
 import pytest
 
 from reconciler.features.insight import report_page
-from reconciler.features.insight.report import ClusterOverview, Overview
-from reconciler.features.insight.report_page import REPORT, embedded, overview_lines, report_html
-from reconciler.model.cluster_outcome import ClusterFailure
-from reconciler.model.state import ClusterIdentity
-from reconciler.render.html_page import MOST_ROWS, page_script, policy
-from reconciler.render.terminal import plain
-from tests.builders import declared, user
+from reconciler.features.insight.report import Overview
+from reconciler.features.insight.report_page import REPORT, embedded, report_html
+from reconciler.render.html_page import page_script, policy
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen
 
@@ -131,17 +126,6 @@ def test_rates_are_shown_beside_their_limits_the_nearest_first() -> None:
     assert document(COMPANY)["clusters"][0]["loads"]["groups"][0]["percent"] == 143.75
 
 
-@pytest.mark.parametrize(
-    ("prune", "complete", "prunes"),
-    [("never", True, False), ("confirm", True, True), ("always", True, True), ("always", False, False), (None, True, False)],
-)
-def test_what_the_next_apply_would_prune_is_only_assumed_of_a_cluster_that_prunes(
-    prune: str | None, complete: bool, prunes: bool
-) -> None:
-    one = replace(COMPANY.clusters[0], prune=prune, complete=complete)
-    assert json.loads(embedded(report_world.overview(one)))["clusters"][0]["prunes"] is prunes
-
-
 def test_clusters_have_a_row_each_and_one_that_was_not_read_says_so() -> None:
     heads, eu, us, staging = rows_under(COMPANY, "clusters")
     assert dict(zip(heads, eu, strict=True)) == {
@@ -160,49 +144,6 @@ def test_clusters_have_a_row_each_and_one_that_was_not_read_says_so() -> None:
     text = page(COMPANY).outside("script", "style")
     assert "staging: no Kafka broker can be reached (b1.staging:9092: connection refused) (unreachable)" in text
     assert "1 cluster could not be read, 1 cluster differs from the manifests, 1 cluster has what the manifests declare." in text
-
-
-def test_a_skipped_cluster_is_told_from_one_that_failed() -> None:
-    identity = ClusterIdentity(name="new")
-    failure = ClusterFailure(cluster=identity, failure_reason="untrusted", message="merge it first", skipped=True)
-    overview = report_world.overview(ClusterOverview(cluster=identity, failure=failure))
-    assert rows_under(overview, "clusters")[1][1] == "skipped"
-    assert "1 cluster skipped." in page(overview).outside("script", "style")
-
-
-def test_differences_tell_both_sides_and_the_place() -> None:
-    found = rows_under(COMPANY, "differences")
-    assert found == [
-        ["Entity", "Cluster", "State", "Declared", "Live", "Owner", "Declared at"],
-        ['user="<default>"', "prod-eu", "added", "nothing", "producer_byte_rate 512 B/s", "", ""],
-        [
-            "user=payments-api client-id=settlement",
-            "prod-eu",
-            "changed by hand protected",
-            "producer_byte_rate 50 MiB/s",
-            "producer_byte_rate 30 MiB/s",
-            "team-payments",
-            "quotas.yaml:14:1",
-        ],
-        [
-            "user=reporting",
-            "prod-eu",
-            "removed by hand",
-            "consumer_byte_rate 16 MiB/s",
-            "nothing",
-            "team-analytics",
-            "quotas.yaml:8:1",
-        ],
-        [
-            "user=search-indexer",
-            "prod-eu",
-            "not applied",
-            "consumer_byte_rate 80 MiB/s",
-            "consumer_byte_rate 60 MiB/s",
-            "team-search",
-            "quotas.yaml:4:1",
-        ],
-    ]
 
 
 def test_without_a_baseline_the_page_says_what_it_cannot_tell() -> None:
@@ -230,36 +171,3 @@ def test_runs_are_the_latest_first_and_what_is_missing_is_said() -> None:
     assert "The audit file has no run." in report_html(replace(nothing, audited=True))
     assert document(nothing)["runs"] is None
     assert document(replace(nothing, audited=True))["runs"] == []
-
-
-def test_long_tables_are_cut_and_say_by_how_much() -> None:
-    entities = tuple(declared(user(f"u{n}"), n + 1, producer_byte_rate=1.0) for n in range(MOST_ROWS + 7))
-    overview = report_world.overview(report_world.cluster_of("c", entities, {}))
-    assert len(rows_under(overview, "differences")) == MOST_ROWS + 1
-    assert "7 more are not listed here." in report_html(overview)
-    assert len(json.loads(embedded(overview))["clusters"][0]["entities"]) == MOST_ROWS + 7
-
-
-def test_headings_go_down_one_step_at_a_time_and_every_section_has_one() -> None:
-    found = page(COMPANY)
-    levels = [int(one[1]) for one in found.elements if re.fullmatch(r"h[1-6]", one)]
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    assert levels.count(1) == 1
-    assert found.elements.count("section") == levels.count(2) == 6
-    ids = [value for _, name, value in found.attributes if name == "id"]
-    assert len(set(ids)) == len(ids)
-    assert {
-        value for _, name, value in found.attributes if name in ("aria-labelledby", "for", "list", "aria-describedby")
-    } <= set(ids)
-
-
-def test_the_text_has_a_line_a_cluster_and_the_place_of_the_page() -> None:
-    text = plain(overview_lines(COMPANY, written="report.html"))
-    counts = "6 in sync, 1 not applied, 1 changed by hand, 1 removed by hand, 1 added, 1 unmanaged"
-    assert text.splitlines() == [
-        f"Cluster prod-eu differs: 9 entities declared, 10 live ({counts}), read at 2026-01-02 12:00 UTC",
-        "Cluster prod-us in sync: 3 entities declared, 3 live (3 in sync), read at 2026-01-02 12:00 UTC",
-        "Cluster staging could not be looked at: no Kafka broker can be reached (b1.staging:9092: connection refused)",
-        "The page is in report.html",
-    ]

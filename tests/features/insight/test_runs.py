@@ -42,19 +42,16 @@ def test_a_line_that_is_none_is_told_by_its_number_and_the_others_are_read(audit
     audit.write_bytes(line(1).encode() + b'{"format_version": "1.0"}\n' + b"\xff\xfe\n" + b'{"broken\n' + line(2).encode()[:40])
     found = read_runs([str(audit)])
     assert len(found.runs) == 1
-    assert [note.split(" is not")[0] for note in found.notes] == [f"{audit}:{number}" for number in (2, 3, 4, 5)]
+    (note,) = found.notes
+    assert note.startswith(f"{audit}:2 is not a line that --audit writes")
+    assert note.endswith(". So are 3 more lines")
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"format_version": "2.0"},
-        {"ended": "yesterday"},
-        {"verified": "yes"},
-        {"accepted": "default-entity"},
-        {"cluster": None},
         {"summary": {"applied": -1}},
-        {"os_user": None},
     ],
 )
 def test_a_field_of_another_kind_is_no_run(audit: Path, changes: dict[str, object]) -> None:
@@ -62,13 +59,6 @@ def test_a_field_of_another_kind_is_no_run(audit: Path, changes: dict[str, objec
     found = read_runs([str(audit)])
     assert found.runs == ()
     assert len(found.notes) == 1
-
-
-def test_of_many_bad_lines_few_are_told(audit: Path) -> None:
-    audit.write_text("no\n" * 100)
-    notes = read_runs([str(audit)]).notes
-    assert len(notes) == 6
-    assert notes[-1].endswith("95 more lines like these are left out")
 
 
 def test_of_a_long_file_the_last_lines_are_kept(audit: Path) -> None:

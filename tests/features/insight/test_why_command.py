@@ -13,8 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler.formats.schema_check import load_schema
-from reconciler.model.entity import DEFAULT, Entity
-from tests.support import all_kinds, manifests
+from tests.support import manifests
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.incident_log import START, Sender, SentRequest, write_log
@@ -141,15 +140,6 @@ def test_the_text_answers_first_and_fits_80_columns(repository: GitRepository, l
     order = [rows.index(title) for title in ("What this rests on", "Not known", "Next")]
     assert order == sorted(order)
     assert "whether and when those commits were applied: no audit file was given" in " ".join(done.out.split())
-
-
-def test_times_without_an_offset_are_of_the_time_zone(repository: GitRepository, log: list[SentRequest]) -> None:
-    assert log
-    at = ("--at", "2026-11-21T14:02", "--timezone", "Europe/Berlin")
-    done = why(repository, "--name", "client-id=checkout", *at, *TRAFFIC)
-
-    assert "was throttled from 2026-11-21 14:01:3" in done.out
-    assert "Europe/Berlin" in done.out.splitlines()[0]
 
 
 def test_a_client_that_was_not_throttled_shows_how_near_it_was(repository: GitRepository, log: list[SentRequest]) -> None:
@@ -332,51 +322,12 @@ def test_hostile_names_are_escaped_and_commands_can_be_pasted(tmp_path: Path) ->
     assert command in shown
 
 
-def test_a_snapshot_gives_the_quotas_beside_the_manifests(tmp_path: Path) -> None:
-    write_log(tmp_path / "request.log", SENDERS, {"orders": LIMIT})
-    entity = Entity.of({"user": "orders", "client-id": DEFAULT})
-    (tmp_path / "snapshot.json").write_text(manifests.snapshot({entity: {"producer_byte_rate": 50_000.0}}))
-
-    done = invoke(
-        "why", "--name", "client-id=batch", *AT, "--traffic", "1=request.log", "--current", "snapshot.json", "--format", "json",
-        cwd=tmp_path,
-    )  # fmt: skip
-
-    report = document(done)
-    assert report["groups"][0]["bucket"] == {"user": "orders", "client-id": "batch"}
-    assert report["groups"][0]["cause"]
-    assert "which commit set the limit" in {one["what"] for one in report["missing"]}
-
-
-def test_an_address_has_the_limit_of_its_connections(tmp_path: Path) -> None:
-    # Six new connections a second from one address, one a second from another.
-    (tmp_path / "snapshot.json").write_text(
-        manifests.snapshot({Entity.of({"ip": DEFAULT}): {"connection_creation_rate": 3.0}}), encoding="utf-8"
-    )
-    at = {"10.0.0.7": range(0, 240_000, 167), "10.0.0.8": range(0, 240_000, 1000)}
-    first_ms = int((START - all_kinds.START).total_seconds() * 1000)
-    rows = [all_kinds.Row(first_ms + ms, "connection", 1, ip, tie=ms) for ip, moments in at.items() for ms in moments]
-    all_kinds.write(tmp_path / "traffic.parquet", tuple(sorted(rows, key=lambda row: row.at_ms)))
-    command = ("why", *AT, "--traffic", "traffic.parquet", "--current", "snapshot.json", "--format", "json")
-
-    done = invoke(*command, "--name", "ip=10.0.0.7", cwd=tmp_path)
-    calm = invoke(*command, "--name", "ip=10.0.0.8", cwd=tmp_path)
-
-    report = document(done)
-    (group,) = report["groups"]
-    assert (report["answer"], group["bucket"], group["limit"]) == ("computed", {"ip": "10.0.0.7"}, 3)
-    assert document(calm)["answer"] == "unknown"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--name", "user=a"), "No time was given: pass --at TIME"),
         (("--name", "user=a", "--at", "noon"), "--at takes a time such as 14:03"),
-        (("--name", "user=a", "--at", "2126-01-01T00:00Z"), "lies in the future"),
         (("--name", "user=a", "--since", "2026-01-01T00:00Z"), "longer than 7 days"),
         (("--name", "user=a", "--at", "14:03", "--timezone", "Mars/Base"), "unknown time zone 'Mars/Base'"),
-        (("--at", "14:03"), "name a client"),
         (("--defaults", "user", "--at", "14:03"), "--defaults names a class of clients"),
     ],
 )
@@ -385,43 +336,3 @@ def test_bad_options_are_one_sentence(tmp_path: Path, arguments: tuple[str, ...]
 
     assert (done.code, done.out) == (64, "")
     assert said in done.err
-
-
-MAPPING = """apiVersion: kafka-quotas/v1
-kind: TrafficMapping
-metadata: {name: metrics}
-spec:
-  semantics: gauge
-  columns:
-    ts: {column: at, unit: s}
-    interval: {constant: 60}
-    broker: {column: broker}
-    user: {column: user}
-    client_id: {column: client, missing: empty}
-    kind: {constant: produce}
-    amount: {column: amount}
-"""
-
-
-def test_a_gauge_over_a_limit_computes_a_throttle_and_neither_its_end_nor_its_clients(repository: GitRepository) -> None:
-    folder, second = repository.folder.parent, int(START.timestamp()) + 120
-    (folder / "mapping.yaml").write_text(MAPPING)
-    rows = [(second, 1, "orders", "", 90_000), (second + 60, 1, "orders", "", 10), (second, 1, "audit", "", 300)]
-    (folder / "metrics.csv").write_text(
-        "\n".join(["at,broker,user,client,amount", *(",".join(map(str, row)) for row in rows), ""])
-    )
-    traffic = ("--traffic", "../metrics.csv", "--mapping", "../mapping.yaml")
-
-    report = document(why(repository, "--name", "user=orders", *AT, *traffic, "--format", "json"))
-    text = why(repository, "--name", "user=orders", *AT, *traffic).out
-    calm = document(why(repository, "--name", "user=audit", *AT, *traffic, "--format", "json"))
-
-    assert (report["answer"], report["incident"]["begin"], report["incident"]["end"]) == (
-        "computed",
-        "2026-11-21T13:02:00Z",
-        None,
-    )
-    assert report["groups"][0]["origin"]["subject"] == "Halve orders"
-    assert "who filled the quota group" in " ".join(one["what"] for one in report["missing"])
-    assert text.startswith("user=orders would have been throttled around 2026-11-21 13:02:00 UTC (computed: ")
-    assert (calm["answer"], calm["groups"][0]["verdict"]) == ("unknown", "inconclusive")

@@ -117,28 +117,6 @@ def test_a_window_with_a_change_has_the_limit_of_each_moment(tmp_path: Path) -> 
     assert (cause["limit"], cause["origin"]["subject"]) == (10_000, "Change 1")
 
 
-@pytest.mark.parametrize(("since", "until"), [(0, 95), (301, 590)])
-def test_a_time_without_the_limit_or_with_a_higher_one_has_no_throttle(tmp_path: Path, since: int, until: int) -> None:
-    made = repository(tmp_path / "repository", (-3600, None), (100, "10KB"), (300, "1MB"))
-    rows(tmp_path / "traffic.parquet", size=30_000, seconds=range(600))
-
-    answer = report(
-        made, *ALICE, "--since", at(since).isoformat(), "--until", at(until).isoformat(), "--traffic", "../traffic.parquet"
-    )
-
-    assert (answer["answer"], answer["incident"], answer["steps"]) == ("unknown", None, [])
-
-
-def test_no_begin_lies_before_the_time_that_is_asked_about(tmp_path: Path) -> None:
-    made = repository(tmp_path / "repository", (-3600, "10KB"))
-    rows(tmp_path / "traffic.parquet", size=30_000, seconds=range(600))
-
-    times = ("--since", at(200).isoformat(), "--until", at(240).isoformat())
-    answer = report(made, *ALICE, *times, "--traffic", "../traffic.parquet")
-
-    assert at(200) <= datetime.datetime.fromisoformat(answer["incident"]["begin"]) <= at(201)
-
-
 def test_a_computed_throttle_says_so_and_names_the_declaring_line(tmp_path: Path) -> None:
     made = repository(tmp_path / "repository", (-3600, "10KB"))
     made.write(TEAM, "# moved since\n" + manifests.quotas(({"user": "alice"}, {"producer_byte_rate": "11KB"})))
@@ -194,16 +172,6 @@ def test_a_later_snapshot_is_named_as_what_the_answer_depends_on(tmp_path: Path)
     assert " would have been throttled for " in text
     assert "with the quotas of the snapshot of " in " ".join(text.split())
     assert "if they were in effect then (computed: " in " ".join(text.split())
-
-
-def test_manifests_without_a_history_are_named_as_what_the_answer_depends_on(tmp_path: Path) -> None:
-    (tmp_path / "quotas").mkdir()
-    (tmp_path / TEAM).write_text(manifests.quotas(({"user": "alice"}, {"producer_byte_rate": "10KB"})))
-    rows(tmp_path / "traffic.parquet", size=30_000, seconds=range(600))
-
-    text = " ".join(invoke("why", "quotas", *ALICE, *SINCE, "--traffic", "traffic.parquet", cwd=tmp_path).out.split())
-
-    assert "with the quotas of the manifests as they are now, if they were in effect then (computed: " in text
 
 
 def test_the_recorder_proves_a_throttle_of_a_group_above_the_client(tmp_path: Path) -> None:

@@ -129,14 +129,6 @@ def test_without_a_limit_the_rules_are_still_good() -> None:
     assert "connection_accept_rate" not in rules_of((user("a"), {"producer_byte_rate": 1.0})).text
 
 
-@pytest.mark.bulk
-def test_long_lists_are_several_groups() -> None:
-    made = rules_of(*((user(f"u{number}"), {"producer_byte_rate": 1.0}) for number in range(2_500)))
-
-    sizes = [len(group["rules"]) for group in yaml.safe_load(made.text)["groups"] if " limits " in group["name"]]
-    assert sizes == [1000, 1000, 500]
-
-
 def test_the_order_of_entities_makes_no_difference() -> None:
     entities = [(user("b"), {"producer_byte_rate": 1.0}), (pair("a", DEFAULT), {"consumer_byte_rate": 2.0})]
 
