@@ -138,6 +138,7 @@ if TYPE_CHECKING:
         Source,
         TrafficSource,
         WithoutTraffic,
+        coverage_of,
     )
     from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store
 

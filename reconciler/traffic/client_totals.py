@@ -5,7 +5,7 @@ Each function gives the partial sums of a share. ``shuffle.rows.Totals`` describ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -34,7 +34,7 @@ from reconciler.traffic.sources.normal_form import (
     UNREADABLE,
     UNSTATED,
 )
-from reconciler.traffic.traffic_source import Covered, Facts, Source
+from reconciler.traffic.traffic_source import Covered, Facts, Source, coverage_of
 
 COUNTED: Final = (*NEEDED, "throttled")
 NAMES: Final = ("status", *IDENTITY)
@@ -184,15 +184,6 @@ def sorted_series(clients: pa.Table, keys: Iterable[int], *, requests: str = "re
     return tuple(sorted(made, key=lambda client: client.sort_key))
 
 
-def covered(counted: pa.Table) -> Iterator[Covered]:
-    """What there is of each broker's charged requests, in the order of brokers."""
-    charged = counted.filter((pc.field("status") == CHARGED) & (pc.field("lines") > 0))
-    grouped = charged.group_by("broker").aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")]).sort_by("broker")
-    for row in grouped.to_pylist():
-        start, end = row["start_us_min"], row["end_us_max"]
-        yield Covered(broker=row["broker"], requests=row["lines_sum"], start_us=start, end_us=end)
-
-
 def statuses(counted: pa.Table) -> dict[str, int]:
     """How many lines there are of each status, in the order of their names."""
     every = counted.filter(pc.field("status") != UNSTATED)
@@ -200,27 +191,14 @@ def statuses(counted: pa.Table) -> dict[str, int]:
     return dict(zip(grouped.column("status").to_pylist(), grouped.column("lines_sum").to_pylist(), strict=True))
 
 
-def states_throttles(counted: pa.Table) -> bool:
-    """Whether every charged row states if the broker throttled it."""
-    return not pc.any(pc.equal(counted.column("status"), UNSTATED)).as_py()
-
-
 SAMPLES: Final = 5
 """Of lines that cannot be read, so many are shown."""
 
 
 def facts_of(
-    counted: pa.Table,
-    source: Source,
-    files: Sequence[str],
-    *,
-    samples: Callable[[], tuple[str, ...]],
-    named: Collection[int] = (),
-    means: Sequence[Mean] = (),
-    request_step: float | None = None,
-    of_requests: bool = True,
+    counted: pa.Table, means: Sequence[Mean], source: Source, files: Sequence[str], samples: tuple[str, ...], *, of_requests: bool
 ) -> Facts:
-    """What the traffic is. ``named``: brokers that the lines themselves list. ``request_step``: as ``Provenance`` has it.
+    """What the traffic is. ``samples``: what is wrong with rows that cannot be read.
 
     ``of_requests``: charged rows are single requests, and not per-second totals. Raises ``TrafficError`` when no request and no
     metric can be used.
@@ -228,32 +206,37 @@ def facts_of(
     lines = statuses(counted)
     if not means:
         require_charged(lines, files, source, samples)
-    of_means = (Covered(broker=m.series.broker, requests=0, start_us=m.start_us, end_us=m.end_us) for m in means)
-    facts = Facts.of(
-        source,
-        files,
-        covered=(*covered(counted), *of_means),
-        statuses=lines,
-        throttled_then=throttled_then(counted),
-        samples=samples() if lines.get(UNREADABLE) else (),
-        named=named,
-        request_step=request_step,
-    )
-    return replace(
-        facts,
-        observations=tuple(_observations(counted, means, of_requests=of_requests)),
-        states_throttles=states_throttles(counted),
-    )
-
-
-def _observations(counted: pa.Table, means: Sequence[Mean], *, of_requests: bool) -> Iterator[Observations]:
     charged = counted.filter(pc.field("status") == CHARGED)
+    grouped = (
+        charged.filter(pc.field("lines") > 0)
+        .group_by("broker")
+        .aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")])
+    )
+    parts = [Covered(broker=m.series.broker, requests=0, start_us=m.start_us, end_us=m.end_us) for m in means]
+    for broker, requests, start_us, end_us in zip(*(grouped.column(place).to_pylist() for place in range(4)), strict=True):
+        parts.append(Covered(broker=broker, requests=requests, start_us=start_us, end_us=end_us))
+    throttled_then = int(pc.sum(charged.column("throttled")).as_py() or 0)
+    return Facts(
+        source=source.value,
+        files=tuple(files),
+        coverage=coverage_of(parts),
+        requests=lines.get(CHARGED, 0),
+        throttled_then=throttled_then,
+        states_throttles=UNSTATED not in counted.column("status").unique().to_pylist(),
+        not_charged={status: count for status, count in lines.items() if status not in (CHARGED, UNREADABLE)},
+        observations=tuple(_observations(charged, means, throttled_then, of_requests=of_requests)),
+        unreadable=lines.get(UNREADABLE, 0),
+        unreadable_samples=samples if lines.get(UNREADABLE) else (),
+    )
+
+
+def _observations(charged: pa.Table, means: Sequence[Mean], throttled_then: int, *, of_requests: bool) -> Iterator[Observations]:
     if charged.num_rows:
         yield Observations(
             semantics="event" if of_requests else "second",
             rows=int(pc.sum(charged.column("lines")).as_py()),
             series=charged.num_rows,
-            throttled_then=throttled_then(counted),
+            throttled_then=throttled_then,
         )
     for semantics in MetricSemantics:
         some = [mean for mean in means if mean.semantics is semantics]
@@ -268,14 +251,7 @@ def _observations(counted: pa.Table, means: Sequence[Mean], *, of_requests: bool
             )
 
 
-def throttled_then(counted: pa.Table) -> int:
-    """Charged requests that were throttled when they were recorded."""
-    return int(pc.sum(counted.filter(pc.field("status") == CHARGED).column("throttled")).as_py() or 0)
-
-
-def require_charged(
-    lines: Mapping[str, int], files: Sequence[str], source: Source, samples: Callable[[], Sequence[str]] = tuple
-) -> None:
+def require_charged(lines: Mapping[str, int], files: Sequence[str], source: Source, samples: Sequence[str] = ()) -> None:
     """Raise ``TrafficError`` when no request can be used. ``samples``: what is wrong with rows that cannot be read."""
     if lines.get(CHARGED):
         return
@@ -284,7 +260,7 @@ def require_charged(
     if not whole:
         why = f"no {rows} exist"
     elif unreadable:
-        shown = list_some([escaped(sample) for sample in samples()], 1)
+        shown = list_some([escaped(sample) for sample in samples], 1)
         why = f"{unreadable} of {whole} {rows} cannot be read{': ' if shown else ''}{shown}"
     elif night := lines.get(UNCLEAR_TIME):
         why = f"{night} of {whole} {rows} are of the night of a clock change, and no other one is of a client"

@@ -139,16 +139,8 @@ class SecondsTraffic:
             notes = self._notes(unreadable=bool(lines.get(UNREADABLE)) and not is_stored)
             named = {int(number) for text in notes.get(NAMED_BROKERS, {}) for number in text.split(",")}
             samples = tuple(sorted(notes.get("detail", ()))[:SAMPLES])
-            self.facts = facts_of(
-                counted,
-                source,
-                files,
-                samples=lambda: samples,
-                named=named,
-                means=self.means,
-                request_step=self._request_step(counted),
-                of_requests=self.of_requests,
-            )
+            facts = facts_of(counted, self.means, source, files, samples, of_requests=self.of_requests)
+            self.facts = replace(facts, named_brokers=tuple(sorted(named)), request_step=self._request_step(counted))
             clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
             require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
             if lines.get(DUPLICATE) and not is_stored:

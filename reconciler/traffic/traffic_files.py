@@ -22,7 +22,7 @@ from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.rows import LocalRows
 from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
-from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts
+from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts, parse_dataset
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import Between, bytes_when_read
@@ -257,11 +257,13 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
 
 def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
-    from reconciler.traffic.sources.log_files import parse_dataset, require_one_kind
-
     parsed = [(argument, parse_dataset(argument)) for argument in arguments]
     datasets = tuple(dataset for _, dataset in parsed if dataset is not None)
-    require_one_kind(datasets, [argument for argument, dataset in parsed if dataset is None])
+    if datasets and len(datasets) < len(arguments):
+        path = next(argument for argument, dataset in parsed if dataset is None)
+        raise UsageError(f"--traffic names {datasets[0]} and {path}: give paths of this machine or addresses, not both")
+    if len(datasets) > 1 and any(dataset.is_table for dataset in datasets):
+        raise UsageError("--traffic names a table and something else: give one table at a time")
     if datasets:
         from reconciler.traffic.parquet_traffic import Datasets
 

@@ -26,7 +26,6 @@ from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-from reconciler.traffic.sources.normal_form import CHARGED, UNREADABLE
 
 
 class Source(enum.StrEnum):
@@ -76,35 +75,9 @@ class Facts:
     notes: tuple[Message, ...] = ()
     """What to know about the files."""
 
-    @classmethod
-    def of(
-        cls,
-        source: Source,
-        files: Sequence[str],
-        *,
-        covered: Iterable[Covered],
-        statuses: Mapping[str, int],
-        throttled_then: int,
-        samples: tuple[str, ...] = (),
-        named: Collection[int] = (),
-        request_step: float | None = None,
-    ) -> Facts:
-        """``statuses`` counts lines by what they are; of one broker several parts may be covered."""
-        return cls(
-            source=source.value,
-            files=tuple(files),
-            coverage=_coverage(covered),
-            requests=statuses.get(CHARGED, 0),
-            throttled_then=throttled_then,
-            not_charged={s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, UNREADABLE)},
-            named_brokers=tuple(sorted(named)),
-            request_step=request_step,
-            unreadable=statuses.get(UNREADABLE, 0),
-            unreadable_samples=samples,
-        )
 
-
-def _coverage(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
+def coverage_of(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
+    """By broker; several parts may be of one."""
     parts: dict[int, list[Covered]] = {}
     for part in covered:
         parts.setdefault(part.broker, []).append(part)

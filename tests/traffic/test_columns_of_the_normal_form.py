@@ -72,7 +72,7 @@ def write(folder: Path, tables: list[pa.Table], **options: Any) -> list[str]:
 
 @pytest.mark.spark
 def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.client_totals import CLIENT_TOTALS, covered, series_of, statuses, throttled_then
+    from reconciler.traffic.client_totals import CLIENT_TOTALS, facts_of, series_of, statuses
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.sources.on_spark import normal_form_rows
@@ -100,8 +100,9 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     assert {one.user for one in unnumbered} >= {None, "", "alice"}
     assert statuses(by_columns) == statuses(by_rows)
     assert set(statuses(by_rows)) == {"charged", "unreadable", "not-an-event", "unknown-identity"}
-    assert sorted(map(repr, covered(by_columns))) == sorted(map(repr, covered(by_rows)))
-    assert throttled_then(by_columns) == throttled_then(by_rows) > 0
+    of_columns, of_rows = (facts_of(each, (), Source.NORMAL_FORM, (), (), of_requests=True) for each in (by_columns, by_rows))
+    assert of_columns.coverage == of_rows.coverage
+    assert of_columns.throttled_then == of_rows.throttled_then > 0
     known = found.where("ts_us is not null and broker is not null")
     wanted = {(row.broker, row.minute) for row in known.selectExpr("broker", "floor(ts_us / 60000000) as minute").collect()}
     assert {(broker, minute) for broker, minutes in traffic.minutes().items() for minute in minutes.tolist()} == wanted

@@ -27,7 +27,6 @@ from reconciler.model import Observations, Provenance
 from reconciler.text import list_some
 from reconciler.traffic import (
     MARKER,
-    UNREADABLE,
     BacktestRequest,
     Covered,
     Evidence,
@@ -42,6 +41,7 @@ from reconciler.traffic import (
     Traffic,
     TrafficSource,
     WithoutTraffic,
+    coverage_of,
     find_logs,
     has_text,
     log_parts,
@@ -177,16 +177,19 @@ class ViolationTraffic(WithoutTraffic):
         self._files = tuple(files)
         requests = sum(second.requests for second in throttles)
         groups = len({(second.broker, second.kind, second.user, second.client_id) for second in throttles})
-        facts = Facts.of(
-            Source.VIOLATIONS,
-            files,
-            covered=[Covered(broker=each.broker, requests=0, start_us=each.begin_us, end_us=each.end_us) for each in throttles],
-            statuses={STATUS: requests, UNREADABLE: unreadable} if unreadable else {STATUS: requests},
+        parts = (Covered(broker=each.broker, requests=0, start_us=each.begin_us, end_us=each.end_us) for each in throttles)
+        self.facts: Facts = Facts(
+            source=Source.VIOLATIONS.value,
+            files=tuple(files),
+            coverage=coverage_of(parts),
+            requests=0,
             throttled_then=requests,
-            samples=samples,
+            not_charged={STATUS: requests},
+            observations=(Observations(semantics=STATUS, rows=requests, series=groups, throttled_then=requests),),
+            unreadable=unreadable,
+            unreadable_samples=samples,
+            assumptions=(_ASSUMPTION,),
         )
-        observed = Observations(semantics=STATUS, rows=requests, series=groups, throttled_then=requests)
-        self.facts: Facts = replace(facts, observations=(observed,), assumptions=(_ASSUMPTION,))
 
     def between(self, start_us: int, end_us: int) -> ViolationTraffic:
         """The seconds from ``start_us`` on and before ``end_us``. Raises ``TrafficError`` when there are none."""

@@ -278,7 +278,7 @@ def _charged(batch: pa.RecordBatch, partitions: Partitions) -> pa.RecordBatch:
 def charge_known_topics(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The rows of all files of a history, copies marked: each mutation with what it costs, where some line shows that."""
     shown = pa.Table.from_batches(TOPIC_EVENTS.count(batches), schema=TOPIC_EVENTS.schema)
-    return list(charge_topics(batches, count_partitions(shown)))
+    return list(charge_topics(batches, count_partitions(shown))) if shown.num_rows else list(batches)
 
 
 @dataclass(slots=True)

@@ -6,11 +6,12 @@ A request log does not name its broker.
 from __future__ import annotations
 
 import gzip
+import itertools
 import logging
 import re
 import urllib.parse
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
@@ -61,21 +62,32 @@ def number_brokers(arguments: Sequence[tuple[int | None, str, Sequence[str]]]) -
 
     Raises ``UsageError`` when a file is given for two brokers.
     """
-    known: dict[int, set[str]] = {}
+    broker_of: dict[str, int] = {}
     nameless: list[list[str]] = []
     for broker, below, files in arguments:
-        unnumbered = []
+        root, unnumbered = below.rstrip("/").split("/"), []
         for file in files:
-            number = broker if broker is not None else _broker_of(file, below)
+            inside = file.split("/")[len(root) :]
+            # The nearest name of the file or of a folder at or below ``below``; of a file given alone, also of its folder.
+            names = (*reversed(inside), root[-1]) if inside else root[-1:-3:-1]
+            found = (int(match[1]) for name in names if (match := _BROKER_IN_NAME.search(name)))
+            number = broker if broker is not None else next(found, None)
             if number is None:
                 unnumbered.append(file)
-            else:
-                known.setdefault(number, set()).add(file)
-        if unnumbered:
-            nameless.append(unnumbered)
-    _number(known, nameless)
-    _refuse_shared(known)
-    logs = tuple(BrokerFiles(broker=b, files=tuple(sorted(known[b]))) for b in sorted(known))
+            elif broker_of.setdefault(file, number) != number:
+                first, second = sorted((broker_of[file], number))
+                raise UsageError(f"recorded traffic {file} is given for broker {first} and for broker {second}")
+        nameless.append(unnumbered)
+    taken = set(broker_of.values())
+    for unnumbered in nameless:
+        if fresh := [file for file in unnumbered if file not in broker_of]:
+            number = next(free for free in itertools.count() if free not in taken)
+            taken.add(number)
+            broker_of |= dict.fromkeys(fresh, number)
+    logs = tuple(
+        BrokerFiles(broker=broker, files=tuple(sorted(file for file, number in broker_of.items() if number == broker)))
+        for broker in sorted(taken)
+    )
     for log in logs:
         log_event(_log, "request logs listed", broker=log.broker, files=log.files)
     return logs
@@ -94,75 +106,31 @@ def _files_of(path: Path, *, named: bool) -> list[Path]:
         if path.is_file():
             files = [path]
         elif path.is_dir():
-            files = _logs_below(path, named=named)
+            shown = (file for file in path.rglob("*") if not any(part.startswith(".") for part in file.relative_to(path).parts))
+            logs = sorted(file for file in shown if ".log" in file.name and file.is_file())
+            of_requests = [file for file in logs if named and "request" in file.name]
+            files = of_requests or [file for file in logs if is_request_log(file.name)]
         else:
             raise TrafficError(f"recorded traffic {path}: no such file or folder")
         for file in files:
-            _check(file)
+            with file.open("rb") as stream:
+                zipped = stream.read(2) == _GZIP_MAGIC
+            if zipped and file.suffix != ".gz":
+                wrong = "is compressed with gzip but its name does not end in .gz"
+                raise TrafficError(f"recorded traffic {file} {wrong}: rename it, Spark goes by the name")
+            if not zipped and file.suffix == ".gz" and file.stat().st_size:
+                wrong = "is named .gz but is not compressed with gzip"
+                raise TrafficError(f"recorded traffic {file} {wrong}: rename it, Spark goes by the name")
     except OSError as error:
         raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error
     if not files:
         raise TrafficError(f"recorded traffic {path}: the folder has no file whose name contains .log")
-    return [f.resolve() for f in files]
-
-
-def _logs_below(folder: Path, *, named: bool) -> list[Path]:
-    files = (f for f in folder.rglob("*") if f.is_file() and not _hidden(f.relative_to(folder)))
-    logs = sorted(f for f in files if ".log" in f.name)
-    of_requests = [f for f in logs if named and "request" in f.name]
-    return of_requests or [f for f in logs if is_request_log(f.name)]
+    return [file.resolve() for file in files]
 
 
 def is_request_log(name: str) -> bool:
     """Whether a file of this name may be a request log: a log, and none of a broker's data segments."""
     return ".log" in name and not _SEGMENT.fullmatch(name)
-
-
-def _hidden(relative: Path) -> bool:
-    return any(part.startswith(".") for part in relative.parts)
-
-
-def _check(file: Path) -> None:
-    with file.open("rb") as stream:
-        zipped = stream.read(2) == _GZIP_MAGIC
-    if zipped != (file.suffix == ".gz"):
-        wrong = (
-            "is compressed with gzip but its name does not end in .gz"
-            if zipped
-            else "is named .gz but is not compressed with gzip"
-        )
-        if zipped or file.stat().st_size:
-            raise TrafficError(f"recorded traffic {file} {wrong}: rename it, Spark goes by the name")
-
-
-def _broker_of(file: str, below: str) -> int | None:
-    """From the nearest name of the file or of a folder at or below ``below``; of a file given alone, also of its folder."""
-    root = below.rstrip("/").split("/")
-    inside = file.split("/")[len(root) :]
-    names = (*reversed(inside), root[-1]) if inside else root[-1:-3:-1]
-    return next((int(match[1]) for name in names if (match := _BROKER_IN_NAME.search(name))), None)
-
-
-def _number(known: dict[int, set[str]], nameless: Iterable[list[str]]) -> None:
-    seen = set().union(*known.values()) if known else set()
-    following = 0
-    for files in nameless:
-        fresh = [f for f in files if f not in seen]
-        if not fresh:
-            continue
-        while following in known:
-            following += 1
-        known[following] = set(fresh)
-        seen.update(fresh)
-
-
-def _refuse_shared(known: dict[int, set[str]]) -> None:
-    owner: dict[str, int] = {}
-    for broker, files in sorted(known.items()):
-        for file in sorted(files):
-            if file in owner:
-                raise UsageError(f"recorded traffic {file} is given for broker {owner[file]} and for broker {broker}")
-            owner[file] = broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,29 +155,27 @@ class LogPart:
     def lines(self) -> Iterator[bytes]:
         """Each with its end. Raises ``TrafficError`` for a compressed file that is damaged."""
         if self.path.endswith(".gz"):
-            return self._unzipped()
-        return self._plain()
-
-    def _plain(self) -> Iterator[bytes]:
+            try:
+                with cast("IO[bytes]", gzip.open(self.path)) as stream:
+                    yield from iter(lambda: stream.readline(_LONGEST_LINE), b"")
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise TrafficError(
+                    f"recorded traffic {self.path} is damaged or cut short: take it out, or unpack the rest with gzip -dc"
+                ) from error
+            return
         with Path(self.path).open("rb", buffering=_BUFFER) as stream:
             at = self.begin
             if at:
                 # The line before is the other part's, also when it ends right here.
                 stream.seek(at - 1)
-                at += _skipped(stream) - 1
+                at -= 1
+                while piece := stream.readline(_LONGEST_LINE):
+                    at += len(piece)
+                    if piece.endswith(b"\n"):
+                        break
             while at < self.end and (line := stream.readline(_LONGEST_LINE)):
                 at += len(line)
                 yield line
-
-    def _unzipped(self) -> Iterator[bytes]:
-        try:
-            with cast("IO[bytes]", gzip.open(self.path)) as stream:
-                while line := stream.readline(_LONGEST_LINE):
-                    yield line
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise TrafficError(
-                f"recorded traffic {self.path} is damaged or cut short: take it out, or unpack what is left of it with gzip -dc"
-            ) from error
 
 
 def has_text(file: str, text: bytes) -> bool:
@@ -236,16 +202,6 @@ def log_parts(logs: Sequence[BrokerFiles], workers: int) -> tuple[LogPart, ...]:
         for length in (size if path.endswith(".gz") else step,)
         for begin in range(0, size, length)
     )
-
-
-def _skipped(stream: IO[bytes]) -> int:
-    """How many bytes there are to the end of the line, which the stream is behind then."""
-    skipped = 0
-    while piece := stream.readline(_LONGEST_LINE):
-        skipped += len(piece)
-        if piece.endswith(b"\n"):
-            break
-    return skipped
 
 
 _ADDRESS: Final = re.compile(r"(?:(?P<broker>\d{1,9})=)?(?P<address>[A-Za-z][A-Za-z0-9.-]*://.+)", re.DOTALL)
@@ -288,14 +244,9 @@ def address_of(path: Path) -> str:
 
 
 def local_path(dataset: Dataset) -> str | None:
-    """The path of a ``file:`` address; ``None`` for any other dataset."""
-    return None if dataset.is_table else path_of(dataset.name)
-
-
-def path_of(address: str) -> str | None:
-    """The path of a ``file:`` address, of which Hadoop decodes nothing; ``None`` for any other address."""
-    scheme, _, rest = address.partition(":")
-    if scheme != "file":
+    """The path of a ``file:`` address, of which Hadoop decodes nothing; ``None`` for any other dataset."""
+    scheme, _, rest = dataset.name.partition(":")
+    if dataset.is_table or scheme != "file":
         return None
     return f"/{rest[2:].partition('/')[2]}" if rest.startswith("//") else rest
 
@@ -303,11 +254,3 @@ def path_of(address: str) -> str | None:
 def address_of_file(file_path: str) -> str:
     """The address of a file as its file system takes it. ``file_path``: as Spark encodes it in ``_metadata.file_path``."""
     return urllib.parse.unquote(file_path)
-
-
-def require_one_kind(datasets: Sequence[Dataset], paths: Sequence[str]) -> None:
-    """Raise ``UsageError`` for datasets beside paths, and for tables beside anything else."""
-    if datasets and paths:
-        raise UsageError(f"--traffic names {datasets[0]} and {paths[0]}: give paths of this machine or addresses, not both")
-    if len(datasets) > 1 and any(dataset.is_table for dataset in datasets):
-        raise UsageError("--traffic names a table and something else: give one table at a time")

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from reconciler.traffic.sources.log_evidence import (
     named_brokers,
     request_numbers,
 )
-from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, has_text, log_parts
+from reconciler.traffic.sources.log_files import BrokerFiles, has_text, log_parts
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
     END_US,
@@ -137,9 +137,9 @@ def _next_batch(reader: _RowReader, unread: Iterator[bytes], also: Sequence[str]
         at = raw.find(MARKER)
         if at >= 0:
             reader.read(raw, at)
-            if reader.rows >= _ROWS_A_BATCH:
+            if len(reader.entries) >= _ROWS_A_BATCH:
                 break
-    return reader.batch(also) if reader.rows else None
+    return reader.batch(also) if reader.entries else None
 
 
 class _RowReader:
@@ -152,12 +152,8 @@ class _RowReader:
         self._reader = LineReader(kinds)
         self._requests: list[_Request] = []
         self._counts: list[int] = []
-        self._entries: list[Entry] = []
-
-    @property
-    def rows(self) -> int:
-        """How many rows the next batch has so far."""
-        return len(self._entries)
+        self.entries: list[Entry] = []
+        """Of the next batch."""
 
     def read(self, raw: bytes, at: int) -> None:
         """``at``: where the marker is; a name may contain another one, behind it."""
@@ -229,38 +225,39 @@ class _RowReader:
     def _add(self, request: _Request, entries: Sequence[Entry]) -> None:
         self._requests.append(request)
         self._counts.append(len(entries))
-        self._entries += entries
+        self.entries += entries
 
     def batch(self, also: Sequence[str]) -> pa.RecordBatch:
         """The rows of the lines since the last batch, of ``schema(also)``."""
         requests: dict[str, Any] = dict(zip(_Request._fields, zip(*self._requests, strict=True), strict=True))
-        entries: dict[str, Any] = dict(zip(Entry._fields, zip(*self._entries, strict=True), strict=True))
+        entries: dict[str, Any] = dict(zip(Entry._fields, zip(*self.entries, strict=True), strict=True))
         request_of = pa.array(np.repeat(np.arange(len(self._counts)), self._counts))
-        rows = len(self._entries)
-        self._requests, self._counts, self._entries = [], [], []
+        rows = len(self.entries)
+        self._requests, self._counts, self.entries = [], [], []
 
         def column(name: str) -> pa.Array:
             if name in entries:
                 return pa.array(entries[name], _TYPES[name])
             if name == "file":
                 return pa.repeat(self._file, rows)
-            of_request = _OF_REQUEST[name](requests) if name in _OF_REQUEST else pa.array(requests[name], _TYPES[name])
-            made = of_request.take(request_of)
+            if name == "throttled":
+                made = pc.fill_null(pc.greater(pa.array(requests["throttle_ms"], pa.float64()), 0), pa.scalar(value=False))
+            elif name == "tie":
+                made = _ties(requests)
+            elif name == REQUEST_NUMBER:
+                made = request_numbers(requests["connection"], requests["client_id"], requests["correlation_id"])
+            elif name == RECORDED_THROTTLE:
+                whole = pc.trunc(pa.array(requests["throttle_ms"], pa.float64())).cast(pa.int64())
+                made = pc.if_else(pa.array(requests["ts_us"], pa.int64()).is_valid(), pc.fill_null(whole, 0), None)
+            else:
+                made = pa.array(requests[name], _TYPES[name])
+            made = made.take(request_of)
             # A request was throttled once, whatever it costs. Its first topic may be the reason, and each is refused for itself.
             first = pc.or_(column("begins_line"), pc.fill_null(pc.equal(column("part"), 0), pa.scalar(value=False)))
             return pc.or_(pc.and_(made, first), column("refused")) if name == "throttled" else made
 
         arrow = schema(also)
         return pa.RecordBatch.from_arrays([column(field.name) for field in arrow], schema=arrow)
-
-
-def _throttled(requests: Mapping[str, Any]) -> pa.Array:
-    return pc.fill_null(pc.greater(pa.array(requests["throttle_ms"], pa.float64()), 0), pa.scalar(value=False))
-
-
-def _recorded_throttle_ms(requests: Mapping[str, Any]) -> pa.Array:
-    throttle_ms = pc.trunc(pa.array(requests["throttle_ms"], pa.float64())).cast(pa.int64())
-    return pc.if_else(pa.array(requests["ts_us"], pa.int64()).is_valid(), pc.fill_null(throttle_ms, 0), None)
 
 
 def _ties(requests: Mapping[str, Any]) -> pa.Array:
@@ -281,19 +278,6 @@ def _connection_hash(connection: str | None) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def _request_numbers(requests: Mapping[str, Any]) -> pa.Array:
-    return request_numbers(requests["connection"], requests["client_id"], requests["correlation_id"])
-
-
-_OF_REQUEST: Final[Mapping[str, Callable[[Mapping[str, Any]], pa.Array]]] = {
-    "throttled": _throttled,
-    "tie": _ties,
-    RECORDED_THROTTLE: _recorded_throttle_ms,
-    REQUEST_NUMBER: _request_numbers,
-}
-"""Columns that several values of a request decide."""
-
-
 def _beginning(file: str, raw: bytes) -> str:
     """The first part of a line."""
     return f"{file}: {raw[: 4 * _SHOWN].decode('utf-8', 'replace')[:_SHOWN].rstrip()}"
@@ -311,7 +295,8 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     parts = log_parts(logs, _PARTS_CUT)
     rows, samples = 0, list[tuple[str, bytes]]()
     for part in parts[:: max(1, len(parts) // _PARTS_LOOKED_AT)]:
-        lines = list(_request_lines(part))
+        beginning = itertools.islice(part.lines(), _LINES_PASSED_OVER)
+        lines = list(itertools.islice((line for line in beginning if MARKER in line), _LINES_OF_PART))
         for batch in parse_lines(lines, broker=part.broker, file=part.uri, zone=zone):
             if any(status != UNREADABLE for status in batch.column("status").to_pylist()):
                 return
@@ -325,11 +310,6 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
             f"recorded traffic {where}: none of the {rows} request lines looked at can be read.{form} For instance, "
             f"{escaped(_beginning(*samples[0]))}"
         )
-
-
-def _request_lines(part: LogPart) -> Iterator[bytes]:
-    lines = itertools.islice(part.lines(), _LINES_PASSED_OVER)
-    return itertools.islice((line for line in lines if MARKER in line), _LINES_OF_PART)
 
 
 _FOREIGN: Final = {

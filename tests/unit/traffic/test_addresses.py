@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.traffic.sources.log_files import Dataset, address_of_file, local_path, path_of
+from reconciler.traffic.sources.log_files import Dataset, address_of_file, local_path
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,6 @@ from reconciler.traffic.sources.log_files import Dataset, address_of_file, local
     ],
 )
 def test_a_path_is_that_of_its_address_character_by_character(address: str, path: str | None) -> None:
-    assert path_of(address) == path
     assert local_path(Dataset(name=address)) == path
 
 
