@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import reconciler
 from reconciler.documents import Document, Row, RowMember
-from reconciler.formats import Shape
+from reconciler.formats import ManifestShape, Shape
 
 FOLDER: Final = Path(__file__).parents[1] / "schemas"
 _VERSION: Final = "Version of this format. The first number changes when readers may break, the second when members are added."
@@ -35,10 +35,10 @@ def schemas() -> dict[str, str]:
             for each in vars(importlib.import_module(module.name)).values():
                 if isinstance(each, Document) and each.title:
                     texts[each.name] = _text(each)
-                elif isinstance(each, Shape) and "title" in each.schema:
-                    name = _dashed(each.schema["properties"]["kind"]["const"])
+                elif isinstance(each, ManifestShape):
+                    name = _dashed(each.word)
                     definitions: dict[str, Any] = {}
-                    schema = {**_about(name, each.schema["title"]), **_shape(each.schema, definitions)}
+                    schema = {**_about(name, each.schema()["title"]), **_shape(each.schema(), definitions)}
                     texts[name] = _json({**schema, "$defs": definitions})
     return {f"{name}.v1.schema.json": text for name, text in sorted(texts.items())}
 
@@ -47,10 +47,10 @@ def _shape(part: Any, definitions: dict[str, Any]) -> Any:
     """The same with the schemas of shapes in their place. A shape with a name is a definition."""
     if isinstance(part, Shape):
         if part.name is None:
-            return _shape(part.schema, definitions)
+            return _shape(part.schema(), definitions)
         if part.name not in definitions:
             definitions[part.name] = {}
-            definitions[part.name] = _shape(part.schema, definitions)
+            definitions[part.name] = _shape(part.schema(), definitions)
         return {"$ref": f"#/$defs/{part.name}"}
     if isinstance(part, Mapping):
         own = {key: _shape(value, definitions) for key, value in part.items() if key != "$of"}

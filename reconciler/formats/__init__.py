@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from reconciler.formats.shapes import (
         API_VERSION,
         TEXT,
-        Fields,
+        ChoiceShape,
+        FlagShape,
+        FreeShape,
+        LabelsShape,
+        ListShape,
+        ManifestShape,
+        NumberShape,
+        RecordShape,
         Shape,
-        choice,
-        document,
-        flag,
-        labels,
-        listing,
-        number,
-        record,
-        table,
-        text,
+        TableShape,
+        TextShape,
     )
     from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, no_limit_advice, parse_value, value_text
 

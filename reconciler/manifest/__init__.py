@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.manifest.client_quotas import CLIENT_QUOTAS
+    from reconciler.manifest.cluster_document import CLUSTER
     from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
     from reconciler.manifest.discovery import (
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
         file_span,
         find_root,
         literal_start,
+        path_matcher,
         read_file,
     )
     from reconciler.manifest.documents import (
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
         ownership_findings,
     )
     from reconciler.manifest.reading import API_VERSION, FileContent, read_documents
-    from reconciler.manifest.repository_document import path_matcher
+    from reconciler.manifest.repository_document import REPOSITORY
     from reconciler.manifest.stages.budgets import allocations, budget_findings, budgets_of
     from reconciler.manifest.stages.limits import limit_findings
     from reconciler.manifest.stages.units import compute_units, part_of_total

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reconciler.formats import Fields, Shape, choice, document, listing, table, text
+from reconciler.formats import TEXT, ChoiceShape, FreeShape, ListShape, ManifestShape, RecordShape, TableShape, TextShape
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry, QuotaGroup
-from reconciler.manifest.fields import TEXT, clusters, profile
+from reconciler.manifest.fields import ClustersShape, profile_choice
 from reconciler.manifest.names import name_problems
-from reconciler.manifest.quota_values import quotas_shape
+from reconciler.manifest.quota_values import QuotasShape
 from reconciler.model import (
     DEFAULT,
     DesiredEntity,
@@ -99,7 +99,7 @@ def _listed_names(entity_type: str, node: YamlNode, out: Collector) -> list[tupl
 
 
 def _override(node: YamlMapping, out: Collector) -> Override | None:
-    values = _OVERRIDE.read(node, out)
+    values = _OVERRIDE.values(node, out)
     if "clusters" not in values:
         return None
     _require_values(node, "this override", out)
@@ -111,39 +111,41 @@ def _require_values(node: YamlMapping, what: str, out: Collector) -> None:
         out.add("missing-field", f"{what} has neither quotas nor a profile", node)
 
 
-_QUOTAS: Final = quotas_shape(
+_QUOTAS: Final = QuotasShape(
     "The limits of this entity. A key that is left out is not set, and removed from the cluster if it is there. Empty ({}): the "
     "entity has no quotas, and those that it has on the cluster are removed.",
     nullable=False,
 )
-_NOTE: Final = text("Why. Shown in plans and comments.")
-_OVERRIDE: Final = Fields("Other values for some clusters.", {
-    "clusters": clusters("Which clusters: a list of names, or {labels: {...}}."),
-    "profile": profile("Another profile for these clusters.", examples=["gold"]),
-    "quotas": quotas_shape("Keys to set for these clusters. Null drops a key, keys that are not named stay.", nullable=True),
-}, needs=("clusters",))  # fmt: skip
-_ENTRY: Final = Fields("One entity and its limits.", {
-    "match": Shape(
-        schema={
+_NOTE: Final = TextShape("Why. Shown in plans and comments.")
+_OVERRIDE: Final = RecordShape(None, "Other values for some clusters.", {
+    "clusters": ClustersShape("Which clusters: a list of names, or {labels: {...}}."),
+    "profile": TextShape("Another profile for these clusters.", parse=profile_choice, examples=["gold"]),
+    "quotas": QuotasShape("Keys to set for these clusters. Null drops a key, keys that are not named stay.", nullable=True),
+}, required=("clusters",), parse=_override)  # fmt: skip
+_ENTRY: Final = RecordShape(None, "One entity and its limits.", {
+    "match": FreeShape(
+        "user, client-id, both, or ip alone. A list of names makes one entity of each, with the same limits.",
+        {
             "type": "object",
-            "description": "user, client-id, both, or ip alone. A list of names makes one entity of each, with the same limits.",
             "minProperties": 1,
             "additionalProperties": False,
             "properties": {each.value: {**_NAMES, "description": about} for each, about in _ABOUT_TYPES.items()},
         },
         nodes=(YamlMapping,),
-        read=_entities,
+        parse=_entities,
     ),
-    "profile": profile(
-        "A profile of the Repository or Cluster manifest: its limits apply where quotas names no other.", examples=["gold"]
+    "profile": TextShape(
+        "A profile of the Repository or Cluster manifest: its limits apply where quotas names no other.",
+        parse=profile_choice,
+        examples=["gold"],
     ),
     "quotas": _QUOTAS,
     "note": _NOTE,
-    "overrides": listing(
-        Shape(schema=_OVERRIDE.schema, nodes=(YamlMapping,), read=_override),
+    "overrides": ListShape(
+        _OVERRIDE,
         "Other values for some clusters. At most one override may match a cluster.",
     ),
-}, needs=("match",))  # fmt: skip
+}, required=("match",))  # fmt: skip
 
 
 def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
@@ -158,7 +160,7 @@ def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
 
 
 def _entries_of(node: YamlMapping, out: Collector) -> Iterator[QuotaEntry]:
-    values = _ENTRY.read(node, out)
+    values = _ENTRY.values(node, out)
     if "profile" not in values and "quotas" not in node.items:
         _require_values(node, "this entry", out)
     overrides, profile_choice = values.get("overrides", ()), values.get("profile")
@@ -178,11 +180,6 @@ def _by_kind(written: dict[Any, Any]) -> dict[str, Any]:
 
 def _members(node: YamlSequence, _: Collector) -> list[YamlScalar]:
     return [item for item in node.items if isinstance(item, YamlScalar) and item.data is not None]
-
-
-def _member_list(about: str) -> Shape:
-    schema = {"type": "array", "description": about, "minItems": 1, "items": TEXT}
-    return Shape(schema=schema, nodes=(YamlSequence,), read=_members)
 
 
 def _group(
@@ -236,46 +233,38 @@ def _client_quotas(
     )
 
 
-CLIENT_QUOTAS: Final = document(
+CLIENT_QUOTAS: Final = ManifestShape(
     "ClientQuotas",
     "Client quotas of one team or purpose, for all clusters or some.",
-    metadata=Fields("Words for people. The identity of a quota is its entity.", {
-        "name": text("A name for this document."),
-        "owner": Shape(schema=text("The team that owns these quotas.").schema, nodes=(YamlScalar,), read=_owner),
+    metadata=RecordShape(None, "Words for people. The identity of a quota is its entity.", {
+        "name": TextShape("A name for this document."),
+        "owner": TextShape("The team that owns these quotas.", parse=_owner),
     }),
-    spec=Fields("What is declared.", {
-        "clusters": clusters(
+    spec=RecordShape(None, "What is declared.", {
+        "clusters": ClustersShape(
             "Which clusters these quotas are for: a list of Cluster names, or {labels: {...}}. Left out: every cluster."
         ),
-        "groups": table(
+        "groups": TableShape(
             _group,
             "Groups of users and client-ids that share limits, by name. Brokers with the plugin of groups let all members share "
             "one limit. Otherwise each member gets an equal part.",
-            Fields("The members of a group and their common limits.", {
-                "users": _member_list("Names of principals without their type."),
-                "client-ids": _member_list("Client-ids, for clients of any user."),
-                "match": choice(
+            RecordShape(None, "The members of a group and their common limits.", {
+                "users": ListShape(TEXT, "Names of principals without their type.", min_items=1, parse=_members),
+                "client-ids": ListShape(TEXT, "Client-ids, for clients of any user.", min_items=1, parse=_members),
+                "match": ChoiceShape(
                     {"exact": False, "prefix": True},
                     "prefix: every name that begins with one of these is a member. Needs the plugin of groups on the brokers. "
                     "Default: exact.",
                 ),
                 "quotas": _QUOTAS,
                 "note": _NOTE,
-            }, needs=("quotas",)),
-            propertyNames={"minLength": 1},
+            }, required=("quotas",)),
+            property_names={"minLength": 1},
             examples=[
                 {"payments": {"users": ["payments-api", "payments-batch"], "quotas": {"producer_byte_rate": "60MiB"}}}
             ],
         ),
-        "quotas": Shape(
-            schema={
-                "type": "array",
-                "description": "One entry for each entity.",
-                "items": _ENTRY.schema,
-            },
-            nodes=(YamlSequence,),
-            read=_entries,
-        ),
-    }, minProperties=1),
+        "quotas": ListShape(_ENTRY, "One entry for each entity.", parse=_entries),
+    }, min_properties=1),
     make=_client_quotas,
 )  # fmt: skip

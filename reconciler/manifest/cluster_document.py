@@ -9,12 +9,22 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from reconciler.formats import Fields, Shape, choice, document, flag, labels, listing, number, record, text
+from reconciler.formats import (
+    ChoiceShape,
+    FlagShape,
+    LabelsShape,
+    ListShape,
+    ManifestShape,
+    NumberShape,
+    RecordShape,
+    TableShape,
+    TextShape,
+)
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterDocument
-from reconciler.manifest.fields import SELECTOR, TEXT, names_or_labels, selectors
-from reconciler.manifest.profiles import profiles
-from reconciler.manifest.quota_values import quota_shape
+from reconciler.manifest.fields import SELECTOR, TEXT, ClustersShape
+from reconciler.manifest.profiles import ABOUT_PROFILES, PROFILE, PROFILE_EXAMPLES, profile
+from reconciler.manifest.quota_values import QuotaShape
 from reconciler.manifest.safety_fields import ACCEPT, FREEZE, GUARDS, REASON
 from reconciler.model import (
     DEFAULT_DAYS,
@@ -49,13 +59,13 @@ def _connection(node: YamlMapping, out: Collector, **values: Any) -> Connection:
     return connection
 
 
-_CONNECTION: Final = record(
+_CONNECTION: Final = RecordShape(
     _connection,
     "bootstrapServers, or zookeeper. Secrets only ever in the properties file.",
     {
-        "bootstrapServers": listing(TEXT, "host:port of some brokers.", minItems=1),
-        "properties": text("Path of a Java client.properties file with the security settings."),
-        "zookeeper": text("host:port,host:port/chroot for clusters that keep quotas in ZooKeeper."),
+        "bootstrapServers": ListShape(TEXT, "host:port of some brokers.", min_items=1),
+        "properties": TextShape("Path of a Java client.properties file with the security settings."),
+        "zookeeper": TextShape("host:port,host:port/chroot for clusters that keep quotas in ZooKeeper."),
     },
 )
 
@@ -64,60 +74,57 @@ def _owners(node: YamlMapping | YamlSequence, _: Collector) -> OwnerChoice | Non
     if isinstance(node, YamlSequence):
         return OwnerChoice(names=tuple(item.text for item in node.items if isinstance(item, YamlScalar)))
     wanted = node.items.get("labels")
-    return OwnerChoice(labels=labels("").read(wanted, None)) if isinstance(wanted, YamlMapping) else None
+    return OwnerChoice(labels=LabelsShape("").read(wanted, None)) if isinstance(wanted, YamlMapping) else None
 
 
-_BACKTEST: Final = record(
+_BACKTEST: Final = RecordShape(
     BacktestPolicy,
     "What a backtest must not find, and how much history its verdicts need.",
     {
-        "history": record(
+        "history": RecordShape(
             HistoryNeeds,
             "Below one of these, a bucket that would be clear is inconclusive.",
             {
-                "hours": number("From the first to the last recorded request (default 24).", minimum=0),
-                "coveragePercent": number(
+                "hours": NumberShape("From the first to the last recorded request (default 24).", minimum=0),
+                "coveragePercent": NumberShape(
                     "Percent of the minutes of the history that are in no hole of the broker's recording (default 95).",
                     minimum=0,
                     maximum=100,
                 ),
             },
-            minProperties=1,
+            min_properties=1,
         ),
-        "fail": listing(
-            record(
+        "fail": ListShape(
+            RecordShape(
                 FailRule,
                 "One rule: every field that is given is a condition.",
                 {
-                    "verdicts": listing(
-                        choice(
+                    "verdicts": ListShape(
+                        ChoiceShape(
                             {each.value: each for each in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE)},
                         ),
                         "Which verdicts fail.",
-                        minItems=1,
+                        min_items=1,
                     ),
-                    "owners": Shape(
-                        schema=names_or_labels(
-                            "Whose buckets: names of owners, or {labels: {...}} that the Repository document gives to owners. An "
-                            "owner has a bucket when it declares the quota, or when one of its entities is a client of it. Left "
-                            "out: all.",
-                            "an owner",
-                            [["team-payments"], {"labels": {"tier": "gold"}}],
-                        ),
-                        nodes=(YamlSequence, YamlMapping),
-                        read=_owners,
+                    "owners": ClustersShape(
+                        "Whose buckets: names of owners, or {labels: {...}} that the Repository document gives to owners. An "
+                        "owner has a bucket when it declares the quota, or when one of its entities is a client of it. Left "
+                        "out: all.",
+                        what="an owner",
+                        parse=_owners,
+                        examples=[["team-payments"], {"labels": {"tier": "gold"}}],
                     ),
                     "match": SELECTOR,
-                    "keys": listing(
-                        choice({key.value: key.value for key in QuotaKey}),
+                    "keys": ListShape(
+                        ChoiceShape({key.value: key.value for key in QuotaKey}),
                         "Which quota keys. Left out: all.",
-                        minItems=1,
+                        min_items=1,
                     ),
-                    "seconds": number("The fewest seconds over the limit that fail (default 1).", whole=True, minimum=1),
-                    "unchanged": flag("True: buckets that the change leaves as they are, too."),
+                    "seconds": NumberShape("The fewest seconds over the limit that fail (default 1).", type="integer", minimum=1),
+                    "unchanged": FlagShape("True: buckets that the change leaves as they are, too."),
                     "reason": REASON,
                 },
-                needs=("verdicts",),
+                required=("verdicts",),
             ),
             "The backtest fails with exit code 1 when a quota group meets every condition of one rule.",
             examples=[
@@ -128,43 +135,44 @@ _BACKTEST: Final = record(
             ],
         ),
     },
-    minProperties=1,
+    min_properties=1,
 )
 
 
-def _setting(about: str) -> Shape:
-    return number(about, whole=True, minimum=1, maximum=100_000)
-
-
-_SETTINGS: Final = record(
-    dict,
+_SETTINGS: Final = RecordShape(
+    None,
     "Settings of the brokers that decide how quotas are enforced, as their server.properties has them. The backtest models them. "
     "Left out: Kafka's defaults.",
     {
-        WINDOW_NUM: _setting("Samples of the rate of bytes, request time and connections (default 11)."),
-        WINDOW_SECONDS: _setting("Seconds of one of them (default 1)."),
-        CONTROLLER_WINDOW_NUM: _setting(
-            "The same for controller mutations: with the size, the size of a token bucket in seconds of its limit (default 11)."
+        WINDOW_NUM: NumberShape(
+            "Samples of the rate of bytes, request time and connections (default 11).", "integer", minimum=1, maximum=100_000
         ),
-        CONTROLLER_WINDOW_SECONDS: _setting("Seconds of one of them (default 1)."),
+        WINDOW_SECONDS: NumberShape("Seconds of one of them (default 1).", "integer", minimum=1, maximum=100_000),
+        CONTROLLER_WINDOW_NUM: NumberShape(
+            "The same for controller mutations: with the size, the size of a token bucket in seconds of its limit (default 11).",
+            "integer",
+            minimum=1,
+            maximum=100_000,
+        ),
+        CONTROLLER_WINDOW_SECONDS: NumberShape("Seconds of one of them (default 1).", "integer", minimum=1, maximum=100_000),
     },
-    minProperties=1,
+    min_properties=1,
     examples=[{WINDOW_NUM: 31, WINDOW_SECONDS: 2}],
 )
 _NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
-_CALLBACK: Final = record(
+_CALLBACK: Final = RecordShape(
     CallbackClass,
     "A Python class that stands for the brokers' client.quota.callback.class: who shares which limit. It is code: the "
     "backtest loads it when it is named by a trusted reference or on the command line.",
     {
-        "class": text(
+        "class": TextShape(
             "MODULE:CLASS, importable where the backtest runs. Or kafkaquotas.callback.GroupQuotaCallback, the broker plugin "
             "with groups, which every command knows.",
             pattern=rf"^{_NAME}(\.{_NAME})*:{_NAME}$|^kafkaquotas\.callback\.GroupQuotaCallback$",
         ),
-        "options": labels("Handed to the class as text to text."),
+        "options": LabelsShape("Handed to the class as text to text."),
     },
-    needs=("class",),
+    required=("class",),
     attributes={"class": "name"},
     examples=[{"class": "quota_groups.callback:GroupQuotaCallback", "options": {"separator": "_"}}],
 )
@@ -176,28 +184,28 @@ def _matchers(node: YamlSequence, out: Collector) -> tuple[LabelMatcher, ...] | 
     return tuple(map(LabelMatcher.parse, texts)) if len(texts) == len(node.items) else None
 
 
-_MATCHER: Final = text(
+_MATCHER: Final = TextShape(
     pattern=r'^[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\u0000-\u001f]|\\["\\])*"$',
 )
-_TRAFFIC: Final = record(
+_TRAFFIC: Final = RecordShape(
     MetricServer,
     "The Prometheus server whose samples backtest reads without --traffic. With --trusted-ref it is that of the reference: a "
     "pull request cannot send the login to another host.",
     {
-        "prometheus": text(
+        "prometheus": TextShape(
             "http(s)://HOST[:PORT][/PATH] of Prometheus, Thanos, Mimir or VictoriaMetrics, without a login.",
             pattern=r"^https?://[^@?#\s]+$",
         ),
-        "httpConfig": text(
+        "httpConfig": TextShape(
             "Path, from this file, of a file with the login in the form of Prometheus's own http_config. Its name does not end "
             "in .yaml, since those are manifests."
         ),
-        "match": listing(_MATCHER, "Conditions on labels that choose this cluster's series. All apply.").reading(_matchers),
-        "days": number(
-            "How many days before now are read without --since.", whole=True, minimum=1, maximum=366, default=DEFAULT_DAYS
+        "match": ListShape(_MATCHER, "Conditions on labels that choose this cluster's series. All apply.", parse=_matchers),
+        "days": NumberShape(
+            "How many days before now are read without --since.", type="integer", minimum=1, maximum=366, default=DEFAULT_DAYS
         ),
     },
-    needs=("prometheus",),
+    required=("prometheus",),
     attributes={"prometheus": "address"},
     examples=[{"prometheus": "https://prometheus.example.org/", "match": ['cluster="prod"'], "days": 14}],
 )
@@ -212,38 +220,38 @@ def _webhook(
     return Webhook(events=frozenset(events), **values, **url)
 
 
-_NOTIFICATIONS: Final = listing(
-    record(
+_NOTIFICATIONS: Final = ListShape(
+    RecordShape(
         _webhook,
         "One webhook. Its address is a secret, so the manifest names where it is.",
         {
-            "name": text("The name of the webhook in warnings."),
-            "format": choice(
+            "name": TextShape("The name of the webhook in warnings."),
+            "format": ChoiceShape(
                 {"json": "json", "slack": "slack"},
                 "json: a document of the schema notification. slack: a message for an incoming webhook of Slack, Mattermost or "
                 "Rocket.Chat.",
                 default="json",
             ),
-            "url": record(
-                dict,
+            "url": RecordShape(
+                None,
                 "Where the address is: in an environment variable, or in a file.",
                 {
-                    "env": text("The environment variable with the address.", pattern="^[A-Za-z_][A-Za-z0-9_]*$"),
-                    "file": text("The file with the address, such as a mounted secret."),
+                    "env": TextShape("The environment variable with the address.", pattern="^[A-Za-z_][A-Za-z0-9_]*$"),
+                    "file": TextShape("The file with the address, such as a mounted secret."),
                 },
                 attributes={"env": "variable"},
-                minProperties=1,
-                maxProperties=1,
+                min_properties=1,
+                max_properties=1,
                 examples=[{"env": "QUOTAS_WEBHOOK"}, {"file": "/run/secrets/webhook"}],
             ),
-            "events": listing(
-                choice(dict(zip(_EVENTS, _EVENTS, strict=True))),
+            "events": ListShape(
+                ChoiceShape(dict(zip(_EVENTS, _EVENTS, strict=True))),
                 "What is sent. Left out: all of drift, applied, failed and resolved.",
-                minItems=1,
+                min_items=1,
             ),
-            "caFile": text("Trust the certificates in this PEM file only. Left out: those of the system."),
+            "caFile": TextShape("Trust the certificates in this PEM file only. Left out: those of the system."),
         },
-        needs=("name", "url"),
+        required=("name", "url"),
     ),
     "Webhooks that get drift, writes and failures of this cluster. Needs the extra notify.",
 )
@@ -265,62 +273,63 @@ def _cluster(root: YamlMapping, out: Collector, **values: Any) -> ClusterDocumen
     return ClusterDocument(file=out.file, span=out.span(root), spec=made)
 
 
-CLUSTER: Final = document(
+CLUSTER: Final = ManifestShape(
     "Cluster",
     "One Kafka cluster: how to reach it, what this repository owns there, and how much one run may change.",
-    metadata=Fields("Name and labels.", {
-        "name": text("What --cluster and spec.clusters call it."),
-        "labels": labels("For spec.clusters: {labels: ...}."),
-    }, needs=("name",)),
-    spec=Fields(
+    metadata=RecordShape(None, "Name and labels.", {
+        "name": TextShape("What --cluster and spec.clusters call it."),
+        "labels": LabelsShape("For spec.clusters: {labels: ...}."),
+    }, required=("name",)),
+    spec=RecordShape(
+    None,
         "Connection, ownership and limits.",
         {
-            "clusterId": text("Kafka's own id of the cluster. When given, it is compared before any write."),
+            "clusterId": TextShape("Kafka's own id of the cluster. When given, it is compared before any write."),
             "connection": _CONNECTION,
-            "scope": record(
+            "scope": RecordShape(
                 Scope,
                 "What this repository owns. Nothing outside is ever written. Left out: every user, client-id and ip entity.",
                 {
-                    "include": selectors("Entities that are owned. Left out: all."),
-                    "exclude": selectors("Entities that are not owned, also where include has them."),
+                    "include": ListShape(SELECTOR, "Entities that are owned. Left out: all."),
+                    "exclude": ListShape(SELECTOR, "Entities that are not owned, also where include has them."),
                 },
             ),
-            "prune": choice(
+            "prune": ChoiceShape(
                 Prune,
                 "What happens to whole entities in scope that no manifest declares: left, removed once guard prune is accepted, "
                 "or removed.",
             ),
-            "rebalance": choice(
+            "rebalance": ChoiceShape(
                 RebalancePolicy,
                 "What happens to the parts of a clusterTotal when brokers come or go: they stay, they change once guard "
                 "rebalance is accepted, or they change with the next apply. Left out: confirm.",
             ),
-            "isolate": choice(
+            "isolate": ChoiceShape(
                 Isolation,
                 "What a guard that trips, or a manifest with errors, stops: all changes of the cluster (none), or the changes "
                 "of the same owner and those that depend on them (owner). Left out: none.",
             ),
-            "protected": selectors("A change to one of these trips the guard protected-entity."),
+            "protected": ListShape(SELECTOR, "A change to one of these trips the guard protected-entity."),
             "guards": GUARDS,
             "freeze": FREEZE,
             "accept": ACCEPT,
-            "capacity": record(
+            "capacity": RecordShape(
                 lambda _node, _out, **values: {key: quota.value for key, quota in values.items()},
                 "What one broker can do in all, written as quotas are. Shares without of divide it. validate, plan and backtest "
                 "compare the sum of the limits with it.",
-                {key.value: quota_shape(key, f"Of {key}.") for key in QuotaKey},
-                minProperties=1,
+                {key.value: QuotaShape(key, f"Of {key}.") for key in QuotaKey},
+                min_properties=1,
                 examples=[{"producer_byte_rate": "500MiB", "consumer_byte_rate": "800MiB"}],
             ),
             "backtest": _BACKTEST,
             "brokerSettings": _SETTINGS,
             "quotaCallback": _CALLBACK,
-            "strimzi": record(
+            "strimzi": RecordShape(
                 StrimziOperators,
                 "Strimzi's operators write quotas of users on this cluster. Findings name declared quotas that they remove or "
                 "overwrite.",
                 {
-                    "ignoredUsers": selectors(
+                    "ignoredUsers": ListShape(SELECTOR,
                         "Users without a KafkaUser that STRIMZI_IGNORED_USERS_PATTERN of the User Operator covers.",
                         examples=[[{"user": {"prefix": "mirror-"}}]],
                     )
@@ -330,9 +339,14 @@ CLUSTER: Final = document(
             ),
             "traffic": _TRAFFIC,
             "notifications": _NOTIFICATIONS,
-            "profiles": profiles("They change those of the Repository manifest, value by value."),
+            "profiles": TableShape(
+ profile,
+ f"{ABOUT_PROFILES} They change those of the Repository manifest, value by value.",
+ PROFILE,
+ examples=PROFILE_EXAMPLES,
+),
         },
-        needs=("prune",),
+        required=("prune",),
         attributes={"brokerSettings": "settings", "quotaCallback": "callback"},
     ),
     make=_cluster,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reconciler.errors import MissingDependencyError
-from reconciler.formats import TEXT, Fields, Shape, flag, labels, listing, text
+from reconciler.formats import TEXT, FlagShape, FreeShape, LabelsShape, RecordShape, Shape, TextShape
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterChoice
 from reconciler.model import (
@@ -22,18 +24,15 @@ from reconciler.model import (
 from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
-
-def _words(about: str) -> dict[str, Any]:
-    return {"const": True, "description": about}
-
-
 _MATCHES: Final = {
-    MatchKind.DEFAULT: _words("The default entity of this type."),
-    MatchKind.NAMED: _words("Every entity with a name."),
-    MatchKind.ANY: _words("Named or default."),
-    MatchKind.PREFIX: text("Names that start with this."),
-    MatchKind.GLOB: text("Names that match this pattern of * and ?."),
-    MatchKind.REGEX: text("Names that match this regular expression from end to end. No back-references, look-around or flags."),
+    MatchKind.DEFAULT: {"const": True, "description": "The default entity of this type."},
+    MatchKind.NAMED: {"const": True, "description": "Every entity with a name."},
+    MatchKind.ANY: {"const": True, "description": "Named or default."},
+    MatchKind.PREFIX: TextShape("Names that start with this."),
+    MatchKind.GLOB: TextShape("Names that match this pattern of * and ?."),
+    MatchKind.REGEX: TextShape(
+        "Names that match this regular expression from end to end. No back-references, look-around or flags."
+    ),
 }
 _KINDS: Final = {kind.value: kind for kind in _MATCHES}
 
@@ -67,10 +66,9 @@ def _regex_problem(expression: str, out: Collector) -> str | None:
     return None
 
 
-_MATCHER: Final = Shape(
-    name="matcher",
-    schema={
-        "description": "A literal name, or exactly one of default, named, any, prefix, glob, regex.",
+_MATCHER: Final = FreeShape(
+    "A literal name, or exactly one of default, named, any, prefix, glob, regex.",
+    {
         "type": ("string", "number", "boolean", "object"),
         "minLength": 1,
         "minProperties": 1,
@@ -78,17 +76,14 @@ _MATCHER: Final = Shape(
         "additionalProperties": False,
         "properties": _MATCHES,
     },
+    name="matcher",
     nodes=(YamlScalar, YamlMapping),
-    read=_match,
+    parse=_match,
 )
-_SELECTOR: Final = Fields("Entities that have all listed types and match them. Types not listed may be present unless strict.", {
-    **{entity_type.value: _MATCHER for entity_type in EntityType},
-    "strict": flag("True: no other type may be present."),
-}, attributes={entity_type.value: entity_type.value for entity_type in EntityType}, minProperties=1)  # fmt: skip
 
 
 def _selector(node: YamlMapping, out: Collector) -> Selector | None:
-    values = _SELECTOR.read(node, out)
+    values = SELECTOR.values(node, out)
     if not values or len(values) < len(node.items):
         # Without one of its types it would select more than was written.
         return None
@@ -96,37 +91,50 @@ def _selector(node: YamlMapping, out: Collector) -> Selector | None:
     return Selector(types=tuple(values.items()), strict=strict) if values else None
 
 
-SELECTOR: Final = Shape(
+SELECTOR: Final = RecordShape(
+    None,
+    "Entities that have all listed types and match them. Types not listed may be present unless strict.",
+    {
+        **{entity_type.value: _MATCHER for entity_type in EntityType},
+        "strict": FlagShape("True: no other type may be present."),
+    },
+    attributes={entity_type.value: entity_type.value for entity_type in EntityType},
+    min_properties=1,
     name="selector",
-    schema=_SELECTOR.schema,
-    nodes=(YamlMapping,),
-    read=_selector,
+    parse=_selector,
 )
 
 
-def selectors(about: str, **keywords: Any) -> Shape:
-    """A list of selectors."""
-    return listing(SELECTOR, about, **keywords)
+def profile_choice(node: YamlScalar, out: Collector) -> ProfileChoice:
+    """The name of a profile, with its place."""
+    return ProfileChoice(name=node.text, source=out.span(node))
 
 
-def clusters(about: str) -> Shape:
+@dataclass(frozen=True)
+class ClustersShape(Shape):
     """Which clusters: names, or labels."""
-    examples = [["prod-eu"], {"labels": {"tier": "gold"}}]
-    return Shape(schema=names_or_labels(about, "a cluster", examples), nodes=(YamlSequence, YamlMapping), read=cluster_choice)
 
+    nodes: tuple[type[YamlNode], ...] = field(default=(YamlSequence, YamlMapping), kw_only=True)
+    about: str
+    what: str = "a cluster"
+    examples: Sequence[Any] = field(default=(["prod-eu"], {"labels": {"tier": "gold"}}), kw_only=True)
 
-def names_or_labels(about: str, what: str, examples: list[Any]) -> dict[str, Any]:
-    """The schema of a list of names, or of ``{labels: {...}}``."""
-    return {
-        "description": about,
-        "type": ("array", "object"),
-        "items": TEXT,
-        "minItems": 1,
-        "properties": {"labels": labels(f"Labels that {what} must all have.", minProperties=1)},
-        "required": ("labels",),
-        "additionalProperties": False,
-        "examples": examples,
-    }
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema."""
+        return {
+            "description": self.about,
+            "type": ("array", "object"),
+            "items": TEXT,
+            "minItems": 1,
+            "properties": {"labels": LabelsShape(f"Labels that {self.what} must all have.", min_properties=1)},
+            "required": ("labels",),
+            "additionalProperties": False,
+            "examples": self.examples,
+        }
+
+    def read(self, node: Any, out: Collector, /) -> Any:
+        """What ``parse`` makes of it, or the choice of clusters."""
+        return cluster_choice(node, out) if self.parse is None else self.parse(node, out)
 
 
 def cluster_choice(node: YamlNode, out: Collector) -> ClusterChoice | None:
@@ -139,13 +147,3 @@ def cluster_choice(node: YamlNode, out: Collector) -> ClusterChoice | None:
         return None
     texts = {label: value.text for label, value in wanted.items.items() if isinstance(value, YamlScalar)}
     return ClusterChoice(labels=texts, span=out.span(node))
-
-
-def profile(about: str, **keywords: Any) -> Shape:
-    """The name of a profile, with its place."""
-    named = text(about, **keywords)
-    return Shape(
-        schema=named.schema,
-        nodes=named.nodes,
-        read=lambda node, out: None if node.data is None else ProfileChoice(name=node.text, source=out.span(node)),
-    )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.manifest.collector import finding
+from reconciler.manifest.discovery import path_matcher
 from reconciler.manifest.documents import (
     ClientQuotasDocument,
     ClusterDocument,
@@ -19,7 +20,6 @@ from reconciler.manifest.documents import (
     QuotaEntry,
     RepositoryDocument,
 )
-from reconciler.manifest.repository_document import path_matcher
 from reconciler.manifest.stages.groups import member_entries
 from reconciler.model import (
     ClusterSpec,

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from reconciler.formats import Fields, Shape, table, text
+from reconciler.formats import RecordShape, TextShape
 from reconciler.manifest.collector import Collector, finding
-from reconciler.manifest.fields import profile
-from reconciler.manifest.quota_values import quotas_shape
+from reconciler.manifest.fields import profile_choice
+from reconciler.manifest.quota_values import QuotasShape
 from reconciler.model import (
     DeclaredExpiry,
     DesiredEntity,
@@ -39,28 +39,31 @@ _IP: Final = (EntityType.IP.value,)
 _LEGAL: Final = {is_ip: frozenset(legal_keys(_IP if is_ip else (EntityType.USER.value,))) for is_ip in (False, True)}
 
 
-def profiles(about: str) -> Shape:
-    """``spec.profiles`` of a Repository or Cluster manifest, by name."""
-    return table(
-        _profile,
-        f"Named limits that entries use by profile: NAME. {about}",
-        Fields("Limits for the entities that use it.", {
-            "profile": profile("The profile on which this one is based: its limits apply where quotas names no other."),
-            "quotas": quotas_shape(
-                "The limits of this profile. Null drops a limit of the profile on which it is based.", nullable=True
-            ),
-            "note": text("What this profile is for."),
-        }, minProperties=1),
-        examples=[
-            {
-                "gold": {"quotas": {"producer_byte_rate": "20MiB", "consumer_byte_rate": "40MiB"}},
-                "bronze": {"profile": "gold", "quotas": {"producer_byte_rate": "2MiB"}},
-            }
-        ],
-    )  # fmt: skip
+ABOUT_PROFILES: Final = "Named limits that entries use by profile: NAME."
+PROFILE: Final = RecordShape(
+    None,
+    "Limits for the entities that use it.",
+    {
+        "profile": TextShape(
+            "The profile on which this one is based: its limits apply where quotas names no other.", parse=profile_choice
+        ),
+        "quotas": QuotasShape(
+            "The limits of this profile. Null drops a limit of the profile on which it is based.", nullable=True
+        ),
+        "note": TextShape("What this profile is for."),
+    },
+    min_properties=1,
+)
+PROFILE_EXAMPLES: Final = [
+    {
+        "gold": {"quotas": {"producer_byte_rate": "20MiB", "consumer_byte_rate": "40MiB"}},
+        "bronze": {"profile": "gold", "quotas": {"producer_byte_rate": "2MiB"}},
+    }
+]
 
 
-def _profile(_: Collector, *, name: str, span: Span, **values: Any) -> QuotaProfile:
+def profile(_: Collector, *, name: str, span: Span, **values: Any) -> QuotaProfile:
+    """One of ``spec.profiles`` of a Repository or Cluster manifest."""
     return QuotaProfile(name=name, quotas=values.get("quotas", {}), base=values.get("profile"), source=span)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from reconciler.formats import TEXT, Shape, ValueRefusedError, listing, no_limit_advice, parse_value
+from reconciler.formats import TEXT, FreeShape, ListShape, Shape, ValueRefusedError, no_limit_advice, parse_value
 from reconciler.manifest.collector import Collector
 from reconciler.model import (
     BudgetShare,
@@ -32,13 +33,10 @@ from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _SIDE: Final = {"$of": {"$ref": "#/$defs/unit"}, "type": ("string", "number", "object")}
 _NUMBER: Final = ("string", "number")
-_UNIT: Final = Shape(
-    name="unit",
-    nodes=(YamlMapping,),
-    read=lambda _node, _out: None,  # The key decides: see written_quota.
-    schema={
-        "description": "A value that expires, or that is computed for each cluster: a total of all brokers, shares of a "
-        "capacity, or a part of the owner's budget.",
+_UNIT: Final = FreeShape(
+    "A value that expires, or that is computed for each cluster: a total of all brokers, shares of a "
+    "capacity, or a part of the owner's budget.",
+    {
         "minProperties": 1,
         "additionalProperties": False,
         "properties": {
@@ -89,9 +87,10 @@ _UNIT: Final = Shape(
                 "examples": ["60MiB"],
             },
             "to": {"const": "leaders", "description": "In proportion to the leaders of all topics but Kafka's own."},
-            "topics": listing(TEXT, "In proportion to the leaders of these topics.", minItems=1, examples=[["orders"]]),
+            "topics": ListShape(TEXT, "In proportion to the leaders of these topics.", min_items=1, examples=[["orders"]]),
         },
     },
+    name="unit",
 )
 _DIGITS: Final = r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _BYTES: Final = r"( ?(B|[KMGT]B|[KMGT]iB)(/s)?)?$"
@@ -126,35 +125,49 @@ _VALUES: Final[dict[QuotaKey, tuple[str, str, list[Any]]]] = {
 """Of each key: what a value is, the form of its unit, and examples."""
 
 
-def quotas_shape(description: str, *, nullable: bool) -> Shape:
+@dataclass(frozen=True)
+class QuotasShape(Shape):
     """``quotas``: values by key. Null, where it is allowed, drops a key."""
-    kinds = ("string", "number", "object", "null") if nullable else ("string", "number", "object")
-    values = {
-        key.value: {
-            "$of": _UNIT,
-            "description": about,
-            "type": kinds,
-            "pattern": _DIGITS + end,
-            "exclusiveMinimum": 0,
-            "examples": examples,
+
+    nodes: tuple[type[YamlNode], ...] = field(default=(YamlMapping,), kw_only=True)
+    about: str
+    nullable: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema."""
+        kinds = ("string", "number", "object", *(("null",) if self.nullable else ()))
+        values = {
+            key.value: {
+                "$of": _UNIT,
+                "description": about,
+                "type": kinds,
+                "pattern": _DIGITS + end,
+                "exclusiveMinimum": 0,
+                "examples": examples,
+            }
+            for key, (about, end, examples) in _VALUES.items()
         }
-        for key, (about, end, examples) in _VALUES.items()
-    }
-    return Shape(
-        schema={"type": "object", "description": description, "properties": values, "additionalProperties": False},
-        nodes=(YamlMapping,),
-        read=lambda node, out: dict(_quotas(node, out, nullable=nullable)),
-    )
+        return {"type": "object", "description": self.about, "properties": values, "additionalProperties": False}
+
+    def read(self, node: Any, out: Collector, /) -> dict[QuotaKey, WrittenQuota | None]:
+        """The values, and ``None`` for a null."""
+        return dict(_quotas(node, out, nullable=self.nullable))
 
 
-def quota_shape(key: QuotaKey, description: str) -> Shape:
+@dataclass(frozen=True)
+class QuotaShape(Shape):
     """One value of a key: a number with its unit."""
-    schema = {"type": _NUMBER, "description": description}
-    return Shape(
-        schema=schema,
-        nodes=(YamlScalar,),
-        read=lambda node, out: None if node.data is None else _quota_value(key, node, out),
-    )
+
+    key: QuotaKey
+    about: str
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema."""
+        return {"type": _NUMBER, "description": self.about}
+
+    def read(self, node: Any, out: Collector, /) -> DesiredQuota | None:
+        """The value."""
+        return None if node.data is None else _quota_value(self.key, node, out)
 
 
 _IP: Final = EntityType.IP.value

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats import API_VERSION, SchemaProblem, Shape, check
-from reconciler.manifest.client_quotas import CLIENT_QUOTAS
-from reconciler.manifest.cluster_document import CLUSTER
+from reconciler import manifest
+from reconciler.formats import API_VERSION, SchemaProblem, check
 from reconciler.manifest.collector import MAX_FINDINGS, Collector
 from reconciler.manifest.documents import Document
-from reconciler.manifest.repository_document import REPOSITORY
 from reconciler.model import KNOWN_KEYS, EntityType, Finding, Span, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, read_yaml
 
-_KINDS: Final[Mapping[str, tuple[str, Shape]]] = {
-    "ClientQuotas": ("client-quotas", CLIENT_QUOTAS),
-    "Cluster": ("cluster", CLUSTER),
-    "Repository": ("repository", REPOSITORY),
+_KINDS: Final = {
+    "ClientQuotas": ("client-quotas", "CLIENT_QUOTAS"),
+    "Cluster": ("cluster", "CLUSTER"),
+    "Repository": ("repository", "REPOSITORY"),
 }
+"""By kind: the schema, and the shape, which is loaded when a file has the kind."""
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 
 
@@ -54,7 +52,7 @@ def _document(root: YamlNode, out: Collector) -> Document | None:
         _report(problem, out)
         if out.full:
             return None
-    document: Document = shape.read(root, out)
+    document: Document = getattr(manifest, shape).read(root, out)
     return document
 
 

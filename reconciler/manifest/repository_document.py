@@ -1,17 +1,22 @@
-"""The Repository manifest: owners, value limits, budgets, policies, severities of findings, and its path patterns.
-
-In a path pattern ``*`` and ``?`` match within a folder, ``**`` matches across folders.
-"""
+"""The Repository manifest: owners, value limits, budgets, policies and severities of findings."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reconciler.formats import Fields, Shape, choice, document, flag, labels, listing, record, table, text
+from reconciler.formats import (
+    TEXT,
+    ChoiceShape,
+    FlagShape,
+    FreeShape,
+    LabelsShape,
+    ListShape,
+    ManifestShape,
+    RecordShape,
+    TableShape,
+    TextShape,
+)
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import (
     BudgetRule,
@@ -22,9 +27,9 @@ from reconciler.manifest.documents import (
     ValueBounds,
     ValueLimit,
 )
-from reconciler.manifest.fields import SELECTOR, TEXT, clusters, selectors
-from reconciler.manifest.profiles import profiles
-from reconciler.manifest.quota_values import quota_shape
+from reconciler.manifest.fields import SELECTOR, ClustersShape
+from reconciler.manifest.profiles import ABOUT_PROFILES, PROFILE, PROFILE_EXAMPLES, profile
+from reconciler.manifest.quota_values import QuotaShape
 from reconciler.model import (
     DesiredQuota,
     PlanPolicy,
@@ -63,19 +68,6 @@ def _bounds(
     return ValueBounds(least=least, most=most)
 
 
-def _bounds_of(key: QuotaKey, about: str) -> Shape:
-    return record(
-        _bounds,
-        about,
-        {
-            "min": quota_shape(key, "The smallest value that may be declared."),
-            "max": quota_shape(key, "The largest value that may be declared."),
-        },
-        attributes={"min": "least", "max": "most"},
-        minProperties=1,
-    )
-
-
 def _limit(
     node: YamlMapping,
     out: Collector,
@@ -101,13 +93,8 @@ def _policy(node: YamlMapping, out: Collector, *, clusters: ClusterChoice | None
     return RepositoryPolicy(policy=policy, clusters=clusters)
 
 
-def _expression(about: str, **keywords: Any) -> Shape:
-    def read(node: YamlScalar, out: Collector) -> PolicyExpression | None:
-        if node.data is None:
-            return None
-        return PolicyExpression(text=node.text, span=out.span(node), lines=tuple(_line_places(node, out)))
-
-    return replace(text(about, **keywords), read=read)
+def _expression(node: YamlScalar, out: Collector) -> PolicyExpression:
+    return PolicyExpression(text=node.text, span=out.span(node), lines=tuple(_line_places(node, out)))
 
 
 def _line_places(node: YamlScalar, out: Collector) -> Iterator[Span]:
@@ -147,150 +134,166 @@ def _severities(node: YamlMapping, out: Collector) -> dict[str, Severity | None]
 
 _PATHS: Final = "as paths from the root: * within a folder, ** across folders. A folder"
 _ENTITIES: Final = [{"user": {"prefix": "payments-"}}]
-_SPEC: Final = Fields("Settings.", {
-    "exclude": listing(
+_SPEC: Final = RecordShape(None, "Settings.", {
+    "exclude": ListShape(
         TEXT,
         f"YAML files that are not manifests, {_PATHS} excludes all below it.",
         examples=[["mkdocs.yml", "charts/**"]],
     ),
-    "include": listing(
+    "include": ListShape(
         TEXT,
         f"Files to read, {_PATHS} includes all below it. Left out: every YAML file. The Repository manifest is always read.",
-        minItems=1,
+        min_items=1,
         examples=[["clusters/**", "services/**/kafka-quotas.yaml"]],
     ),
     # A field that is there and cannot be used allows nothing, not everything.
-    "clusterPaths": listing(
+    "clusterPaths": ListShape(
         TEXT,
         f"Where Cluster manifests may lie, {_PATHS} means all below it. A Cluster manifest elsewhere is an error. Left out: "
         "anywhere. With owners, in no folder of an owner.",
         refused=(),
-        minItems=1,
+        min_items=1,
         examples=[["clusters/**"]],
     ),
-    "owners": table(
+    "owners": TableShape(
         lambda _, **values: Owner(**values),
         "Who may declare what, and where. With owners, every ClientQuotas document must name one in metadata.owner.",
-        Fields("What one owner may declare.", {
-            "paths": listing(
+        RecordShape(None, "What one owner may declare.", {
+            "paths": ListShape(
                 TEXT,
                 f"Where the owner's documents must be, {_PATHS} means all below it. Left out: anywhere.",
                 refused=(),
-                minItems=1,
+                min_items=1,
                 examples=[["teams/payments/**"]],
             ),
-            "entities": selectors(
+            "entities": ListShape(SELECTOR,
                 "The owner's entities. Left out: every entity that no other owner lists.",
                 refused=(),
-                minItems=1,
+                min_items=1,
                 examples=[_ENTITIES],
             ),
-            "clusters": clusters(
+            "clusters": ClustersShape(
                 "The clusters for which the owner may declare quotas: names, or {labels: {...}}. Left out: every cluster."
             ),
-            "labels": labels("For the rules of a cluster's backtest: {owners: {labels: ...}}.", examples=[{"tier": "gold"}]),
+            "labels": LabelsShape("For the rules of a cluster's backtest: {owners: {labels: ...}}.", examples=[{"tier": "gold"}]),
         }),
         examples=[{"team-payments": {"paths": ["teams/payments/**"], "entities": _ENTITIES}}],
     ),
-    "limits": listing(
-        record(
+    "limits": ListShape(
+        RecordShape(
             _limit,
             "Bounds of some keys, for an owner, some entities, some clusters. What is left out means all.",
             {
-                "owner": text(
+                "owner": TextShape(
                     "Only for manifests of this owner. It needs spec.owners, which makes every manifest name its owner."
                 ),
-                "match": SELECTOR.about("Only for these entities."),
-                "clusters": clusters(
+                "match": SELECTOR,
+                "clusters": ClustersShape(
                     "The clusters on which the limit applies: names, or {labels: {...}}. Left out: every cluster."
                 ),
-                **{key.value: _bounds_of(key, about) for key, about in _KEYS.items()},
+                **{
+                    key.value: RecordShape(
+                        _bounds,
+                        about,
+                        {
+                            "min": QuotaShape(key, "The smallest value that may be declared."),
+                            "max": QuotaShape(key, "The largest value that may be declared."),
+                        },
+                        attributes={"min": "least", "max": "most"},
+                        min_properties=1,
+                    )
+                    for key, about in _KEYS.items()
+                },
             },
-            minProperties=1,
+            min_properties=1,
         ),
         "Smallest and largest values that may be declared, checked for every cluster with all overrides. Every limit that "
         "matches applies.",
         examples=[[{"owner": "team-payments", "producer_byte_rate": {"max": "200MiB"}}]],
     ),
-    "budgets": listing(
-        record(
+    "budgets": ListShape(
+        RecordShape(
             _budget,
             "The budget of one owner for some keys, on some clusters.",
             {
-                "owner": text("The owner, as metadata.owner of its manifests names it."),
-                "clusters": clusters(
+                "owner": TextShape("The owner, as metadata.owner of its manifests names it."),
+                "clusters": ClustersShape(
                     "The clusters on which the budget applies: names, or {labels: {...}}. Left out: every cluster."
                 ),
-                **{key.value: quota_shape(key, about) for key, about in _KEYS.items()},
+                **{key.value: QuotaShape(key, about) for key, about in _KEYS.items()},
             },
-            needs=("owner",),
-            minProperties=2,
+            required=("owner",),
+            min_properties=2,
         ),
         "What the limits of an owner's entities may add up to on each broker. Of several for one cluster and key the smallest "
         "applies.",
         examples=[[{"owner": "team-payments", "producer_byte_rate": "200MiB"}]],
     ),
-    "policies": listing(
-        record(
+    "policies": ListShape(
+        RecordShape(
             _policy,
             "One condition over the plan, or over each of its changes.",
             {
-                "name": text(
+                "name": TextShape(
                     "The name. The id of its guard is policy:NAME.",
                     pattern="^[a-z0-9]+(-[a-z0-9]+)*$",
-                    maxLength=63,
+                    max_length=63,
                     examples=["friday-removals"],
                 ),
-                "description": text("What the policy is for. It is the message where none is given."),
-                "severity": choice(
+                "description": TextShape("What the policy is for. It is the message where none is given."),
+                "severity": ChoiceShape(
                     PolicySeverity,
                     "What a violation does. refuse: the plan cannot be applied. warning: a finding.",
                     default="refuse",
                 ),
-                "each": choice(
+                "each": ChoiceShape(
                     PolicySubject,
                     "What the expressions are evaluated for: the plan once, or each of its changes.",
                     default="plan",
                 ),
-                "clusters": clusters(
+                "clusters": ClustersShape(
                     "The clusters whose plans the policy judges: names, or {labels: {...}}. Left out: every cluster."
                 ),
-                "when": _expression(
-                    "An expression: the policy applies only where it is true. Left out: everywhere.",
+                "when": TextShape(
+                    parse=_expression,
+                    about="An expression: the policy applies only where it is true. Left out: everywhere.",
                     examples=["change.action == 'delete'"],
                 ),
-                "require": _expression(
-                    "An expression that must be true. Variables: plan (the document of plan --format json, with each: change "
-                    "without its changes), now, cluster, and change with each: change.",
+                "require": TextShape(
+                    parse=_expression,
+                    about="An expression that must be true. Variables: plan (the document of plan --format json, with each: "
+                    "change without its changes), now, cluster, and change with each: change.",
                     examples=["now.getDayOfWeek('Europe/Berlin') != 5"],
                 ),
-                "message": text("What to do about a violation."),
-                "acceptable": flag(
+                "message": TextShape("What to do about a violation."),
+                "acceptable": FlagShape(
                     "Whether a violation can be accepted by the id policy:NAME, with --accept or in a Cluster manifest.",
                     default=False,
                 ),
             },
-            needs=("name", "require"),
+            required=("name", "require"),
         ),
         "Conditions that every plan has to satisfy, in CEL. A violated policy refuses the plan as a guard does, or warns. Needs "
         "the extra policies.",
     ),
-    "lint": Shape(
-        schema={
+    "lint": FreeShape(
+        "Other severities for lint rules, by id.",
+        {
             "type": "object",
-            "description": "Other severities for lint rules, by id.",
             "additionalProperties": {"enum": list(_SEVERITIES)},
             "examples": [{"percent-encoded-name": "error"}],
         },
         nodes=(YamlMapping,),
-        read=_severities,
+        parse=_severities,
     ),
-    "profiles": profiles("A Cluster manifest can change them for its cluster."),
-    "stages": listing(
+    "profiles": TableShape(
+        profile, f"{ABOUT_PROFILES} A Cluster manifest can change them for its cluster.", PROFILE, examples=PROFILE_EXAMPLES
+    ),
+    "stages": ListShape(
         TEXT,
         "Order in which apply --all-clusters writes: each is a value of the label stage of Cluster manifests.",
-        minItems=1,
-        uniqueItems=True,
+        min_items=1,
+        unique_items=True,
         examples=[["staging", "canary", "prod"]],
     ),
 })  # fmt: skip
@@ -320,48 +323,10 @@ def _repository(root: YamlMapping, out: Collector, **values: Any) -> RepositoryD
     return RepositoryDocument(file=out.file, span=out.span(root), **values)
 
 
-REPOSITORY: Final = document(
+REPOSITORY: Final = ManifestShape(
     "Repository",
     "Settings of a whole repository. The file kafka-quotas.yaml at its root.",
-    metadata=Fields("Words for people.", {"name": text("A name for people.")}),
+    metadata=RecordShape(None, "Words for people.", {"name": TextShape("A name for people.")}),
     spec=_SPEC,
     make=_repository,
 )
-
-
-def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """A test for paths relative to the root, with ``/`` between parts; a pattern that matches a folder takes all below it."""
-    compiled = [_compiled(pattern) for pattern in patterns]
-    return lambda path: any(pattern.fullmatch(path) for pattern in compiled)
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Between two stars the leftmost match is as good as any, so it is atomic: no pattern makes matching slow."""
-    parts = [part for part in pattern.removeprefix("./").split("/") if part]
-    runs: list[list[str]] = [[]]
-    for part in parts:
-        if part == "**":
-            runs.append([])
-        else:
-            runs[-1].append(_part(part))
-    first, *others = runs
-    if not others:
-        return re.compile("/".join(first) + "(?:/.*)?", re.DOTALL)
-    text = "".join(f"{part}/" for part in first)
-    for run in others[:-1]:
-        if run:
-            text += f"(?>(?:[^/]+/)*?{'/'.join(run)}/)"
-    last = others[-1]
-    text += f"(?:[^/]+/)*?{'/'.join(last)}(?:/.*)?" if last else ".*"
-    return re.compile(text, re.DOTALL)
-
-
-def _part(part: str) -> str:
-    chunks = ["".join("[^/]" if c == "?" else re.escape(c) for c in chunk) for chunk in re.split(r"\*+", part)]
-    first, *others = chunks
-    if not others:
-        return first
-    middle = "".join(f"(?>[^/]*?{chunk})" for chunk in others[:-1] if chunk)
-    # The last chunk is at the end of the part.
-    return f"{first}{middle}[^/]*{others[-1]}(?=/|\\Z)"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
-from reconciler.formats import Shape, choice, listing, number, record, text
+from reconciler.formats import ChoiceShape, ListShape, NumberShape, RecordShape, TextShape
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.fields import SELECTOR
 from reconciler.manifest.quota_values import parse_moment
@@ -30,60 +30,60 @@ from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlScalar
 
 
-def _volume(built_in: VolumeLimit) -> Callable[..., VolumeLimit]:
-    return lambda node, out, **values: replace(built_in, **values, set_in=out.span(node))
+def _volume(built_in: VolumeLimit, node: YamlMapping, out: Collector, **values: Any) -> VolumeLimit:
+    return replace(built_in, **values, set_in=out.span(node))
 
 
-def _factor(about: str) -> Shape:
-    return number(about, minimum=0, maximum=1)
-
-
-GUARDS: Final = record(
+GUARDS: Final = RecordShape(
     GuardLimits,
     "Limits of the guards. Those left out keep their built-in limits.",
     {
-        "too-many-removals": record(
-            _volume(GuardLimits().too_many_removals),
+        "too-many-removals": RecordShape(
+            partial(_volume, GuardLimits().too_many_removals),
             "How many entities may lose limits in one run. More than percent or more than count trips the guard.",
             {
-                "percent": number("Percent of the entities in scope (default 10).", minimum=0, maximum=100),
-                "count": number("Number of entities (default 5).", whole=True, minimum=0),
-                "minimum": number(
-                    "The percentage applies only while more entities than this are in scope (default 5).", whole=True, minimum=0
+                "percent": NumberShape("Percent of the entities in scope (default 10).", minimum=0, maximum=100),
+                "count": NumberShape("Number of entities (default 5).", type="integer", minimum=0),
+                "minimum": NumberShape(
+                    "The percentage applies only while more entities than this are in scope (default 5).",
+                    type="integer",
+                    minimum=0,
                 ),
             },
-            minProperties=1,
+            min_properties=1,
         ),
-        "too-many-changes": record(
-            _volume(GuardLimits().too_many_changes),
+        "too-many-changes": RecordShape(
+            partial(_volume, GuardLimits().too_many_changes),
             "How many entities that the cluster has may change in one run, new ones not counted. More than percent and more than "
             "count trips the guard.",
             {
-                "percent": number("Percent of the entities in scope (default 30).", minimum=0, maximum=100),
-                "count": number("Number of entities (default 10).", whole=True, minimum=0),
+                "percent": NumberShape("Percent of the entities in scope (default 30).", minimum=0, maximum=100),
+                "count": NumberShape("Number of entities (default 10).", type="integer", minimum=0),
             },
-            minProperties=1,
+            min_properties=1,
         ),
-        "large-reduction": record(
+        "large-reduction": RecordShape(
             ReductionLimit,
             "How far a value may fall in one run. Below its factor times the current value the guard trips.",
             {
-                "factor": _factor("The smallest new value, as a share of the current one (default 0.5)."),
-                "keys": record(
-                    dict,
+                "factor": NumberShape(
+                    "The smallest new value, as a share of the current one (default 0.5).", minimum=0, maximum=1
+                ),
+                "keys": RecordShape(
+                    None,
                     "Other factors for some keys.",
-                    {key.value: _factor(f"The factor for {key}.") for key in QuotaKey},
-                    minProperties=1,
+                    {key.value: NumberShape(f"The factor for {key}.", minimum=0, maximum=1) for key in QuotaKey},
+                    min_properties=1,
                 ),
             },
-            minProperties=1,
+            min_properties=1,
         ),
-        "unknown-current-keys": record(
+        "unknown-current-keys": RecordShape(
             CountLimit,
             "Declared entities on which the cluster has keys that this version does not know. They are never written. Without a "
             "count the guard only warns.",
-            {"count": number("Number of such entities above which the guard trips.", whole=True, minimum=0)},
-            needs=("count",),
+            {"count": NumberShape("Number of such entities above which the guard trips.", type="integer", minimum=0)},
+            required=("count",),
         ),
     },
 )
@@ -167,32 +167,33 @@ def _window(
     return FreezeWindow(kind=kind, when=week if weekly else Once(start=start, end=end), reason=reason, span=out.span(node))
 
 
-REASON: Final = text("The reason, for the user whose change is refused.")
-FREEZE: Final = listing(
-    record(
+REASON: Final = TextShape("The reason, for the user whose change is refused.")
+FREEZE: Final = ListShape(
+    RecordShape(
         _window,
         "Once, with from and to (either may be left open), or every week, with days.",
         {
-            "kind": choice(
+            "kind": ChoiceShape(
                 WindowKind,
                 "deny: frozen inside this window (the default). allow: frozen outside all such windows.",
                 default="deny",
             ),
-            "from": text("The beginning, as 2026-12-23T18:00:00+01:00. Left out: since ever.").reading(_moment),
-            "to": text("The end, which is outside of the window. Left out: until the window is taken out.").reading(_moment),
-            "days": listing(
-                choice({day: number for number, day in enumerate(WEEKDAYS)}),
+            "from": TextShape("The beginning, as 2026-12-23T18:00:00+01:00. Left out: since ever.", parse=_moment),
+            "to": TextShape("The end, which is outside of the window. Left out: until the window is taken out.", parse=_moment),
+            "days": ListShape(
+                ChoiceShape({day: number for number, day in enumerate(WEEKDAYS)}),
                 "Weekdays on which the window begins.",
-                minItems=1,
+                min_items=1,
             ),
-            "hours": text(
-                "Wall-clock times, as 18:00-08:00 (which ends on the next day) or 09:00-24:00. Left out: the whole day."
-            ).reading(_hours),
-            "timeZone": text("IANA name of the zone whose clocks count, such as Europe/Berlin (default UTC).").reading(_zone),
+            "hours": TextShape(
+                "Wall-clock times, as 18:00-08:00 (which ends on the next day) or 09:00-24:00. Left out: the whole day.",
+                parse=_hours,
+            ),
+            "timeZone": TextShape("IANA name of the zone whose clocks count, such as Europe/Berlin (default UTC).", parse=_zone),
             "reason": REASON,
         },
         attributes={"from": "start", "to": "end"},
-        minProperties=1,
+        min_properties=1,
     ),
     "When apply writes nothing unless guard freeze-window is accepted. Deny beats allow. Where there are allow windows, the "
     "cluster is frozen outside all of them.",
@@ -215,17 +216,17 @@ def _day(node: YamlScalar, out: Collector) -> datetime.date | None:
         return None
 
 
-ACCEPT: Final = listing(
-    record(
+ACCEPT: Final = ListShape(
+    RecordShape(
         Acceptance,
         "A guard, a last day and a reason.",
         {
-            "guard": text("The id of the guard."),
+            "guard": TextShape("The id of the guard."),
             "match": SELECTOR,
-            "until": text("The last day, as YYYY-MM-DD.", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$").reading(_day),
-            "reason": text("The reason, for later readers.", pattern=r"\S", type=("string", "number", "boolean")),
+            "until": TextShape("The last day, as YYYY-MM-DD.", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", parse=_day),
+            "reason": TextShape("The reason, for later readers.", pattern=r"\S", type=("string", "number", "boolean")),
         },
-        needs=("guard", "until", "reason"),
+        required=("guard", "until", "reason"),
     ),
     "Guards accepted here, each with a last day and a reason.",
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.manifest.repository_document import path_matcher
+from reconciler.manifest.discovery import path_matcher
 
 
 @pytest.mark.parametrize(
