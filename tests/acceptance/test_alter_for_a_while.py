@@ -104,14 +104,6 @@ def test_what_no_manifest_could_take_back_is_refused(team: Team, user: str, argu
     assert (team.file.read_text(), team.live()) == (TEXT, None)
 
 
-def test_without_manifests_a_sentence_states_what_to_do(team: Team) -> None:
-    done = team.alter(path="")
-
-    assert done.code == 64
-    assert "--for needs the manifests of the cluster" in done.err
-    assert team.live() is None
-
-
 @pytest.mark.parametrize("length", ["2", "0h", "2 hours", "400d", "1w"])
 def test_a_length_of_time_has_a_unit_and_an_end(team: Team, length: str) -> None:
     done = team.alter(length=length)
@@ -127,11 +119,6 @@ def test_a_refused_write_leaves_the_manifest_alone(team: Team) -> None:
 
     assert (done.code, "large-reduction" in done.out + done.err) == (3, True), done
     assert (team.file.read_text(), team.live()) == (TEXT, 400 * MIB)
-
-
-def test_only_validated_leaves_both_alone(team: Team) -> None:
-    assert team.alter("--add", "producer_byte_rate=40MiB", "--validate-only").code == 0
-    assert (team.file.read_text(), team.live()) == (TEXT, None)
 
 
 def test_a_value_above_the_limit_of_the_repository_is_refused(team: Team) -> None:

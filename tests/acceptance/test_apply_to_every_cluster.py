@@ -122,15 +122,6 @@ def test_an_owner_that_staging_withholds_is_withheld_in_production_too(fleet: Fl
     assert withheld["p2"] == []
 
 
-def test_a_cluster_that_hangs_delays_no_other_of_its_stage(fleet: Fleet) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        fleet.cluster("s1", f"127.0.0.1:{silent.getsockname()[1]}")
-        done = fleet.apply("--report", "reports")
-    assert done.code == 4
-    assert done.out.index("Cluster s2") < done.out.index("Cluster s1")
-    assert set(fleet.live()) == {"s2-a", "s2-b"}
-
-
 def test_a_run_over_all_clusters_needs_an_approval_and_stages_that_exist(fleet: Fleet) -> None:
     assert fleet.run("apply", "--all-clusters").code == 3
     assert fleet.apply("--plan", "plan.json").code == 64

@@ -17,7 +17,6 @@ from tests.support.polling import wait_until
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
 GOOD = HEAD + "    - match: {user: a}\n      quotas: {producer_byte_rate: 1MiB}\n"
-WRONG_USAGE = [(), ("nonsense",), ("plan", "--nonsense"), ("plan", "--format", "xml"), ("plan", "--out", "plan.json")]
 COMMANDS = [("plan",), ("apply", "--auto-approve")]
 
 
@@ -49,16 +48,6 @@ def test_a_server_that_is_not_kafka(folder: Path, command: tuple[str, ...], serv
         assert_one_message(invoke(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder), f"127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize("server", ["", "nonsense", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:99999", ","])
-def test_a_server_that_is_not_a_server(folder: Path, server: str) -> None:
-    assert_one_message(invoke("plan", f"--bootstrap-server={server}", cwd=folder), "HOST:PORT", code=64)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_nothing_says_where_the_cluster_is(folder: Path, command: tuple[str, ...]) -> None:
-    assert_one_message(invoke(*command, cwd=folder), "--bootstrap-server", code=64)
-
-
 def test_a_host_that_does_not_exist(folder: Path) -> None:
     assert_one_message(invoke("plan", "--bootstrap-server", "no-such-host.invalid:9092", cwd=folder), "no-such-host.invalid")
 
@@ -82,20 +71,6 @@ def test_a_snapshot_that_is_none(folder: Path, name: str) -> None:
     (folder / "not.json").write_text("{")
     (folder / "list.json").write_text("[]")
     assert_one_message(invoke("plan", "--current", name, cwd=folder), name)
-
-
-@pytest.mark.parametrize("name", ["missing.json", "folder", "not.json"])
-def test_a_saved_plan_that_is_none(folder: Path, name: str) -> None:
-    (folder / "folder").mkdir()
-    (folder / "not.json").write_text("{")
-    with serving(silent) as port:
-        done = invoke("apply", "--plan", name, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder)
-    assert_one_message(done, name)
-
-
-def test_a_properties_file_that_is_missing(folder: Path) -> None:
-    done = invoke("plan", "--bootstrap-server", "127.0.0.1:9", "--command-config", "missing.properties", cwd=folder)
-    assert_one_message(done, "missing.properties")
 
 
 def test_a_file_that_cannot_be_written(folder: Path) -> None:
@@ -180,15 +155,6 @@ def test_a_reader_that_goes_away_changes_no_exit_code_and_is_no_message(
     assert without_reader(*arguments, folder=folder, both=True)[0] == code
 
 
-def test_head_of_a_long_result_ends_quietly(folder: Path) -> None:
-    (folder / "now.json").write_text(json.dumps(SNAPSHOT))
-    command = 'set -o pipefail; "$@" describe --current now.json | head -n 1'
-    done = subprocess.run(
-        ["/bin/bash", "-c", command, "sh", *COMMAND], cwd=folder, capture_output=True, text=True, env=environment(), check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "{user=user-0}\n", "")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_connecting_is_130_without_a_traceback(folder: Path, number: signal.Signals) -> None:
     with serving(silent) as port:
@@ -214,9 +180,3 @@ def wait_until_connected(pid: int, port: int) -> None:
         return any(row.split()[2].endswith(f":{port:04X}") and row.split()[3] == "01" for row in rows[1:])
 
     wait_until(connected)
-
-
-def test_the_traceback_is_there_on_request(folder: Path) -> None:
-    done = invoke("plan", "-vv", "--bootstrap-server", f"127.0.0.1:{refusing_port()}", cwd=folder)
-    assert done.code == 1
-    assert "Traceback" in done.err

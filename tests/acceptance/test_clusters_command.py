@@ -65,12 +65,6 @@ def test_a_quota_a_setting_a_new_and_a_removed_cluster_are_told_apart(repo: GitR
     assert changes(repo, "--changed-since", "before", "--cluster", "c") == {"c": ("changed", ["settings"])}
 
 
-def test_an_entity_without_a_key_is_a_change_since_it_takes_keys_away(repo: GitRepository) -> None:
-    repo.write("quotas.yaml", quotas(ALICE, ({"user": "bob"}, {}), clusters=["a", "b"]))
-    repo.commit()
-    assert changes(repo, "--changed-since", "before")["a"] == ("changed", ["quotas"])
-
-
 def test_each_cluster_may_have_a_reference_of_its_own_and_one_without_is_new(repo: GitRepository) -> None:
     repo.git("update-ref", "refs/kafka-quotas/baseline/a", "before")
     repo.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 5}), clusters=["a", "b"]))
@@ -119,17 +113,6 @@ def test_what_cannot_be_compared_is_said(repo: GitRepository, arguments: tuple[s
     assert (done.code, words in done.err) == (code, True), done.err
 
 
-def test_a_list_without_a_comparison_calls_nothing_new(repo: GitRepository) -> None:
-    assert clusters(repo).out == "a\nb\nc\n"
-    assert {one["change"] for one in clusters(repo, "--format", "json").json()["clusters"]} == {"new"}, "to do, in documents"
-
-
-def test_without_a_cluster_there_is_nothing_to_list(tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(quotas(ALICE))
-    done = invoke("tool", "clusters", "--format", "outputs", cwd=tmp_path)
-    assert (done.code, done.out) == (0, "count=0\nuntrusted=0\nmatrix=[]\n")
-
-
 @pytest.mark.parametrize(
     "name", [*HOSTILE, "a..b", "a.lock", "a.", ".a", "-a", "refs/heads/main", "..", "A" * 300, "\ud800"], ids=ascii
 )
@@ -141,9 +124,3 @@ def test_a_slug_can_be_a_git_reference_a_file_and_an_argument(name: str, tmp_pat
     assert ".." not in slug
     assert not slug.endswith((".", ".lock"))
     assert slug_of(slug) == slug
-
-
-def test_plain_names_are_their_own_slugs_and_others_never_share_one() -> None:
-    assert [slug_of(name) for name in ("prod-eu", "kafka_1.b")] == ["prod-eu", "kafka_1.b"]
-    names = {*HOSTILE, "a b", "a  b", "a/b", "a:b"}
-    assert len({slug_of(name) for name in names}) == len(names)

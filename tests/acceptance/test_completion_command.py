@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.commands.tool import SHELLS
-from reconciler.cli.registry import commands
-from reconciler.policy import GUARDS
 from reconciler.workflows.resolve import WORDS
 from tests.support.command import environment, run
 
@@ -53,35 +51,6 @@ def completed(script: Path, *words: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_bash_completes_commands(bash_script: Path) -> None:
-    assert completed(bash_script, "kafka-quotas", "") == list(commands())
-    assert completed(bash_script, "kafka-quotas", "va") == ["validate"]
-    assert completed(bash_script, "kafka-quotas", "--vers") == ["--version"]
-
-
-def test_bash_completes_options_of_the_command(bash_script: Path) -> None:
-    assert completed(bash_script, "kafka-quotas", "plan", "--detailed") == ["--detailed-exitcode"]
-    assert "--auto-approve" in completed(bash_script, "kafka-quotas", "apply", "teams", "--")
-    assert "--auto-approve" not in completed(bash_script, "kafka-quotas", "plan", "--")
-
-
-def test_bash_offers_an_option_by_its_present_name_only(bash_script: Path) -> None:
-    offered = completed(bash_script, "kafka-quotas", "export", "--")
-    assert "--folder" in offered
-    assert "--out" not in offered
-    assert completed(bash_script, "kafka-quotas", "sandbox", "start", "--fold") == ["--folder"]
-
-
-def test_bash_completes_after_options_that_stand_before_the_command(bash_script: Path) -> None:
-    assert completed(bash_script, "kafka-quotas", "--log-format", "json", "plan", "--detailed") == ["--detailed-exitcode"]
-
-
-def test_bash_completes_the_choices_of_an_option(bash_script: Path) -> None:
-    assert completed(bash_script, "kafka-quotas", "validate", "--fail-on", "") == ["error", "warning", "info"]
-    assert completed(bash_script, "kafka-quotas", "validate", "--fail-on=w") == ["warning"]
-    assert completed(bash_script, "kafka-quotas", "apply", "--accept", "") == list(GUARDS)
-
-
 def test_bash_completes_entity_types_and_quota_keys(bash_script: Path) -> None:
     assert completed(bash_script, "kafka-quotas", "describe", "--any", "") == ["user", "client-id", "ip"]
     assert completed(bash_script, "kafka-quotas", "describe", "--any", "user,i") == ["user,ip"]
@@ -104,12 +73,6 @@ def test_bash_completes_commands_below_commands_and_arguments(bash_script: Path)
     assert completed(bash_script, "kafka-quotas", "tool", "schema", "Cl") == ["ClientQuotas", "Cluster"]
 
 
-def test_bash_completes_paths(bash_script: Path) -> None:
-    assert completed(bash_script, "kafka-quotas", "validate", "kaf") == [bash_script.name]
-    assert completed(bash_script, "kafka-quotas", "plan", "--current", "kaf") == [bash_script.name]
-    assert completed(bash_script, "kafka-quotas", "validate", "nothing") == []
-
-
 @pytest.mark.parametrize(("shell", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
 def test_each_shell_gets_a_script_of_its_own_that_it_accepts(shell: str, check: str, tmp_path: Path) -> None:
     assert shell in SHELLS
@@ -130,12 +93,6 @@ def test_a_variable_of_another_completion_does_not_change_a_command(tmp_path: Pa
     assert done.out == run("explain", "prune", cwd=tmp_path).out
 
 
-def test_another_shell_is_a_usage_error(tmp_path: Path) -> None:
-    done = run("tool", "completion", "tcsh", cwd=tmp_path)
-
-    assert (done.code, done.out) == (64, "")
-
-
 @pytest.mark.parametrize(("kind", "name"), [("ClientQuotas", "client-quotas"), ("plan", "plan")])
 def test_a_schema_is_printed_as_it_is_shipped(tmp_path: Path, kind: str, name: str) -> None:
     shipped = Path(__file__).parents[2] / "schemas" / f"{name}.v1.schema.json"
@@ -143,10 +100,3 @@ def test_a_schema_is_printed_as_it_is_shipped(tmp_path: Path, kind: str, name: s
     done = run("tool", "schema", kind, cwd=tmp_path)
 
     assert (done.code, done.out) == (0, shipped.read_text(encoding="utf-8"))
-
-
-def test_an_unknown_kind_is_a_usage_error_that_lists_the_kinds(tmp_path: Path) -> None:
-    done = run("tool", "schema", "Quota", cwd=tmp_path)
-
-    assert done.code == 64
-    assert "ClientQuotas" in done.err

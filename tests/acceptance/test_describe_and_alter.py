@@ -153,15 +153,6 @@ def test_filters_say_what_they_select_live_and_on_a_snapshot(populated: Shell) -
         assert ("filter" in live) == bool(arguments)
 
 
-def test_what_was_filtered_is_no_snapshot_to_plan_with(populated: Shell) -> None:
-    (populated.folder / "some.json").write_text(populated.describe("--any", "user", "--format", "json").out, encoding="utf-8")
-
-    done = invoke("describe", "--current", "some.json", cwd=populated.folder)
-
-    assert (done.code, done.out) == (1, "")
-    assert "filter must not be given" in done.err
-
-
 def test_csv_has_a_row_for_each_value(populated: Shell) -> None:
     # As bytes are: text mode would turn the line ends of CSV into others.
     rows = list(csv.DictReader(io.StringIO(populated.describe("--format", "csv").out)))
@@ -177,13 +168,6 @@ def test_csv_has_a_row_for_each_value(populated: Shell) -> None:
         ("", "", "10.0.0.7"),
     }
     assert {row["value"] for row in rows if row["key"] == "producer_byte_rate"} == {"10485760"}
-
-
-def test_nothing_to_show_is_said_beside_the_result(shell: Shell) -> None:
-    shown = shell.describe("--name", "user=nobody")
-
-    assert (shown.code, shown.out, "no entity matches" in shown.err) == (0, "", True)
-    assert shell.describe("--quiet", "--name", "user=nobody").err == ""
 
 
 def test_a_literal_default_is_a_name_and_warned_of(shell: Shell) -> None:
@@ -217,43 +201,6 @@ def test_altering_is_reported_audited_and_can_be_reverted(shell: Shell) -> None:
     )
     assert back.code == 0, back.out + back.err
     assert shell.live() == {alice: {"producer_byte_rate": 100 * MIB}}
-
-
-def test_what_is_so_already_is_a_note_and_no_write(shell: Shell) -> None:
-    raw_quotas.alter(shell.server, {raw({"user": "alice"}): {"producer_byte_rate": 100 * MIB}})
-    done = shell.alter("--name", "user=alice", "--add", "producer_byte_rate=100MiB", "--delete", "consumer_byte_rate")
-
-    assert done.code == 0
-    assert "consumer_byte_rate is not set for user=alice" in done.err
-    assert "producer_byte_rate for user=alice is 100 MiB/s already" in done.err
-    assert done.out.startswith("Nothing to do")
-
-
-def test_guards_hold_as_in_apply_and_are_accepted_by_name(shell: Shell) -> None:
-    raw_quotas.alter(shell.server, {raw({"user": "alice"}): {"producer_byte_rate": 100 * MIB, "consumer_byte_rate": 1e9}})
-    lower = ("--name", "user=alice", "--add", "producer_byte_rate=1MiB")
-
-    refused = shell.alter(*lower, "--format", "json")
-    assert (refused.code, refused.json()["failure_reason"]) == (3, "guard")
-    assert "large-reduction" in refused.err
-    assert shell.alter("--defaults", "user", "--add", "consumer_byte_rate=1TB").code == 3
-    assert shell.alter("--name", "user=alice", "--delete", "consumer_byte_rate").code == 0
-    checked = shell.alter(*lower, "--accept", "large-reduction", "--validate-only")
-    assert checked.code == 0
-    assert "100 MiB/s -> 1 MiB/s" in checked.out
-    assert shell.live()[raw({"user": "alice"})]["producer_byte_rate"] == 100 * MIB
-    assert shell.alter(*lower, "--accept", "large-reduction").code == 0
-    assert shell.live()[raw({"user": "alice"})]["producer_byte_rate"] == MIB
-
-
-def test_without_a_terminal_nothing_is_written_unless_approved(shell: Shell) -> None:
-    done = invoke(
-        *("alter", "--bootstrap-server", shell.server, "--name", "user=alice", "--add", "producer_byte_rate=1GB"),
-        cwd=shell.folder,
-    )
-
-    assert (done.code, "--auto-approve" in done.out) == (3, True)
-    assert shell.live() == {}
 
 
 def test_what_a_broker_refuses_is_told_in_its_words_and_ours(shell: Shell) -> None:
@@ -291,41 +238,6 @@ def managed(shell: Shell) -> Shell:
     (shell.folder / "cluster.yaml").write_text(CLUSTER.format(cluster_id=cluster_id, server=shell.server))
     (shell.folder / "quotas.yaml").write_text(QUOTAS)
     return shell
-
-
-@pytest.mark.parametrize("where", [["."], ["--cluster", "test"], ["cluster.yaml"]])
-def test_inside_the_managed_scope_the_manifest_is_pointed_at(managed: Shell, where: list[str]) -> None:
-    refused = invoke(
-        *("alter", *where, "--auto-approve", "--name", "user=alice", "--add", "producer_byte_rate=2GB", "--format", "json"),
-        cwd=managed.folder,
-    )
-
-    assert (refused.code, refused.json()["failure_reason"]) == (3, "guard")
-    # Without a Repository document, a file that is named stands alone.
-    place = "cluster.yaml:9:10" if where == ["cluster.yaml"] else "quotas.yaml:6:14"
-    assert place in refused.json()["message"]
-    assert "--accept managed-entity" in refused.json()["message"]
-    assert managed.live() == {}
-
-
-def test_what_is_managed_and_not_declared_points_to_the_scope_and_can_be_accepted(managed: Shell) -> None:
-    bob = ("--name", "user=bob", "--add", "producer_byte_rate=2GB", "--auto-approve")
-    refused = invoke("alter", ".", *bob, cwd=managed.folder)
-    accepted = invoke("alter", ".", *bob, "--accept", "managed-entity", cwd=managed.folder)
-
-    assert refused.code == 3
-    assert "user=bob is in the scope of test (cluster.yaml:9:10)" in refused.out
-    assert accepted.code == 0, accepted.err
-    assert managed.live() == {raw({"user": "bob"}): {"producer_byte_rate": 2e9}}
-
-
-def test_outside_the_scope_and_without_manifests_nothing_is_in_the_way(managed: Shell) -> None:
-    outside = ("--name", "client-id=app", "--add", "producer_byte_rate=2GB", "--auto-approve")
-
-    assert invoke("alter", ".", *outside, cwd=managed.folder).code == 0
-    assert managed.alter("--name", "user=alice", "--add", "producer_byte_rate=2GB").code == 0
-    shown = invoke("describe", "--cluster", "test", "--any", "client-id", "--format", "json", cwd=managed.folder).json()
-    assert (shown["cluster"]["name"], len(shown["entities"])) == ("test", 1)
 
 
 def test_another_cluster_than_the_manifests_name_is_neither_shown_nor_altered(managed: Shell) -> None:

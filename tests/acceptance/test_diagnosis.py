@@ -1,13 +1,12 @@
 """``-v``, ``-vv`` and ``--log-format``: what a command logs on stderr, and that stdout stays the same."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.bad_servers import refusing_port
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import Done, run
 
 MANIFEST = """
 apiVersion: kafka-quotas/v1
@@ -39,10 +38,6 @@ def records(done: Done) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.err.splitlines()]
 
 
-def test_without_options_stderr_is_empty(folder: Path) -> None:
-    assert run(*PLAN, cwd=folder).err == ""
-
-
 def test_v_logs_what_was_read_and_decided_and_leaves_stdout_as_it_is(folder: Path) -> None:
     quiet, verbose = run(*PLAN, cwd=folder), run(*PLAN, "-v", cwd=folder)
 
@@ -66,22 +61,6 @@ def test_options_may_stand_before_and_after_the_command(folder: Path, *, before:
     assert (made["logger"], made["level"], made["create"]) == ("reconciler.workflows.plan", "info", 1)
     assert isinstance(events["manifests read"]["milliseconds"], float)
     assert str(made["ts"]).endswith("Z")
-
-
-def test_v_before_and_after_the_command_adds_up_to_tracebacks(folder: Path) -> None:
-    done = subprocess.run(
-        [*COMMAND, "-v", "validate", "nowhere", "-v"], cwd=folder, env=environment(), capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode == 1
-    assert "Traceback (most recent call last)" in done.stderr
-
-
-def test_one_v_prints_no_traceback(folder: Path) -> None:
-    done = run("validate", "nowhere", "-v", cwd=folder)
-
-    assert done.code == 1
-    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("option", ["-v", "-vv"])
@@ -130,7 +109,3 @@ def test_names_of_files_cannot_forge_a_line(folder: Path) -> None:
 
     assert len([line for line in done.err.splitlines() if "plan made" in line and line.startswith("12:00:00")]) == 0
     assert "u000a12:00:00" in done.err
-
-
-def test_a_wrong_format_of_the_log_is_a_usage_error(folder: Path) -> None:
-    assert run("--log-format", "xml", "plan", cwd=folder).code == 64

@@ -55,20 +55,6 @@ def test_a_reference_tells_merged_from_changed_by_hand_and_touches_nothing(repo:
     assert invoke("drift", "--current", "../live.json", "--baseline", "applied", cwd=repo.folder).code == 0
 
 
-def test_without_a_baseline_all_three_are_one_class(repo: GitRepository) -> None:
-    done = drift(repo, "--format", "json")
-    assert done.code == 2
-    assert set(classes(done).values()) == {"differs", "unmanaged"}
-    assert "no baseline was given" in drift(repo).out
-
-
-def test_uncommitted_changes_of_the_work_tree_are_what_is_desired(repo: GitRepository) -> None:
-    repo.write("quotas.yaml", declares(merged=10, edited=21, same=40))
-    done = drift(repo, "--baseline", "applied", "--format", "json")
-    assert (done.code, classes(done)) == (0, {"stranger": "unmanaged"})
-    assert "No drift" in drift(repo, "--baseline", "applied").out
-
-
 def test_a_name_that_is_a_file_and_a_reference_is_not_guessed(repo: GitRepository) -> None:
     repo.write("applied", "{}")
     done = drift(repo, "--baseline", "applied")
@@ -93,21 +79,6 @@ def test_what_cannot_be_used_is_one_clear_sentence(
     done = drift(repo, *arguments)
     assert (done.code, words in done.err) == (code, True), done.err
     assert done.out == ""
-
-
-def test_a_baseline_reference_outside_git_says_so(tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(declares(a=1))
-    (tmp_path / "live.json").write_text(snapshot({}))
-    done = invoke("drift", "--current", "live.json", "--baseline", "main", cwd=tmp_path)
-    assert (done.code, done.err.count("\n")) == (1, 1)
-    assert "is not in a git work tree" in done.err
-
-
-def test_manifests_with_errors_stop_it(repo: GitRepository) -> None:
-    repo.write("quotas.yaml", declares(a=-1))
-    done = drift(repo, "--baseline", "applied", "--format", "json")
-    assert done.code == 1
-    assert done.json()["findings"][0]["id"] == "value-not-positive"
 
 
 def test_links_of_a_commit_are_followed_within_it_and_never_out_of_it(repo: GitRepository) -> None:

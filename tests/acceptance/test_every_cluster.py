@@ -16,7 +16,6 @@ from reconciler.features.sandbox.spec import Sandbox
 from reconciler.formats.schema_check import load_schema
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
-from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 
 FOLDER = Path(__file__).parents[2] / "schemas"
@@ -69,39 +68,6 @@ def test_options_of_one_cluster_do_not_go_with_all(folder: Path, command: str, a
     done = invoke(command, "--all-clusters", *arguments, cwd=folder)
     assert done.code == 64
     assert words in done.err
-
-
-@pytest.mark.parametrize("command", ["plan", "drift"])
-def test_without_any_cluster_document_it_is_a_usage_error(tmp_path: Path, command: str) -> None:
-    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-    done = invoke(command, "--all-clusters", cwd=tmp_path)
-    assert done.code == 64
-    assert "--all-clusters needs a Cluster manifest" in done.err
-
-
-@pytest.mark.kafka
-def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_path: Path, clean_kafka: Sandbox) -> None:
-    repo = GitRepository(tmp_path / "repository")
-    live = {"bootstrapServers": [clean_kafka.bootstrap_servers]}
-    repo.write("live.yaml", cluster("live", connection=live))
-    repo.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-    repo.commit()
-    repo.branch()
-    repo.write("new.yaml", cluster("new", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
-    repo.commit()
-    for command, schema, differs in (("plan", "plans", "changes"), ("drift", "drifts", "entities")):
-        arguments = ("--all-clusters", "--trusted-ref", "main", "--detailed-exitcode", "--format", "json")
-        done = invoke(command, *arguments, cwd=repo.folder)
-        assert done.code == 2, done.err
-        found = documents(done, schema)
-        assert [one["entity"] for one in found["live"][differs]] == [{"user": "alice"}]
-        assert (found["new"]["skipped"], found["new"]["failure_reason"]) == (True, "untrusted")
-    repo.write("gone.yaml", cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
-    done = invoke("plan", "--all-clusters", "--detailed-exitcode", "--out", "json=all.json", cwd=repo.folder)
-    assert done.code == 1
-    assert "Cluster gone could not be looked at: " in done.out
-    assert "Plan for cluster live" in done.out
-    assert len(json.loads((repo.folder / "all.json").read_text())["clusters"]) == 3
 
 
 @pytest.mark.kafka

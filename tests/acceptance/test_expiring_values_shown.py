@@ -65,21 +65,6 @@ def test_resolve_shows_that_a_limit_is_temporary(until, live, state, expiry, tmp
     assert (f"temporary expired on {PAST} and was not taken back yet" in text) == (expiry == AFTER)
 
 
-def test_without_manifests_nothing_is_known_of_an_expiry(tmp_path):
-    write(tmp_path, FUTURE, live=20 * MIB)
-    done = invoke("resolve", "--current", "live.json", "--name", "user=alice", "--format", "json", cwd=tmp_path)
-
-    assert expiry_of(done) is None
-
-
-def test_a_total_that_expires_is_compared_as_each_broker_has_it(tmp_path):
-    write(tmp_path, FUTURE, live=20 * MIB, value={"clusterTotal": "60MiB"}, then={"clusterTotal": "30MiB"})
-    state = json.loads((tmp_path / "live.json").read_text()) | {"brokers": [1, 2, 3]}
-    (tmp_path / "live.json").write_text(json.dumps(state))
-
-    assert expiry_of(resolve(tmp_path, "--format", "json")) == BEFORE
-
-
 @pytest.mark.parametrize(("then", "follows"), [("10MiB", "10 MiB/s"), (None, "no value of its own")])
 def test_describe_has_a_column_for_people_and_a_note_beside_what_programs_read(then, follows, tmp_path):
     write(tmp_path, FUTURE, live=20 * MIB, then=then)
@@ -97,24 +82,6 @@ def test_describe_has_a_column_for_people_and_a_note_beside_what_programs_read(t
     assert FUTURE not in quiet.err
 
 
-def test_describe_without_a_temporary_value_has_no_column(tmp_path):
-    write(tmp_path, FUTURE, live=10 * MIB)
-    done = invoke("describe", ".", "--current", "live.json", "--format", "table", cwd=tmp_path)
-
-    assert "temporary" not in done.out + done.err
-
-
-def test_many_temporary_values_are_counted_in_notes(tmp_path):
-    value = {"value": "20MiB", "until": FUTURE}
-    (tmp_path / "prod.yaml").write_text(cluster())
-    (tmp_path / "quotas.yaml").write_text(quotas(*(({"user": f"u{number:02}"}, {KEY: value}) for number in range(13))))
-    (tmp_path / "live.json").write_text(snapshot({user(f"u{number:02}"): {KEY: 20 * MIB} for number in range(13)}))
-    done = invoke("describe", ".", "--current", "live.json", "--format", "text", cwd=tmp_path)
-
-    assert done.err.count("is temporary: until") == 10
-    assert "3 more values are temporary" in done.err
-
-
 def test_report_lists_temporary_values_with_what_follows(tmp_path):
     write(tmp_path, FUTURE, live=20 * MIB)
     arguments = ("report", ".", "--current", "live.json")
@@ -126,13 +93,6 @@ def test_report_lists_temporary_values_with_what_follows(tmp_path):
     page = invoke(*arguments, "--format", "html", cwd=tmp_path).out.replace("\xa0", " ")
     assert "Temporary values" in page
     assert f"until {FUTURE}: then 10 MiB/s" in page
-
-
-def test_a_report_without_temporary_values_has_no_section_for_them(tmp_path):
-    write(tmp_path, FUTURE, live=20 * MIB)
-    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {KEY: "20MiB"})))
-
-    assert "Temporary values" not in invoke("report", ".", "--current", "live.json", "--format", "html", cwd=tmp_path).out
 
 
 def moment(offset_hours: int, seconds: int) -> str:

@@ -10,7 +10,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import reconciler
-from reconciler.features.starting.manifests import emit
 from reconciler.model import ManifestCommit
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity
@@ -126,14 +125,6 @@ def test_the_wrong_example_produces_the_id_and_the_right_one_does_not(one: Expla
     assert one.id not in ids_of(one.example, one.example.good, tmp_path / "right")
 
 
-@pytest.mark.parametrize("rule", ON_EXPORT)
-def test_what_cannot_be_exported_is_told(rule: str) -> None:
-    wrong, right = ON_EXPORT[rule]
-
-    assert [one.id for one in emit(live_state((wrong,))).findings] == [rule]
-    assert emit(live_state((right,))).findings == ()
-
-
 def test_everything_that_can_have_an_example_has_one() -> None:
     without = {one.id for one in ALL.values() if one.example is None and one.topic is not Topic.DRIFT}
 
@@ -172,13 +163,6 @@ def test_one_id_prints_its_reason_and_an_example(tmp_path: Path) -> None:
     assert "lint: {user-prefix:" in done.out
 
 
-def test_a_guard_says_how_it_is_accepted(tmp_path: Path) -> None:
-    done = invoke("explain", "default-entity", cwd=tmp_path)
-
-    assert "--accept default-entity" in done.out
-    assert "On the cluster:" in done.out
-
-
 def test_without_an_id_all_are_listed(tmp_path: Path) -> None:
     done = invoke("explain", cwd=tmp_path)
 
@@ -203,27 +187,7 @@ def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) ->
     assert all(one["severity"] in {None, *Severity} for one in document["explanations"])
 
 
-def test_no_explanation_has_markup() -> None:
-    assert [name for name, topic in ALL.items() if re.search(r"`|\*\*|\]\(|:class:", topic.text)] == []
-
-
-@pytest.mark.parametrize("columns", [40, 80])
-@pytest.mark.parametrize("arguments", [(), ("prune",), ("consumer-stops",), ("in-sync",)])
-def test_nothing_is_wider_than_the_terminal(arguments: tuple[str, ...], columns: int, tmp_path: Path) -> None:
-    done = invoke("explain", *arguments, cwd=tmp_path, env={"COLUMNS": str(columns)})
-
-    assert [row for row in done.out.splitlines() if len(row) > columns] == []
-    for one in arguments or ALL:
-        assert one in done.out
-
-
 def test_what_explain_prints_has_no_markup(tmp_path: Path) -> None:
     texts = {name: invoke("explain", name, cwd=tmp_path).out for name in ALL}
     prose = {name: text.partition("\nWrong:")[0].replace("<default>", "") for name, text in texts.items()}
     assert [name for name, text in prose.items() if re.search(r"`|\*\*|\]\(|:class:|<[a-z]+>", text)] == []
-
-
-def test_an_id_that_resembles_none_is_answered_with_where_all_are_listed(tmp_path: Path) -> None:
-    done = invoke("explain", "xyzzy", cwd=tmp_path)
-
-    assert (done.code, done.err) == (64, "kafka-quotas: unknown id 'xyzzy'. Run kafka-quotas explain for a list\n")

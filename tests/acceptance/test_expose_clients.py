@@ -13,7 +13,6 @@ from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
-from tests.support.manifests import cluster, quotas
 from tests.support.raw_quotas import RawEntity
 
 pytestmark = pytest.mark.kafka
@@ -69,29 +68,6 @@ def test_no_client_gets_another_limit_and_the_printed_command_takes_it_back(clea
     undo = shlex.split(done.err.strip().splitlines()[-1].removeprefix("kafka-quotas: "))
     assert invoke(*undo[1:], "--auto-approve", cwd=tmp_path).code == 0
     assert raw_quotas.settled(servers) == state
-
-
-def test_nothing_is_written_where_each_key_would_lift_a_limit(clean_kafka: Sandbox, tmp_path: Path) -> None:
-    servers = clean_kafka.bootstrap_servers
-    raw_quotas.alter(servers, {ETL: {"producer_byte_rate": 1000.0}, frozenset({("user", None)}): {"consumer_byte_rate": 9e9}})
-    state = raw_quotas.settled(servers)
-
-    done = expose(clean_kafka, tmp_path)
-
-    assert done.code == 3
-    assert "Nothing is set. producer_byte_rate is not set" in done.err
-    assert raw_quotas.settled(servers) == state
-
-
-def test_quotas_that_only_the_manifests_have_count_too(clean_kafka: Sandbox, tmp_path: Path) -> None:
-    (tmp_path / "cluster.yaml").write_text(cluster())
-    (tmp_path / "quotas.yaml").write_text(quotas(({"client-id": "etl"}, {"producer_byte_rate": "1MiB"})))
-
-    done = expose(clean_kafka, tmp_path, "cluster.yaml", "quotas.yaml", "--accept", "managed-entity")
-
-    assert done.code == 0, done.err
-    assert raw_quotas.settled(clean_kafka.bootstrap_servers) == {PAIR: {"consumer_byte_rate": 1e12}}
-    assert "lift the limit of client-id=etl" in done.err
 
 
 @pytest.mark.large

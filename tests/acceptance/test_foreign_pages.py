@@ -66,20 +66,3 @@ def test_a_metric_name_is_the_text_of_a_stranger() -> None:
     assert words is not None
     assert "\x1b" not in str(words)
     assert foreign_page("http://b1:9644/metrics", ()) is None
-
-
-def test_a_page_with_throttle_times_alone_shows_no_traffic(tmp_path: Path) -> None:
-    done = doctor(tmp_path, 'kafka_server_Produce_throttle_time{user="alice",} 12.0\n')
-    assert (
-        "No series shows produced bytes (producer_byte_rate), but other attributes of the same sensors. Let the exporter show "
-        "their rates, too. [kind-without-series]" in done.out
-    )
-    (line,) = (line for line in done.out.splitlines() if line.strip().startswith("1  "))
-    assert "throttle-time" in line
-    assert "produce" not in line
-
-
-def test_a_page_whose_broker_is_not_known_is_told_to_name_it_and_nothing_of_scrapes(tmp_path: Path) -> None:
-    done = doctor(tmp_path, 'kafka_server_Produce_byte_rate{user="alice",} 12.0\n', broker="")
-    assert "Name the broker before the address: --traffic 1=metrics+http://" in done.out
-    assert "scrape configuration" not in done.out

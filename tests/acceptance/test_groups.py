@@ -53,12 +53,6 @@ def test_a_plan_with_the_plugin_writes_the_limit_once(folder: Path) -> None:
     assert "The members of group payments share one limit on each broker" in " ".join(run(folder, "plan").out.split())
 
 
-def test_resolve_shows_the_part_of_a_member_and_its_group(folder: Path) -> None:
-    done = run(folder, "resolve", "--names", "user=bob,client-id=app", "--state", "planned")
-    assert done.code == 0, done.err
-    assert "1 of 3 equal parts of group payments" in done.out
-
-
 @pytest.fixture
 def shared(folder: Path) -> Path:
     """A cluster whose brokers have the plugin, with two groups on it."""
@@ -87,13 +81,6 @@ def test_resolve_names_the_group_and_who_else_shares_its_limit(shared: Path) -> 
     assert "shared with user=alice" in text
     assert "carol" not in text
     assert "the brokers have the plugin of groups" in text
-
-
-def test_resolve_follows_precedence_and_prefixes(shared: Path) -> None:
-    assert "60 MiB/s" not in resolve(shared, "carol").out
-    assert "5 MiB/s" in resolve(shared, "carol").out
-    assert "bucket group=services" in " ".join(resolve(shared, "svc-new").out.split())
-    assert "unlimited" in resolve(shared, "nobody").out
 
 
 @pytest.fixture

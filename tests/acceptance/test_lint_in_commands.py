@@ -3,16 +3,10 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.support.command import invoke
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
 CLIENT = HEAD + "    - {match: {client-id: etl}, quotas: {producer_byte_rate: 1MiB}}\n"
-SPELLINGS = HEAD + "".join(
-    f"    - {{match: {{ip: '{ip}'}}, quotas: {{connection_creation_rate: 5}}}}\n" for ip in ("10.0.0.7", "::ffff:10.0.0.7")
-)
-REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {lint: {%s: %s}}\n"
 
 
 def snapshot(folder: Path, *entities: tuple[dict[str, str | None], dict[str, float]]) -> None:
@@ -27,26 +21,6 @@ def snapshot(folder: Path, *entities: tuple[dict[str, str | None], dict[str, flo
 
 def ids(document: dict[str, list[dict[str, str]]]) -> list[str]:
     return [one["id"] for one in document["findings"]]
-
-
-def test_validate_says_what_lint_says(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text(SPELLINGS, encoding="utf-8")
-
-    done = invoke("validate", "--format", "json", cwd=tmp_path)
-
-    assert done.code == 1
-    assert "ip-two-spellings" in ids(done.json())
-
-
-@pytest.mark.parametrize(("severity", "code"), [("warning", 0), ("off", 0), ("error", 1)])
-def test_a_repository_changes_the_severity_of_a_lint_rule(tmp_path: Path, severity: str, code: int) -> None:
-    (tmp_path / "a.yaml").write_text(SPELLINGS, encoding="utf-8")
-    (tmp_path / "kafka-quotas.yaml").write_text(REPOSITORY % ("ip-two-spellings", severity), encoding="utf-8")
-
-    done = invoke("validate", "--format", "json", cwd=tmp_path)
-
-    assert done.code == code
-    assert ("ip-two-spellings" in ids(done.json())) is (severity != "off")
 
 
 def test_a_filter_hides_no_entity_from_lint(tmp_path: Path) -> None:

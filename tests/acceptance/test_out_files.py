@@ -51,21 +51,6 @@ def test_every_format_is_written_beside_the_text_on_stdout(folder: Path, command
     assert files["text"] == done.out
 
 
-def test_validate_writes_what_gitlab_shows_beside_a_merge_request(folder: Path) -> None:
-    _, files = with_files("validate", folder)
-    assert ET.fromstring(files["junit"])[0].get("failures") == "0"
-    assert isinstance(json.loads(files["code-quality"]), list)
-
-
-@pytest.mark.parametrize("command", FORMATS)
-@pytest.mark.parametrize("name", ["sarif", "markdown"])
-def test_stdout_holds_any_of_them_alone(folder: Path, command: str, name: str) -> None:
-    _, files = with_files(command, folder)
-    done = invoke(command, "quotas", *(() if command == "validate" else ("--current", "now.json")), "--format", name, cwd=folder)
-    assert done.code == 0, done.err
-    assert done.out.splitlines()[:2] == files[name].splitlines()[:2]
-
-
 @pytest.mark.parametrize("command", FORMATS)
 def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command: str) -> None:
     (folder / "quotas/all.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "20XiB"})))
@@ -94,12 +79,6 @@ def test_a_format_that_a_command_does_not_have_is_a_usage_error(folder: Path, ar
     done = invoke(command, "quotas", *rest, cwd=folder)
     assert (done.code, words in done.err) == (64, True), done.err
     assert not (folder / "x").exists()
-
-
-def test_drift_of_all_clusters_is_written_as_one_document(folder: Path) -> None:
-    done = invoke("drift", "quotas", "--all-clusters", "--out", "json=all.json", cwd=folder)
-    assert done.code == 1
-    assert [one["errored"] for one in json.loads((folder / "all.json").read_text())["clusters"]] == [True]
 
 
 def test_a_file_that_cannot_be_written_is_said(folder: Path) -> None:

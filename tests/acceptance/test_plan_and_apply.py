@@ -85,12 +85,6 @@ def test_the_plan_is_the_same_bytes_each_time_but_for_the_time_of_reading(reposi
     assert first["cluster"]["id"]
 
 
-def test_out_writes_the_same_plan_to_files(repository: Repository) -> None:
-    done = repository.run("plan", "--out", "json=plan.json", "--out", "text=plan.txt")
-    valid(json.loads((repository.folder / "plan.json").read_text()), "plan")
-    assert (repository.folder / "plan.txt").read_text() == done.out
-
-
 def test_without_a_terminal_and_without_auto_approve_nothing_is_written(repository: Repository) -> None:
     done = repository.run("apply")
     assert done.code == 3
@@ -114,32 +108,6 @@ def test_a_tripped_guard_refuses_until_it_is_accepted_by_name(repository: Reposi
     accepted = repository.run("apply", "--auto-approve", "--accept", "default-entity")
     assert accepted.code == 0, accepted.err
     assert repository.live() == {EVERYBODY: {"producer_byte_rate": 1024**2}}
-
-
-def test_a_frozen_cluster_is_planned_and_refused_until_that_is_accepted(repository: Repository) -> None:
-    repository.cluster(freeze="[{from: 2020-01-01T00:00:00Z, reason: audit}]")
-    planned = repository.run("plan", "--format", "json", "--detailed-exitcode")
-    assert planned.code == 2
-    (frozen,) = (guard for guard in planned.json()["guards"] if guard["id"] == "freeze-window")
-    assert (frozen["status"], frozen["set_in"]) == ("needs-acceptance", "cluster.yaml:7:12")
-    assert "The cluster is frozen without end: audit." in " ".join(repository.run("plan").out.split())
-    refused = repository.run("apply", "--auto-approve", "--format", "json")
-    assert (refused.code, refused.json()["failure_reason"], repository.live()) == (3, "frozen", {})
-    valid(refused.json(), "apply-report")
-    assert repository.run("apply", "--auto-approve", "--accept", "freeze-window").code == 0
-    assert repository.live() == {ALICE: {"producer_byte_rate": 10 * 1024**2}}
-    assert repository.run("apply", "--auto-approve").code == 0
-
-
-def test_a_slip_of_the_unit_is_stopped_by_name(repository: Repository) -> None:
-    assert repository.run("apply", "--auto-approve").code == 0
-    repository.quotas("    - match: {user: alice}\n      quotas: {producer_byte_rate: 10KiB}\n")
-    refused = repository.run("apply", "--auto-approve", "--format", "json")
-    assert (refused.code, refused.json()["failure_reason"]) == (3, "guard")
-    assert "from 10 MiB/s to 10 KiB/s. Measured 0.0977 %" in " ".join(refused.err.split())
-    repository.cluster(guards="{large-reduction: {factor: 0}}")
-    assert repository.run("apply", "--auto-approve").code == 0
-    assert repository.live() == {ALICE: {"producer_byte_rate": 10240.0}}
 
 
 def test_pruning_asks_and_then_removes_what_no_manifest_declares(repository: Repository) -> None:
@@ -204,14 +172,6 @@ def test_an_apply_that_is_refused_shows_the_plan_that_it_refused(repository: Rep
     assert (stale.code, "+ user=<default>" in stale.out) == (3, True)
 
 
-def test_an_expected_digest_that_does_not_match_never_writes(repository: Repository) -> None:
-    digest = repository.run("plan", "--format", "json").json()["digest"]
-    for wrong in ("", "deadbeef", digest[:-1], "sha256:" + "0" * 64):
-        assert repository.run("apply", "--auto-approve", "--expect-digest", wrong).code == 3
-    assert repository.live() == {}
-    assert repository.run("apply", "--auto-approve", "--expect-digest", digest).code == 0
-
-
 def test_the_wrong_cluster_is_refused(repository: Repository) -> None:
     repository.cluster(clusterId="4L6g3nShT-eMCtK--X86sw")
     for command in (("plan",), ("apply", "--auto-approve")):
@@ -223,37 +183,6 @@ def test_the_wrong_cluster_is_refused(repository: Repository) -> None:
     assert (document["result"], document["failure_reason"]) == ("refused", "wrong-cluster")
     assert "4L6g3nShT-eMCtK--X86sw" in document["message"]
     assert repository.live() == {}
-
-
-def test_validate_only_writes_nothing(repository: Repository) -> None:
-    done = repository.run("apply", "--validate-only")
-    assert done.code == 0
-    assert "Nothing was written" in done.out
-    assert repository.live() == {}
-
-
-def test_a_plan_of_one_file_prunes_nothing_and_says_so(repository: Repository) -> None:
-    raw_quotas.alter(repository.server, {frozenset({("client-id", "old")}): {"consumer_byte_rate": 5.0}})
-    done = repository.run("plan", "quotas.yaml", "cluster.yaml", "--format", "json").json()
-    assert done["complete"] is False
-    assert [c["entity"] for c in done["changes"]] == [{"user": "alice"}]
-
-
-def test_a_manifest_with_errors_stops_both_before_the_cluster_is_asked(repository: Repository) -> None:
-    repository.quotas("    - match: {user: alice}\n      quotas: {producer_byte_rate: -5}\n")
-    for command in (("plan",), ("apply", "--auto-approve")):
-        done = repository.run(*command, "--format", "json")
-        assert done.code == 1
-        valid(done.json(), "findings")
-        assert done.json()["findings"][0]["file"].endswith("quotas.yaml")
-    assert repository.live() == {}
-
-
-@pytest.mark.parametrize("command", ["plan", "apply"])
-def test_an_unknown_guard_is_a_usage_error(repository: Repository, command: str) -> None:
-    done = repository.run(command, "--accept", "default-entitty")
-    assert done.code == 64
-    assert "default-entity" in done.err
 
 
 def test_a_reader_that_goes_away_is_one_message(repository: Repository) -> None:

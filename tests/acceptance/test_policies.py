@@ -12,7 +12,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.builders import user
-from tests.support import raw_quotas
 from tests.support.command import Done, environment, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
@@ -169,18 +168,6 @@ def test_validate_shows_the_place_of_each_mistake_in_an_expression(tmp_path):
     assert excerpt[caret.index("^") :].startswith("(plan)")
 
 
-def test_two_policies_of_one_name_are_an_error(tmp_path):
-    write(tmp_path, STRICT, STRICT)
-    assert "two policies have the name 'one-change'" in invoke("validate", ".", cwd=tmp_path).out
-
-
-def test_a_policy_for_other_clusters_does_not_judge(tmp_path):
-    write(tmp_path, {**STRICT, "clusters": ["test"]}, prune="always")
-    assert guards(plan(tmp_path, "--accept", "prune", "--format", "json")) == {}
-    write(tmp_path, {**STRICT, "clusters": ["test"], "acceptable": True})
-    assert plan(tmp_path, "--accept", "policy:one-change").code == 0
-
-
 def test_a_pull_request_does_not_change_the_policies_that_judge_it(tmp_path):
     git = GitRepository(tmp_path)
     write(tmp_path, {**STRICT, "require": "size(plan.changes) == 0"})
@@ -218,26 +205,3 @@ def test_without_the_library_one_sentence_names_the_extra(tmp_path):
 
     assert done.returncode == 1
     assert "policies need cel-expr-python, which is not installed. Install the extra policies (docs/install.md)" in done.stdout
-
-
-def test_explain_takes_the_id_of_a_policy(tmp_path):
-    done = invoke("explain", "policy:one-change", cwd=tmp_path)
-    assert done.code == 0
-    assert "violates a policy" in done.out
-
-
-@pytest.mark.kafka
-def test_apply_is_refused_with_the_exit_code_of_guards_and_writes_nothing(tmp_path, clean_kafka):
-    server = clean_kafka.bootstrap_servers
-    write(tmp_path, {**STRICT, "require": "size(plan.changes) == 0", "acceptable": True})
-    options = ("apply", ".", "--bootstrap-server", server, "--auto-approve", "--report", "report.json")
-
-    refused = invoke(*options, cwd=tmp_path)
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert (refused.code, report["result"], report["failure_reason"]) == (3, "refused", "guard")
-    assert "policy:one-change" in refused.out
-    assert raw_quotas.settled(server) == {}
-
-    accepted = invoke(*options, "--accept", "policy:one-change", cwd=tmp_path)
-    assert accepted.code == 0, accepted.err
-    assert raw_quotas.settled(server)[frozenset({("user", "b")})] == {RATE: 3000.0}

@@ -58,27 +58,6 @@ def test_a_plan_names_the_profile_of_each_value(merged: GitRepository) -> None:
     assert ", profile `gold` |" in comment
 
 
-def test_a_saved_plan_is_read_with_its_profiles(merged: GitRepository) -> None:
-    invoke("plan", "--current", "../live.json", "--out", "json=plan.json", cwd=merged.folder)
-    page = invoke("tool", "render", "plan.json", "--format", "html", cwd=merged.folder)
-
-    assert page.code == 0, page.err
-    assert ", profile <code><bdi>gold</bdi></code>" in page.out
-
-
-def test_effective_quotas_name_the_profile_that_sets_them(merged: GitRepository) -> None:
-    def resolve(state: str, *arguments: str) -> str:
-        chosen = ("--state", state, "--name", "user=bob", "--current", "../live.json", *arguments)
-        return invoke("resolve", ".", *chosen, cwd=merged.folder).out
-
-    for state in ("manifests", "planned"):
-        assert "user=bob (profile gold)" in resolve(state)
-        document = json.loads(resolve(state, "--format", "json"))
-        jsonschema.validate(document, json.loads((SCHEMAS / "resolve.v1.schema.json").read_text()))
-        assert document["quotas"]["producer_byte_rate"]["profile"] == "gold"
-    assert "profile" not in resolve("current")
-
-
 def test_a_pull_request_that_changes_a_profile_is_planned_with_the_new_values(merged: GitRepository) -> None:
     merged.branch()
     merged.write("kafka-quotas.yaml", repository(profiles={**PROFILES, "gold": {"quotas": {"producer_byte_rate": "30MiB"}}}))
@@ -87,13 +66,3 @@ def test_a_pull_request_that_changes_a_profile_is_planned_with_the_new_values(me
 
     after = {change["entity"]["user"]: change["keys"]["producer_byte_rate"]["after"] for change in document["changes"]}
     assert after == {"alice": 30.0 * 2**20, "bob": 30.0 * 2**20, "carol": 2.0**20}
-
-
-def test_limits_of_the_repository_count_for_values_of_profiles(merged: GitRepository) -> None:
-    limits = [{"producer_byte_rate": {"max": "10MiB"}}]
-    merged.write("kafka-quotas.yaml", repository(profiles=PROFILES, limits=limits))
-    done = invoke("validate", "--format", "json", cwd=merged.folder)
-    above = [finding for finding in done.json()["findings"] if finding["id"] == "above-limit"]
-
-    assert done.code == 1
-    assert {finding["entity"]["user"] for finding in above} == {"alice", "bob"}

@@ -35,7 +35,6 @@ LIVE = [
     {"entity": {"user": "same"}, "quotas": {"producer_byte_rate": 1048576}},
     {"entity": {"client-id": "old"}, "quotas": {"producer_byte_rate": 4096}},
 ]
-SAME = [LIVE[1]]
 
 
 @pytest.fixture
@@ -115,43 +114,6 @@ def test_what_is_no_plan_ends_with_1_and_one_line(folder: Path, text: str, words
     assert done.err.count("\n") == 1
 
 
-def test_a_plan_that_was_edited_is_not_rendered(folder: Path) -> None:
-    file = saved(folder)
-    file.write_text(file.read_text().replace("10485760", "10485761"))
-    done = invoke("tool", "render", "plan.json", "--format", "markdown", cwd=folder)
-    assert (done.code, done.out) == (1, "")
-    assert "was changed after it was written" in done.err
-
-
-def test_a_missing_file_and_an_unknown_format(folder: Path) -> None:
-    assert invoke("tool", "render", "none.json", cwd=folder).code == 1
-    assert invoke("tool", "render", "none.json", "--format", "pdf", cwd=folder).code == 64
-    assert invoke("tool", "render", "none.json", "--out", "pdf=x", cwd=folder).code == 64
-    assert invoke("tool", "render", cwd=folder).code == 64
-
-
-@pytest.mark.parametrize(("entities", "code"), [(LIVE, 2), (SAME, 0)])
-def test_the_words_and_the_exit_code_agree(folder: Path, entities: list[dict[str, object]], code: int) -> None:
-    snapshot(folder, entities)
-    if code == 0:
-        (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + "".join(ENTRIES.splitlines(keepends=True)[3:5]))
-    for form in ("text", "markdown", "html"):
-        done = plan(folder, "--detailed-exitcode", "--format", form)
-        assert done.code == code, done.err
-        assert ("No changes" in done.out) is (code == 0)
-
-
-def test_manifests_with_errors_print_their_findings_in_the_format_asked_for(folder: Path) -> None:
-    (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + ENTRIES.replace("10MiB", "-10"))
-    outputs = {form: plan(folder, "--format", form) for form in FORMATS}
-    assert {done.code for done in outputs.values()} == {1}
-    assert outputs["github"].out.startswith("::error file=manifests/quotas.yaml,line=6,")
-    assert outputs["markdown"].out.startswith("### Kafka quotas, findings\n")
-    assert "manifests/quotas.yaml:6:" in by_github(outputs["markdown"].out).text()
-    assert "manifests/quotas.yaml:6:" in outputs["html"].out
-    assert json.loads(outputs["sarif"].out)["runs"][0]["results"][0]["level"] == "error"
-
-
 def test_validate_annotates_below_the_root_of_the_repository(folder: Path) -> None:
     (folder / ".git").mkdir()
     (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + ENTRIES.replace("10MiB", "-10"))
@@ -176,12 +138,6 @@ def test_validate_prints_sarif_with_the_reason_of_every_rule(folder: Path) -> No
     assert all(rule["help"]["text"] for rule in sarif["tool"]["driver"]["rules"])
     uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in sarif["results"]}
     assert uris == {"manifests/quotas.yaml"}
-
-
-def test_good_manifests_have_no_annotations_and_an_empty_run(folder: Path) -> None:
-    (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + "".join(ENTRIES.splitlines(keepends=True)[3:5]))
-    assert invoke("validate", "manifests", "--format", "github", cwd=folder) == Done(code=0, out="", err="")
-    assert invoke("validate", "manifests", "--format", "sarif", cwd=folder).json()["runs"][0]["results"] == []
 
 
 PLAN = ("plan", "manifests", "--current", "live.json")
@@ -265,9 +221,3 @@ def test_a_stream_that_cannot_spell_a_name_gets_its_escape(folder: Path, form: s
     assert done.code == 0, done.err
     if form != "sarif":
         assert "\\U0001f600" in done.out or "\\ud83d\\ude00" in done.out
-
-
-def test_files_never_hold_colour(folder: Path) -> None:
-    done = invoke(*PLAN, "--color", "always", "--out", "text=plan.txt", cwd=folder)
-    assert "\x1b[" in done.out
-    assert "\x1b" not in (folder / "plan.txt").read_text(encoding="utf-8")

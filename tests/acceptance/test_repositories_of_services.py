@@ -50,23 +50,6 @@ def test_a_plan_reads_the_included_files_in_every_depth_and_no_other(monorepo: P
     assert (valid.code, valid.json()["findings"]) == (0, [])
 
 
-def test_an_error_in_an_included_file_is_found(monorepo: Path) -> None:
-    write(monorepo, "quotas/shop/kafka-quotas.yaml", quotas(({"user": "shop"}, {"producer_byterate": 1})))
-    done = invoke("validate", ".", "--format", "json", cwd=monorepo)
-
-    assert done.code == 1
-    assert {finding["file"] for finding in done.json()["findings"] if finding["severity"] == "error"} == {
-        "quotas/shop/kafka-quotas.yaml"
-    }
-
-
-def test_several_folders_of_one_root_are_planned_together(monorepo: Path) -> None:
-    done = plan(monorepo, "quotas/shop", "quotas/eu")
-
-    assert done.code == 0, done.err
-    assert users(done) == set(SERVICES.values())
-
-
 def test_paths_of_several_roots_are_refused_with_their_names(tmp_path: Path) -> None:
     for team in ("a", "b"):
         write(tmp_path, f"{team}/kafka-quotas.yaml", repository())

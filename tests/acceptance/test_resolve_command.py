@@ -100,24 +100,6 @@ def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder
     assert "ladder" not in document
 
 
-def test_text_is_a_table_of_all_keys(folder: Path) -> None:
-    done = resolve(folder, "--current", "snap.json", "--name", "user=alice", "--name", "client-id=etl", "--include-overrides")
-    lines = done.out.splitlines()
-    assert done.code == 0
-    assert lines[0] == "In the cluster (c1, Kafka 4.3), read from a snapshot at 2026-01-02 12:00:00 UTC:"
-    assert lines[2] == "user=alice client-id=etl"
-    rows = {line.split()[0]: line for line in lines[3:] if line.startswith("  ") and line[2] != " "}
-    assert list(rows) == [PRODUCE, CONSUME, "request_percentage", "controller_mutation_rate"]
-    assert "20 MiB/s" in rows[PRODUCE]
-    assert "level 3  user=alice" in rows[PRODUCE]
-    assert "bucket user=alice: all client ids of the user together" in rows[PRODUCE]
-    assert rows["controller_mutation_rate"].endswith("unlimited")
-    hides = next(line for line in lines if line.strip().startswith("hides"))
-    assert hides.index("level 6") == rows[PRODUCE].index("level 3")
-    assert any(line.strip() == "shared with             user=alice".strip() for line in lines)
-    assert any("client.quota.callback.class" in line for line in lines)
-
-
 def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: Path) -> None:
     asked = ("--current", "snap.json", "--name", f"user={ODD}", "--name", "client-id=app", "--explain")
     plain = resolve(folder, *asked, NO_COLOR="1")
@@ -151,20 +133,6 @@ def test_an_empty_client_id_is_a_client_that_sends_none_and_differs_from_the_def
     assert absent["quotas"] == none["quotas"]
     assert (none["entity"], absent["entity"]) == ({"user": "bob", "client-id": ""}, {"user": "bob"})
     assert any("--defaults client-id" in note for note in none["notes"])
-
-
-def test_the_literal_default_is_an_ordinary_name_and_a_warning(folder: Path) -> None:
-    done = resolve(folder, "--current", "snap.json", "--names", "user=<default>", "--format", "json")
-    assert done.json()["quotas"][PRODUCE]["value"] == 9
-    assert "--defaults user" in done.err
-    default = resolve(folder, "--current", "snap.json", "--defaults", "user", "--format", "json")
-    assert default.json()["quotas"][PRODUCE]["value"] == 3000000
-
-
-def test_an_address_in_another_spelling_is_found(folder: Path) -> None:
-    document = valid(resolve(folder, "--current", "snap.json", "--name", "ip=0:0:0:0:0:0:0:1", "--format", "json").json())
-    found = document["quotas"][CONNECT]
-    assert (found["value"], found["source"], found["bucket"]) == (2, {"ip": "::1"}, {"ip": "0:0:0:0:0:0:0:1"})
 
 
 def test_a_list_on_stdin_gives_one_line_each_in_order(folder: Path) -> None:
@@ -323,10 +291,3 @@ def test_what_cannot_be_read_is_1_and_nothing_is_printed(folder: Path) -> None:
     done = resolve(folder, "team", "--state", "manifests", "--name", "user=a", "--format", "json")
     assert done.code == 1
     assert done.json()["findings"]
-
-
-def test_manifests_of_another_cluster_are_refused(folder: Path) -> None:
-    (folder / "team" / "cluster.yaml").write_text(manifests.cluster(clusterId="c9"))
-    done = resolve(folder, "team", "--current", "snap.json", "--name", "user=a")
-    assert (done.code, done.out) == (3, "")
-    assert "c9" in done.err

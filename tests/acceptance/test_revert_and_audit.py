@@ -75,20 +75,6 @@ def test_there_and_back_and_there_again(repository: Repository) -> None:
     assert repository.live() == {ALICE: 10 * MIB, BOB: MIB}
 
 
-def test_a_change_since_refuses_with_both_values_and_writes_nothing(repository: Repository) -> None:
-    repository.declare(alice="10MiB", bob="1MiB")
-    assert repository.run(*APPLY, "--report", "report.json").code == 0
-    raw_quotas.alter(repository.server, {BOB: {"producer_byte_rate": 77.0}})
-    refused = repository.run(*REVERT, ".", "--audit", "audit.jsonl", "--format", "json")
-    assert (refused.code, refused.json()["failure_reason"]) == (3, "changed-since")
-    assert "user=bob producer_byte_rate is 77, the run left it at 1048576" in refused.err
-    shown = repository.run(*REVERT, ".")
-    assert (shown.code, shown.out.count("Nothing was written")) == (3, 1)
-    assert repository.live() == {ALICE: 10 * MIB, BOB: 77.0}
-    (line,) = repository.audit()
-    assert (line["command"], line["result"], line["failure_reason"]) == ("revert", "refused", "changed-since")
-
-
 def test_what_is_no_report_and_what_is_of_another_cluster_stops_early(repository: Repository) -> None:
     (repository.folder / "bad.json").write_text("{}")
     assert repository.run("revert", "bad.json", ".").code == 1
@@ -123,13 +109,6 @@ def test_every_run_leaves_a_line_however_it_ends(repository: Repository) -> None
     assert [one["cluster"]["name"] for one in seen] == ["test"] * 4 + [None]
 
 
-def test_without_an_audit_file_to_write_nothing_is_written_at_all(repository: Repository) -> None:
-    repository.declare(alice="10MiB")
-    refused = repository.run(*APPLY, "--audit", "absent/audit.jsonl")
-    assert (refused.code, "cannot append to absent/audit.jsonl" in refused.err) == (1, True)
-    assert repository.live() == {}
-
-
 def test_a_full_disk_for_the_audit_file_is_told_by_code_and_word(repository: Repository) -> None:
     repository.declare(alice="10MiB")
     done = repository.run(*APPLY, "--audit", "/dev/full", "--report", "report.json")
@@ -139,19 +118,6 @@ def test_a_full_disk_for_the_audit_file_is_told_by_code_and_word(repository: Rep
     assert json.loads((repository.folder / "report.json").read_text())["result"] == "done"
     nothing = repository.run(*APPLY, "--audit", "/dev/full")
     assert (nothing.code, "No space left" in nothing.err) == (1, True)
-
-
-def test_a_limit_goes_down_in_steps(repository: Repository) -> None:
-    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 100 * MIB}})
-    repository.declare(alice="10MiB")
-    planned = repository.run("plan", "--format", "json").json()
-    assert "--step-down" in " ".join(f["message"] for f in planned["findings"])
-    done = repository.run(
-        *APPLY, "--step-down", "2", "--step-wait", "0", "--expect-digest", planned["digest"], "--fail-on", "warning"
-    )
-    assert done.code == 0, done.out + done.err
-    assert "4 rounds" in done.out
-    assert repository.live() == {ALICE: 10 * MIB}
 
 
 def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(repository: Repository) -> None:

@@ -81,12 +81,6 @@ def test_with_json_there_is_one_document_however_it_ends(
     failed(invoke(*arguments, "--format", "json", cwd=folder), code=code, result=result, reason=reason)
 
 
-def test_bad_manifests_are_their_findings(folder: Path) -> None:
-    (folder / "all.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: Nothing\n")
-    done = invoke("apply", "--format", "json", cwd=folder)
-    assert (done.code, "findings" in done.json()) == (1, True)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -109,20 +103,6 @@ def test_wrong_usage_is_no_run_and_has_no_document(folder: Path, command: tuple[
     assert not (folder / "audit.jsonl").exists() or (folder / "audit.jsonl").read_text() == ""
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("revert", "absent.json", "--cluster", "test", "."),
-        ("revert", "--cluster", "test", "absent.json", "."),
-        ("revert", "absent.json", ".", "--cluster", "test"),
-        ("revert", "--quiet", "absent.json", "--cluster", "test", ".", "--auto-approve"),
-    ],
-)
-def test_options_may_stand_anywhere(folder: Path, arguments: tuple[str, ...]) -> None:
-    done = invoke(*arguments, cwd=folder)
-    assert (done.code, "cannot read absent.json" in done.err) == (1, True)
-
-
 def test_at_a_terminal_a_step_that_lasts_is_told(folder: Path) -> None:
     with serving(silent) as port:
         (folder / "all.yaml").write_text(MANIFEST % port)
@@ -131,10 +111,3 @@ def test_at_a_terminal_a_step_that_lasts_is_told(folder: Path) -> None:
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.end() == 130
     assert "Traceback" not in terminal.seen
-
-
-def test_at_a_terminal_a_quick_end_has_one_line_and_no_progress(folder: Path) -> None:
-    terminal = Terminal(folder, "apply")
-    assert terminal.end() == 1
-    assert terminal.seen.count("\n") == 1
-    assert "connection refused" in terminal.seen

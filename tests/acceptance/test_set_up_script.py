@@ -87,18 +87,6 @@ def test_without_python_one_sentence_says_which_is_needed(machine):
     assert "Python 3.11 or newer is needed" in refusal(machine.set_up())
 
 
-def test_an_old_python_is_named(machine):
-    machine.put_python("3.10")
-
-    assert "python3 is 3.10" in refusal(machine.set_up())
-
-
-def test_a_python_without_venv_is_told_from_none(machine):
-    machine.put_python("3.11", ensurepip="exit 1")
-
-    assert "Python 3.11 is here without its venv module" in refusal(machine.set_up())
-
-
 def test_a_newer_python_under_its_own_name_is_found(machine):
     machine.put_python("3.9")
     machine.put_python("3.12", name="python3.12")
@@ -116,21 +104,6 @@ def test_without_java_one_sentence_says_so(machine):
     assert "no Java found" in refusal(machine.set_up())
 
 
-@pytest.mark.parametrize(("version", "named"), [("1.8.0_402", "version 1:"), ("11.0.22", "version 11:")])
-def test_an_old_java_is_named(machine, version, named):
-    machine.put_python("3.11")
-    machine.put_java(version)
-
-    assert named in refusal(machine.set_up())
-
-
-def test_linting_needs_no_java(machine):
-    machine.put_python("3.11")
-    (machine.programs / "java").unlink()
-
-    assert machine.set_up("--without-java").returncode == 0
-
-
 def test_a_finished_set_up_is_not_done_again(machine):
     machine.put_python("3.11")
     machine.set_up()
@@ -139,17 +112,6 @@ def test_a_finished_set_up_is_not_done_again(machine):
 
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert machine.installs == 1
-
-
-def test_changed_pins_are_installed(machine):
-    machine.put_python("3.11")
-    machine.set_up()
-    with (machine.checkout / "constraints.txt").open("a") as pins:
-        pins.write("# changed\n")
-
-    machine.set_up()
-
-    assert machine.installs == 2
 
 
 def test_a_failed_install_shows_why_and_starts_from_nothing_the_next_time(machine):
@@ -165,18 +127,3 @@ def test_a_failed_install_shows_why_and_starts_from_nothing_the_next_time(machin
     assert "no route to host" in failed.stderr
     assert done.returncode == 0, done.stderr
     assert not leftover.exists()
-
-
-def test_a_killed_install_starts_from_nothing_the_next_time(machine):
-    machine.put_python("3.11", pip="kill -9 $PPID; exit 1")
-    killed = machine.set_up()
-    leftover = machine.checkout / ".venv" / "half-installed"
-    leftover.touch()
-    machine.put_python("3.11")
-
-    done = machine.set_up()
-
-    assert killed.returncode == -9
-    assert done.returncode == 0, done.stderr
-    assert not leftover.exists()
-    assert machine.set_up().stdout == ""

@@ -58,22 +58,6 @@ def test_a_plan_shows_what_was_declared_and_what_each_broker_enforces(folder: Pa
         assert "60 MiB/s in total, divided by 3 brokers" in plan(folder, "--format", page).out.replace("\xa0", " ")
 
 
-def test_an_even_spread_of_leaders_needs_no_note(folder: Path) -> None:
-    manifests(folder)
-    live(folder, None, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 4), (2, 4), (3, 4))))
-
-    assert "Note" not in plan(folder).out
-
-
-def test_metadata_without_leaders_is_noted(folder: Path) -> None:
-    manifests(folder)
-    live(folder, None, 1, 2, 3, leaders=LeaderSpread(leaderless=5))
-    done = plan(folder)
-
-    assert done.code == 0
-    assert "No partition has a leader" in done.out
-
-
 def test_a_snapshot_without_brokers_cannot_be_planned(folder: Path) -> None:
     manifests(folder)
     live(folder, None)
@@ -119,13 +103,6 @@ def test_a_broker_that_left_changes_the_parts_and_is_named(folder: Path) -> None
     assert "Broker 4 has replicas and is not up. Totals are divided among the 3 that are." in text
 
 
-def test_a_broker_that_joined_lowers_the_parts(folder: Path) -> None:
-    manifests(folder, rebalance="always")
-    live(folder, 20 * MIB, 1, 2, 3, 4)
-
-    assert "5 MiB/s less for each broker, because 1 broker joined" in plan(folder).out
-
-
 def test_another_part_needs_acceptance_by_default(folder: Path) -> None:
     manifests(folder)
     live(folder, 15 * MIB, 1, 2, 3)
@@ -133,15 +110,6 @@ def test_another_part_needs_acceptance_by_default(folder: Path) -> None:
 
     assert "Guard rebalance needs acceptance" in done.out
     assert "Guard rebalance is accepted" in plan(folder, "--accept", "rebalance").out
-
-
-def test_a_new_total_is_no_rebalance(folder: Path) -> None:
-    """The live value is the whole total: the author made a total of a limit for each broker."""
-    manifests(folder)
-    live(folder, 60 * MIB, 1, 2, 3)
-    document = plan(folder, "--format", "json").json()
-
-    assert "brokers_before" not in document["changes"][0]["keys"]["producer_byte_rate"]
 
 
 def test_parts_stay_where_the_cluster_never_rebalances(folder: Path) -> None:
@@ -164,32 +132,6 @@ def test_drift_explains_a_part_for_other_brokers(folder: Path) -> None:
 
     assert "5 MiB/s more for each broker, because 1 broker left" in text
     assert document["entities"][0]["keys"]["producer_byte_rate"]["brokers_before"] == 4
-
-
-def test_effective_quotas_show_the_total(folder: Path) -> None:
-    manifests(folder)
-    live(folder, None, 1, 2, 3)
-    for state in ("manifests", "planned"):
-        asked = ("--state", state, "--name", "user=alice")
-        assert "declared 60 MiB/s in total, divided by 3 brokers" in " ".join(plan(folder, *asked, command="resolve").out.split())
-        document = plan(folder, *asked, "--format", "json", command="resolve").json()
-        jsonschema.validate(document, json.loads((SCHEMAS / "resolve.v1.schema.json").read_text()))
-        answer = document["quotas"]["producer_byte_rate"]
-        assert (answer["value"], answer["declared"]) == (20 * MIB, {"clusterTotal": 60 * MIB, "brokers": 3})
-
-
-def test_validate_checks_a_total_without_a_cluster(folder: Path) -> None:
-    manifests(folder)
-
-    assert invoke("validate", "quotas", cwd=folder).code == 0
-
-
-def test_a_saved_plan_is_rendered_with_its_totals(folder: Path) -> None:
-    manifests(folder)
-    live(folder, 15 * MIB, 1, 2, 3)
-    plan(folder, "--out", "json=plan.json")
-
-    assert "5 MiB/s more for each broker" in " ".join(invoke("tool", "render", "plan.json", cwd=folder).out.split())
 
 
 def by_leaders(folder: Path, **target: object) -> None:
@@ -247,15 +189,6 @@ def test_a_plan_lists_the_shares_of_a_capacity(folder: Path) -> None:
         "user=carol 1 (50 MiB/s)." in words
     )
     assert "declared: 1 of 4 shares of 200 MiB/s" in words
-
-
-def test_an_entity_that_goes_gives_its_shares_to_the_others(folder: Path) -> None:
-    manifests(folder, SHARES.replace('["bob", "carol"]', '"bob"'))
-    live(folder, 100 * MIB)
-    keys = {row["entity"]["user"]: row["keys"] for row in plan(folder, "--format", "json").json()["changes"]}
-
-    assert keys["alice"]["producer_byte_rate"]["after"] == 200 * MIB * 2 // 3
-    assert keys["alice"]["producer_byte_rate"]["declared"] == {"shares": 2, "of": 200 * MIB, "all_shares": 3}
 
 
 def test_limits_above_the_capacity_of_a_broker_are_found_with_their_factor(folder: Path) -> None:

@@ -182,14 +182,6 @@ def test_a_cluster_that_only_the_pull_request_has_is_refused_by_plan_and_checked
     assert "counts-after-merge" in {f["id"] for f in checked.json()["findings"]}
 
 
-def test_a_cluster_that_the_pull_request_deletes_still_holds(merged: GitRepository) -> None:
-    merged.git("rm", "-q", "clusters/prod.yaml")
-    merged.commit()
-    done = plan(merged)
-    assert "protected-entity" in tripped(done)
-    assert any("This change removes the Cluster manifest prod." in note for note in done.json()["notes"])
-
-
 LOGIN = (
     "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
     'sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="ci" password="{}";\n'
@@ -303,13 +295,6 @@ def test_a_bare_repository_among_the_files_is_not_entered(merged: GitRepository)
     inside = invoke("plan", "--trusted-ref", "main", "--current", "../../live.json", cwd=bare)
     assert inside.code == 3
     assert "cluster prod is new: main has no Cluster manifest" in inside.err
-
-
-def test_nothing_of_the_repository_is_touched(merged: GitRepository) -> None:
-    merged.write("quotas.yaml", quotas(ALICE, DEFAULT_USER))
-    before = merged.state()
-    assert plan(merged, "--base", "main").code == 0
-    assert merged.state() == before
 
 
 def test_a_reference_that_cannot_be_read_is_one_sentence(merged: GitRepository, tmp_path: Path) -> None:

@@ -111,20 +111,6 @@ def test_a_deleted_entry_under_prune_never_is_a_warning_until_empty_quotas_remov
     assert warnings(checkout.run("plan", "--base", "applied", "--format", "json")) == []
 
 
-def test_without_a_baseline_plan_says_that_it_cannot_know_what_was_declared(checkout: Checkout) -> None:
-    checkout.declare(ALICE)
-    planned = checkout.run("plan")
-    assert "1 entity in the scope is not declared and stays (prune: never). Give --base REF or --baseline" in planned.out
-    assert planned.err == ""
-    assert "not declared" not in checkout.run("plan", "--base", "applied").out.replace("no manifest declares", "")
-    drift = checkout.run("drift", "--detailed-exitcode")
-    assert (drift.code, "? user=bob" in drift.out) == (0, True)
-    checkout.git.commit()
-    merged = checkout.run("plan", "--trusted-ref", "main")
-    assert "Give --base REF or --baseline" in merged.out
-    assert "no-longer-declared" in checkout.run("plan", "--trusted-ref", "main", "--baseline", "applied").err
-
-
 def test_an_addition_that_overrides_a_declared_limit_is_drift_in_every_form(checkout: Checkout) -> None:
     raw_quotas.alter(checkout.server, {PAIR: {RATE: 999292928.0}, STRANGER: {RATE: 5.0}})
     raw_quotas.settled(checkout.server)

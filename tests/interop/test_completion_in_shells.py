@@ -55,11 +55,6 @@ def test_commands_are_completed(shell: tuple[str, Path]) -> None:
         assert completed(shell, "kafka-quotas ") == sorted(commands())
 
 
-def test_options_of_the_command_are_completed(shell: tuple[str, Path]) -> None:
-    assert completed(shell, "kafka-quotas plan --detailed") == ["--detailed-exitcode"]
-    assert "--auto-approve" not in completed(shell, "kafka-quotas plan --auto-app")
-
-
 def test_values_of_an_option_are_completed(shell: tuple[str, Path]) -> None:
     assert completed(shell, "kafka-quotas validate --fail-on warn") == ["warning"]
     assert completed(shell, "kafka-quotas alter --delete producer") == ["producer_byte_rate"]

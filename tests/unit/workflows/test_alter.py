@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings
-from reconciler.errors import UsageError, WrongClusterError
-from reconciler.model.cluster import Acceptance, GuardLimits, Scope, VolumeLimit
+from reconciler.errors import UsageError
+from reconciler.model.cluster import GuardLimits, Scope, VolumeLimit
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.plan import Action, ApplyReport, ApplyResult, GuardStatus, Plan, Reason
+from reconciler.model.plan import Action, ApplyReport, ApplyResult, Plan, Reason
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredEntity, DesiredState
@@ -20,7 +20,7 @@ from reconciler.planning.diff import change_of_one
 from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request
 from reconciler.workflows.apply import Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget
-from tests.builders import TODAY, cluster_spec, ip, pair, span, user
+from tests.builders import cluster_spec, ip, pair, span, user
 from tests.fakes import FakeClock, FakeCluster, Faults, Silent
 
 NOTHING_KNOWN = ClusterTarget()
@@ -136,15 +136,6 @@ def test_nothing_to_do_asks_nobody_and_says_why() -> None:
     assert run.seen[0].notes == ("producer_byte_rate is not set for user=b. Nothing to delete.",)
 
 
-def test_an_entity_that_loses_its_last_key_is_deleted() -> None:
-    cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0}})
-    run = Run(cluster)
-
-    assert run.alter(make_alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
-    assert (cluster.entities, run.asked[0].changes[0].action) == ({}, Action.DELETE)
-    assert run.asked[0].summary.delete == 1
-
-
 def test_one_entity_that_was_named_is_never_too_many() -> None:
     nothing = VolumeLimit(percent=0, count=0)
     spec = cluster_spec(guards=GuardLimits(too_many_removals=nothing, too_many_changes=nothing))
@@ -153,14 +144,6 @@ def test_one_entity_that_was_named_is_never_too_many() -> None:
 
     assert run.alter(make_alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
     assert set(cluster.entities) == {user("b"), user("c")}
-
-
-def test_who_says_no_is_a_refusal() -> None:
-    run = Run(FakeCluster(), answer=False)
-
-    report = run.alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0}))
-
-    assert (report.result, report.failure_reason, run.cluster.writes) == (ApplyResult.REFUSED, "not-confirmed", 0)
 
 
 def test_validate_only_asks_the_cluster_and_writes_nothing() -> None:
@@ -202,29 +185,6 @@ def test_what_manifests_manage_is_refused_with_the_place_and_can_be_accepted(ent
     assert str(entity) in str(refused.message)
     assert place in str(refused.message)
     assert run.alter(request, "default-entity", "managed-entity").result is ApplyResult.DONE
-
-
-def test_an_acceptance_in_the_manifest_counts() -> None:
-    accepted = Acceptance(guard="managed-entity", reason="on call", until=TODAY)
-    target = ClusterTarget(spec=cluster_spec(accept=(accepted,)), managed=True)
-
-    assert Run(FakeCluster(), target=target).alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0})).verified
-
-
-def test_what_manifests_do_not_manage_is_free() -> None:
-    run = Run(FakeCluster(), target=MANAGED)
-
-    assert run.alter(make_alter_request(ip("10.0.0.7"), add={"connection_creation_rate": 5.0})).result is ApplyResult.DONE
-    guard = next(guard for guard in run.seen[0].guards if guard.id == "managed-entity")
-    assert guard.status is GuardStatus.PASSED
-
-
-def test_another_cluster_is_neither_planned_nor_written() -> None:
-    run = Run(FakeCluster(), target=ClusterTarget(spec=cluster_spec(cluster_id="another"), managed=True))
-
-    with pytest.raises(WrongClusterError):
-        run.alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0}))
-    assert (run.seen, run.cluster.writes) == ([], 0)
 
 
 KEYS = st.sampled_from([key.value for key in CLIENT_KEYS])

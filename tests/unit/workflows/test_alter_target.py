@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import ManifestError, UsageError
 from reconciler.workflows.connect import load_target
 from tests.builders import client, user
 from tests.support.git_repository import GitRepository
@@ -51,30 +50,10 @@ def test_an_entity_is_found_where_it_is_declared_else_in_the_scope(folder: Path)
     assert place(target, client("app")) is None
 
 
-def test_with_a_root_all_its_files_count_whichever_was_named(folder: Path) -> None:
-    assert place(load_target([str(folder / "cluster.yaml")], cluster=None), user("alice")) == "alice.yaml:5:14"
-
-
 def test_without_a_path_or_a_name_nothing_is_read_and_nothing_managed() -> None:
     target = load_target([], cluster=None)
 
     assert (target.managed, target.managed_at(user("alice")), target.spec.name) == (False, None, None)
-
-
-def test_without_a_cluster_document_everything_is_managed(folder: Path) -> None:
-    (folder / "cluster.yaml").unlink()
-    target = load_target([str(folder)], cluster=None)
-
-    assert place(target, user("alice")) == "alice.yaml:5:14"
-    assert target.managed_at(client("app")) is not None
-
-
-def test_manifests_with_errors_and_unknown_clusters_stop_it(folder: Path) -> None:
-    with pytest.raises(UsageError, match="Did you mean 'prod'"):
-        load_target([str(folder)], cluster="prd")
-    (folder / "alice.yaml").write_text(QUOTAS.replace("1GB", "1gb"))
-    with pytest.raises(ManifestError, match="1GB"):
-        load_target([str(folder)], cluster=None)
 
 
 def test_with_a_trusted_reference_its_scope_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

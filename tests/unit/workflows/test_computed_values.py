@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import ManifestError
 from reconciler.features.insight.past_quotas import limit_origin
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import ClusterTotal
@@ -33,14 +32,6 @@ def test_a_backtest_judges_the_limits_that_shares_give(tmp_path: Path) -> None:
     proposal = proposal_of(load_intent([str(tmp_path)], cluster=None), current())
 
     assert proposal.proposed == {user("app-0"): {RATE: 30 * MIB}, user("app-1"): {RATE: 10 * MIB}}
-
-
-def test_a_backtest_of_totals_needs_the_brokers(tmp_path: Path) -> None:
-    write(tmp_path, {"clusterTotal": "40MiB"})
-    intent = load_intent([str(tmp_path)], cluster=None)
-
-    with pytest.raises(ManifestError, match="unknown-brokers"):
-        proposal_of(intent, None)
 
 
 def test_a_total_that_changes_changes_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

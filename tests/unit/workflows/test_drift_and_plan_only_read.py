@@ -10,7 +10,6 @@ import jsonschema
 import pytest
 
 from reconciler.documents import BASELINE, DRIFT, baseline_of
-from reconciler.errors import BaselineError, WrongClusterError
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
 from reconciler.model.plan import ManifestCommit
@@ -90,23 +89,6 @@ def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) 
     assert "1 unapplied, 1 changed, 1 missing, 1 added. 1 in sync, 0 unmanaged." in text
 
 
-def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
-    drift = find_drift(intent(), OnlyReads())
-    document = DRIFT.write(drift)
-    jsonschema.validate(document, SCHEMA)
-    assert document["baseline"] is None
-    assert {one.drift.value for one in drift.entities} == {"differs", "added"}
-    assert "no baseline was given" in plain(drift_view(drift).lines)
-    assert "3 differ, 1 added. 1 in sync, 0 unmanaged." in plain(drift_view(drift).lines)
-
-
-def test_unmanaged_entities_alone_are_no_drift(tmp_path: Path) -> None:
-    drift = find_drift(intent(desired(), prune=Prune.NEVER), OnlyReads(), recorded(tmp_path, desired()))
-    assert not drift.differs
-    assert drift.counts[DriftClass.UNMANAGED] == 4
-    assert "No drift: the cluster has what the manifests declare (0 in sync, 4 unmanaged)." in plain(drift_view(drift).lines)
-
-
 def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked_for(tmp_path: Path) -> None:
     live = {user(f"u{number:02}"): {"producer_byte_rate": 1.0} for number in range(12)}
     only_users = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),))
@@ -120,16 +102,6 @@ def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked
     assert ("? user=u11" in every, "? client-id=other" in every) == (True, True)
 
 
-def test_a_baseline_of_another_cluster_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BaselineError, match=r"of cluster c2 \(prod\), and c1 answers"):
-        find_drift(intent(), OnlyReads(), recorded(tmp_path, cluster_id="c2"))
-
-
-def test_another_cluster_than_the_document_names_is_refused() -> None:
-    with pytest.raises(WrongClusterError):
-        find_drift(intent(cluster_id="c9"), OnlyReads())
-
-
 def test_what_left_the_manifests_and_the_scope_is_named(tmp_path: Path) -> None:
     everyone_else = Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="nobody")),))
     base = intent(desired(), scope=dataclasses.replace(cluster_spec().scope, include=(everyone_else,)))
@@ -137,14 +109,3 @@ def test_what_left_the_manifests_and_the_scope_is_named(tmp_path: Path) -> None:
     assert not drift.differs
     (note,) = drift.notes
     assert note.startswith("Forgotten, not removed: user=alice, user=bob (declared at ")
-
-
-def test_how_a_state_was_read_is_a_note_of_plan_and_drift() -> None:
-    class InParts(FakeCluster):
-        def current_state(self) -> CurrentState:
-            return dataclasses.replace(super().current_state(), notes=("it was read in parts",))
-
-    intent = Intent(spec=cluster_spec(prune=Prune.NEVER), desired=DESIRED, findings=(), paths=(".",))
-    cluster = InParts(LIVE, faults=Faults(read_only=True))
-    assert "it was read in parts" in make_plan(intent, cluster, accepted=(), clock=SystemClock()).notes
-    assert "it was read in parts" in find_drift(intent, cluster, None).notes

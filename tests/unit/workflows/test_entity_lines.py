@@ -36,12 +36,6 @@ def test_a_line_is_an_entity_and_whom_it_stands_for(line: str, names: dict[str, 
     assert parsed(line) == [(Entity.of(names), client)]
 
 
-def test_order_is_kept_and_empty_lines_blanks_bom_and_crlf_do_not_count() -> None:
-    found = parsed(b'\xef\xbb\xbf{"user": "b"}\r\n\r\n  {"user": "a\xe2\x80\xa8"}  \n\n{"user": "b"}')
-    assert [str(entity) for entity, _ in found] == ["user=b", 'user="a\\u2028"', "user=b"]
-    assert parsed("") == []
-
-
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -77,20 +77,6 @@ def test_outside_of_the_windows_and_when_accepted_it_is_written(tmp_path: Path) 
     assert before.entities == accepted.entities == {user("alice"): {"producer_byte_rate": 1048576.0}}
 
 
-def test_nothing_to_do_is_no_refusal_on_a_frozen_cluster(tmp_path: Path) -> None:
-    path = manifests(tmp_path, WEEKEND)
-    cluster = FakeCluster({user("alice"): {"producer_byte_rate": 1048576.0}})
-    assert applied(path, cluster, FRIDAY).result is ApplyResult.NOTHING_TO_DO
-
-
-def test_another_guard_beside_the_freeze_is_what_the_refusal_is_about(tmp_path: Path) -> None:
-    path = manifests(tmp_path, WEEKEND, "protected: [{user: alice}]")
-    report = applied(path, FakeCluster(), FRIDAY)
-    assert report.failure_reason == "guard"
-    assert "freeze-window" in str(report.message)
-    assert applied(path, FakeCluster(), FRIDAY, "protected-entity").failure_reason == "frozen"
-
-
 def test_the_freeze_may_be_accepted_in_the_manifest_for_some_entities(tmp_path: Path) -> None:
     accept = "accept: [{guard: freeze-window, match: {user: alice}, until: 2026-12-01, reason: incident}]"
     assert applied(manifests(tmp_path, WEEKEND, accept), FakeCluster(), FRIDAY).result is ApplyResult.DONE
@@ -124,15 +110,3 @@ def test_two_documents_of_one_cluster_that_declare_one_entity_are_told_apart_fro
     overlap = next(g for g in planned(path, CALLED_C1, FRIDAY, "prod").guards if g.id == "scope-overlap")
     assert (overlap.status is GuardStatus.NEEDS_ACCEPTANCE) == trips
     assert ("prod-b" in overlap.message) == trips
-
-
-def test_separate_scopes_on_one_cluster_do_not_overlap(tmp_path: Path) -> None:
-    path = manifests(tmp_path)
-    documents = (
-        f"{HEAD}kind: Cluster\nmetadata: {{name: {name}}}\nspec: {{clusterId: c1, prune: never, scope: {scope}}}\n"
-        for name, scope in (("prod", "{include: [{user: alice}]}"), ("prod-b", "{include: [{user: bob}]}"))
-    )
-    (tmp_path / "cluster.yaml").write_text("---\n".join(documents), encoding="utf-8")
-    (tmp_path / "quotas.yaml").write_text((QUOTAS % "alice").replace("spec:", "spec:\n  clusters: [prod]"), encoding="utf-8")
-    (tmp_path / "b.yaml").write_text((QUOTAS % "bob").replace("spec:", "spec:\n  clusters: [prod-b]"), encoding="utf-8")
-    assert planned(path, CALLED_C1, FRIDAY, "prod").tripped == ()

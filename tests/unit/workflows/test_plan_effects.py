@@ -36,20 +36,6 @@ def change(entity: Entity, *keys: tuple[str, float | None, float | None]) -> Cha
     return Change(entity=entity, action=Action.UPDATE, keys=parts)
 
 
-def test_what_the_cluster_holds_afterwards_keeps_everything_else() -> None:
-    before = {user("a"): {KEY: 1.0, "odd": 5.0}, user("b"): {KEY: 2.0}, user("c"): {KEY: 3.0}}
-    changes = [change(user("a"), (KEY, 1.0, 9.0)), change(user("b"), (KEY, 2.0, None)), change(user("d"), (KEY, None, 4.0))]
-    assert quotas_after(before, changes) == {user("a"): {KEY: 9.0, "odd": 5.0}, user("c"): {KEY: 3.0}, user("d"): {KEY: 4.0}}
-    assert before[user("a")] == {KEY: 1.0, "odd": 5.0}
-
-
-def test_a_plan_with_kafkas_own_resolution_has_effects_and_no_note() -> None:
-    done = with_effects(plan(change(user("a"), (KEY, None, 4.0))), current(), source=WithCallback(None))
-    assert done.effects is not None
-    assert [e.client for e in done.effects.effects] == [KnownClient(user="a", client_id=OTHER)]
-    assert done.notes == ()
-
-
 def test_effects_reach_the_members_of_a_group_where_the_brokers_have_the_plugin() -> None:
     limit = reserved_entity(GroupLimit(group="g"))
     member = reserved_entity(GroupMember(group="g", kind=MemberKind.USER, name="a"))

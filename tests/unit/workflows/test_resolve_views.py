@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.errors import AuthorizationError, UsageError
+from reconciler.errors import AuthorizationError
 from reconciler.model.cluster import CallbackClass, Prune, Scope
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
@@ -23,8 +23,6 @@ from reconciler.workflows.resolve import (
     manifests_view,
     notes_about,
     planned_view,
-    require_client,
-    resolve_known,
 )
 from tests.builders import cluster_spec, current, declared, desired, ip, pair, user
 from tests.fakes import FakeCluster
@@ -48,12 +46,6 @@ class Broker(FakeCluster):
 def of_version(version: str | None, **entities: float) -> CurrentState:
     state = current({user(name): {PRODUCE: value} for name, value in entities.items()})
     return replace(state, cluster=ClusterIdentity(name=state.cluster.name, id=state.cluster.id, kafka_version=version))
-
-
-def test_a_broker_with_kafkas_own_resolution_leaves_nothing_to_say() -> None:
-    view = current_view(of_version("4.3", a=1.0), source=Broker(), name="prod")
-    assert (view.kind, view.notes, view.cluster.name) == (ViewKind.CLUSTER, (), "prod")
-    assert view.answers().answer(user("a")).quotas[PRODUCE].value == 1.0
 
 
 def test_a_callback_is_named_escaped_and_makes_every_answer_about_clients_unknown() -> None:
@@ -140,13 +132,6 @@ def test_an_old_broker_tells_its_static_defaults(
     assert view.answers().answer(user("b")).unknown == {}
 
 
-def test_entities_of_other_servers_are_counted_and_left_out() -> None:
-    state = current({Entity.of({"client-id-prefix": "x"}): {PRODUCE: 1.0}, user("a"): {PRODUCE: 2.0}})
-    view = current_view(state, source=Broker())
-    assert [note for note in view.notes if "client-id-prefix" in note and note.startswith("1 entity has a type")]
-    assert [answer.entity for answer in resolve_known(view)] == [user("a")]
-
-
 def intent_of(*entities: object, **spec: object) -> Intent:
     return Intent(spec=cluster_spec(**spec), desired=desired(*entities), findings=(), paths=())  # type: ignore[arg-type]  # a test's
 
@@ -168,15 +153,6 @@ def test_where_nobody_else_tells_the_cluster_document_does() -> None:
     assert "io.example.Own" in (current_view(state, source=Broker("io.example.Own"), spec=spec).caveats.callback or "")
 
 
-def test_manifests_alone_say_that_they_are_not_all() -> None:
-    view = manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0)))
-    assert (view.kind, view.observed, view.cluster.name) == (ViewKind.MANIFESTS, None, "prod")
-    assert view.entities == {user("a"): {PRODUCE: 5.0}}
-    assert "unmanaged" in view.notes[0]
-    with pytest.raises(ValueError, match="read from somewhere"):
-        planned_view(intent_of(), view)
-
-
 def test_after_the_plan_unmanaged_entities_and_those_outside_the_scope_still_hold() -> None:
     live = {user("a"): {PRODUCE: 1.0, "odd_key": 1.0}, user("gone"): {PRODUCE: 2.0}, user("other"): {PRODUCE: 3.0}}
     scope = Scope(exclude=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="other")),)),))
@@ -189,12 +165,6 @@ def test_after_the_plan_unmanaged_entities_and_those_outside_the_scope_still_hol
     assert set(pruned.entities) == {user("a"), user("other")}
     assert [note for note in pruned.notes if "guard 'prune'" in note and note.startswith("1 entities")]
     assert not any("guard" in note for note in planned_view(intent_of(wanted, prune=Prune.ALWAYS), before).notes)
-
-
-def test_a_partial_plan_says_so() -> None:
-    intent = Intent(spec=cluster_spec(), desired=desired(complete=False), findings=(), paths=())
-    for view in (manifests_view(intent), planned_view(intent, current_view(current(), source=Broker()))):
-        assert [note for note in view.notes if "only some of the manifests" in note]
 
 
 def test_two_clusters_are_told_apart_in_a_comparison_and_notes_are_said_once() -> None:
@@ -220,9 +190,3 @@ def test_notes_about_an_answer_name_what_stands_beside_it() -> None:
     ]:
         assert [note for note in notes_about(answers.answer(asked), answers) if words in note]
     assert notes_about(answers.answer(pair("a", "c")), answers) == ()
-
-
-def test_whom_nobody_can_be_is_a_way_of_asking_that_cannot_work() -> None:
-    for entity in (Entity.of({"ip": "1::2::3"}), Entity.of({"user": "a", "ip": "10.0.0.7"}), Entity.of({"role": "x"})):
-        with pytest.raises(UsageError, match="no client can be"):
-            require_client(entity)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.stepping import StepDown, SteppedExecutor
@@ -29,11 +26,11 @@ from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import ClusterIdentity, CurrentState
+from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.apply import UNASKED, Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.revert import Undoing, load_undoing, revert_report
-from tests.builders import client, cluster_spec, ip, pair, plan, user
+from tests.builders import cluster_spec, plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.git_repository import GitRepository
 
@@ -122,24 +119,6 @@ def test_the_cluster_has_again_what_it_had() -> None:
     }
 
 
-def test_a_revert_can_be_reverted_and_that_again() -> None:
-    cluster = FakeCluster(BEFORE)
-    report = applied(cluster, *CHANGES)
-    after = {e: dict(q) for e, q in cluster.entities.items()}
-    back = undo(cluster, report)
-    forth = undo(cluster, back)
-    assert cluster.entities == after
-    undo(cluster, forth)
-    assert cluster.entities == BEFORE
-
-
-def test_a_second_revert_has_nothing_to_do() -> None:
-    cluster = FakeCluster(BEFORE)
-    report = applied(cluster, *CHANGES)
-    undo(cluster, report)
-    assert undo(cluster, report).result is ApplyResult.NOTHING_TO_DO
-
-
 def test_what_somebody_changed_since_refuses_the_whole_way_back_by_name_and_values() -> None:
     cluster = FakeCluster(BEFORE)
     report = applied(cluster, *CHANGES)
@@ -157,15 +136,6 @@ def test_another_key_of_the_entity_is_not_the_reports_business() -> None:
     cluster.write_from_outside(user("moved"), {RATE: 2000.0, OTHER: 555.0})
     assert undo(cluster, report).result is ApplyResult.DONE
     assert cluster.entities[user("moved")] == {RATE: 1000.0, OTHER: 555.0}
-
-
-def test_what_was_put_back_by_hand_already_is_left() -> None:
-    cluster = FakeCluster(BEFORE)
-    report = applied(cluster, *CHANGES)
-    cluster.write_from_outside(user("new"), {})
-    back = undo(cluster, report)
-    assert {str(o.change.entity) for o in back.outcomes} == {"user=moved", "user=gone"}
-    assert cluster.entities == BEFORE
 
 
 def test_only_what_was_written_is_undone() -> None:
@@ -225,13 +195,6 @@ def test_guards_hold_on_the_way_back() -> None:
     assert undo(cluster, report, accepted=("large-reduction",)).result is ApplyResult.DONE
 
 
-def test_taking_back_all_first_limits_is_no_matter_of_empty_manifests() -> None:
-    cluster = FakeCluster({})
-    report = applied(cluster, change(user("a"), **{RATE: (None, 1.0)}))
-    back = undo(cluster, report)
-    assert (back.result, cluster.entities) == (ApplyResult.DONE, {})
-
-
 def test_protected_entities_and_scope_of_the_cluster_document_hold() -> None:
     cluster = FakeCluster(BEFORE)
     report = applied(cluster, *CHANGES)
@@ -241,14 +204,6 @@ def test_protected_entities_and_scope_of_the_cluster_document_hold() -> None:
     outside = undo(cluster, report, spec=ClusterSpec(name="prod", scope=Scope(exclude=(moved,))))
     assert (outside.result, outside.failure_reason) == (ApplyResult.REFUSED, "out-of-scope")
     assert "user=moved" in (outside.message or "")
-
-
-def test_a_digest_that_was_not_reviewed_is_refused() -> None:
-    cluster = FakeCluster(BEFORE)
-    report = applied(cluster, *CHANGES)
-    refused = undo(cluster, report, expected_digest=report.digest)
-    assert (refused.result, refused.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
-    assert undo(cluster, report, expected_digest=refused.digest).result is ApplyResult.DONE
 
 
 def test_a_report_of_another_cluster_is_refused() -> None:
@@ -272,42 +227,6 @@ def test_validate_only_shows_the_plan_and_writes_nothing() -> None:
     )
     assert (back.result, back.validate_only, cluster.writes) == (ApplyResult.DONE, True, 1)
     assert [len(p.changes) for p in shown] == [3]
-
-
-NAMES = st.sampled_from(["a", "b\n", "<default>", "ü", "\udcff", ""])
-ENTITIES = st.one_of(NAMES.map(user), NAMES.map(client), st.tuples(NAMES, NAMES).map(lambda n: pair(*n)), st.just(ip()))
-VALUES = st.none() | st.floats() | st.integers(1, 2**53).map(float)
-
-
-@given(st.dictionaries(ENTITIES, st.tuples(VALUES, VALUES), max_size=5), st.data())
-@settings(max_examples=40)
-def test_a_report_reads_back_as_it_was(values: dict[Entity, tuple[float | None, float | None]], data: st.DataObject) -> None:
-    from reconciler.model.plan import ChangeOutcome
-    from reconciler.model.state import same_value
-
-    outcomes = tuple(
-        ChangeOutcome(
-            change=change(entity, **{RATE: both}),
-            status=data.draw(st.sampled_from(list(ChangeStatus))),
-            error_code=data.draw(st.none() | st.integers(-1, 100)),
-            error=data.draw(st.none() | st.text()),
-            reached=data.draw(st.sampled_from([{}, {RATE: (1.5,)}, {RATE: (2.0, 1.0)}])),
-        )
-        for entity, both in values.items()
-        if not same_value(*both)
-    )
-    made = ApplyReport(
-        cluster=ClusterIdentity(name=None, id="c1"),
-        digest=plan_digest("c1", [o.change for o in outcomes]),
-        result=ApplyResult.PARTIAL,
-        outcomes=outcomes,
-        failure_reason="interrupted",
-        message="x",
-    )
-    text = text_of(made)
-    again = read_apply_report(text, name="r")
-    assert text_of(again) == text
-    assert [o.change.entity for o in again.outcomes] == [o.change.entity for o in outcomes]
 
 
 def good_document() -> dict[str, Any]:
@@ -347,12 +266,6 @@ def test_values_before_that_were_edited_are_noticed() -> None:
     document["changes"][0]["keys"][RATE]["before"] = 5
     with pytest.raises(FileAccessError, match="was changed after it was written"):
         read_apply_report(json.dumps(document), name="report.json")
-
-
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format_version": 1}', "\ufeff{}"])
-def test_what_is_no_report_is_one_sentence(text: str) -> None:
-    with pytest.raises(FileAccessError, match="is not an apply report written by"):
-        read_apply_report(text, name="report.json")
 
 
 def test_manifests_count_only_where_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,22 +310,6 @@ def test_the_way_back_can_go_down_in_steps_as_well() -> None:
     back = undo(cluster, report, step_down=StepDown(factor=2.0, wait_seconds=11.0))
     assert (back.result, back.verified) == (ApplyResult.DONE, True)
     assert [request[0].ops[RATE] for request in cluster.requests] == [400.0, 200.0, 100.0]
-
-
-def test_how_a_state_was_read_is_a_note_of_the_plan_back() -> None:
-    class InParts(FakeCluster):
-        def current_state(self) -> CurrentState:
-            return replace(super().current_state(), notes=("it was read in parts",))
-
-    cluster = InParts(BEFORE)
-    report = applied(cluster, *CHANGES)
-    shown: list[Plan] = []
-    undoing = Undoing(report=report, file="report.json")
-    approval = Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True))
-    revert_report(
-        undoing, cluster, approval, dialogue=Dialogue(confirm=lambda _: True, show=shown.append), clock=Still(), progress=Silent()
-    )
-    assert "it was read in parts" in shown[0].notes
 
 
 def test_the_report_of_a_run_that_never_began_has_nothing_to_go_back_from() -> None:

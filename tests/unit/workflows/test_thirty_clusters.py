@@ -11,12 +11,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
-from reconciler.workflows.validate import validate_manifests
 from tests.builders import user
 from tests.support.many_clusters import labels_of, write_repository
 
@@ -58,23 +55,6 @@ def test_every_cluster_has_what_is_meant_for_it(tmp_path: Path) -> None:
         special = (region, tier) == ("us", "gold")
         values = {key: quota.value for key, quota in state.entities[user("t3-1")].quotas.items()}
         assert values == ({RATE: 50 * MIB} if special else {RATE: MIB, PERCENT: 200.0})
-
-
-def test_all_of_it_is_valid_and_one_wrong_value_is_told_once(tmp_path: Path) -> None:
-    write_repository(tmp_path)
-    assert [one for one in validate_manifests([str(tmp_path)]).findings if one.severity is Severity.ERROR] == []
-    file = tmp_path / "teams" / "7" / "all.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("rate: 1MiB", "rate: 200MiB", 1), encoding="utf-8")
-    errors = [one for one in validate_manifests([str(tmp_path)]).findings if one.severity is Severity.ERROR]
-    assert [(one.id, one.span.line if one.span else 0, one.entity) for one in errors] == [("above-limit", 7, user("t7-0"))]
-
-
-def test_every_file_is_read_once_however_many_clusters_there_are(tmp_path: Path) -> None:
-    root = str(write_repository(tmp_path))
-    calls = calls_of(lambda: all_desired(load_manifests([root])))
-    code = read_documents.__code__
-    # The Repository file is read twice: first for what is excluded.
-    assert calls[f"{code.co_filename}:{code.co_qualname}"] == 2 + 30 + 60
 
 
 @pytest.mark.bulk

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import FileAccessError, GitError, ManifestError, UntrustedError, UsageError
+from reconciler.errors import FileAccessError, GitError, ManifestError, UntrustedError
 from reconciler.model.finding import Span
 from reconciler.workflows.git_manifests import manifests_at, relocate_spans, without_spans
 from reconciler.workflows.git_repository import repository_around
@@ -90,13 +90,6 @@ def test_names_that_are_hard_for_git_are_read(repo: GitRepository) -> None:
     assert set(declared_at(manifests_at("HEAD", ["-r", "cluster.yaml"]), "prod").entities) == {user("bob")}
 
 
-def test_a_cluster_and_a_folder_that_were_not_there_yet_declared_nothing(repo: GitRepository) -> None:
-    repo.write("new/q.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-    at = manifests_at("main", ["new"])
-    assert at.loaded.clusters == {}
-    assert declared_at(manifests_at("main", ["."]), "other").entities == {}
-
-
 def test_what_contradicts_itself_at_a_reference_is_told_with_places_of_the_reference(repo: GitRepository) -> None:
     repo.write("a.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
     repo.write("b.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 2})))
@@ -122,11 +115,6 @@ def test_the_temporary_folder_is_gone_afterwards(repo: GitRepository, tmp_path: 
     assert list(places.iterdir()) == []
 
 
-def test_a_path_outside_the_repository_has_no_state_at_a_reference(repo: GitRepository, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not in the git repository"):
-        manifests_at("main", [".", str(tmp_path)])
-
-
 def test_a_tag_that_is_named_like_the_trusted_branch_is_not_taken_for_it(repo: GitRepository) -> None:
     commit = repo.git("rev-parse", "main")
     repo.write("cluster.yaml", cluster(prune="always"))
@@ -150,12 +138,6 @@ def test_a_hook_s_environment_does_not_choose_the_repository(
     monkeypatch.setenv("GIT_INDEX_FILE", "nowhere")
     (repo.folder / "sub").mkdir()
     assert Path(repository_around("sub").top) == repo.folder.resolve()
-
-
-def test_without_git_it_says_so(repo: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(GitError, match="no git on the PATH"):
-        repository_around(".")
 
 
 def test_places_are_renamed_wherever_they_are_and_nothing_else_changes() -> None:

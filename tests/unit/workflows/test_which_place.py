@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import FileAccessError, UnreachableError, UsageError
+from reconciler.errors import FileAccessError, UnreachableError
 from reconciler.features.starting.export import connection_to_write
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.workflows.connect import Access, open_cluster, principal, transport_security
@@ -32,22 +32,6 @@ def test_the_command_line_replaces_either_by_the_other(old: ClusterSpec) -> None
 
     assert "ZooKeeper" not in str(by_brokers.value)
     assert "ZooKeeper" in str(by_zookeeper.value)
-
-
-@pytest.mark.parametrize("place", ["", "/", "a b:2181", "host:port", "host:2181/../x"])
-def test_a_place_that_cannot_be_is_a_usage_error(place: str) -> None:
-    with pytest.raises(UsageError):
-        open_cluster(cluster_spec(), Access(zookeeper=place))
-
-
-def test_both_at_once_are_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="exclude each other"):
-        open_cluster(cluster_spec(), Access(zookeeper=NOWHERE, bootstrap_server=NOWHERE))
-
-
-def test_neither_names_all_the_ways_to_say_it() -> None:
-    with pytest.raises(UsageError, match=r"--bootstrap-server.*--zookeeper.*spec\.connection"):
-        open_cluster(cluster_spec())
 
 
 def test_the_principal_is_that_of_the_login_to_zookeeper(old: ClusterSpec, tmp_path: Path) -> None:
