@@ -220,14 +220,6 @@ def test_removing_what_is_not_there_succeeds_silently(cluster):
     assert cluster.current_state().entities == {}
 
 
-def test_an_entity_without_keys_is_gone(cluster):
-    write(cluster, {user("a"): {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0}})
-    eventually(cluster, lambda seen: user("a") in seen)
-    write(cluster, {user("a"): {"producer_byte_rate": None, "consumer_byte_rate": None}})
-
-    assert eventually(cluster, lambda seen: not seen) == {}
-
-
 @pytest.mark.parametrize("validate_only", [True, False])
 def test_one_entity_twice_in_a_request_is_never_sent(cluster, validate_only):
     twice = [Alteration(entity=user("a"), ops={k: 1.0}) for k in ("producer_byte_rate", "consumer_byte_rate")]
@@ -240,10 +232,6 @@ def test_one_entity_twice_in_a_request_is_never_sent(cluster, validate_only):
 def test_an_alteration_without_ops_is_never_sent(cluster):
     with pytest.raises(ValueError, match="no ops"):
         cluster.alter([Alteration(entity=user("a"), ops={})], validate_only=False)
-
-
-def test_no_alterations_at_all_have_no_results(cluster):
-    assert tuple(cluster.alter([], validate_only=False)) == ()
 
 
 def test_more_than_ten_thousand_changed_keys_are_refused_whole_where_there_is_a_limit(cluster, kind):
@@ -286,8 +274,3 @@ def test_a_state_says_which_cluster_it_is_of(cluster, kind):
     assert state.cluster.id
     assert state.cluster.kafka_version == VERSIONS[kind]
     assert state.observed.at.tzinfo is not None
-
-
-def test_closing_twice_is_safe(cluster):
-    cluster.close()
-    cluster.close()

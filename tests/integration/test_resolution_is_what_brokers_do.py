@@ -18,7 +18,6 @@ from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.configuration import free_ports
 from reconciler.features.sandbox.spec import Login, SandboxSpec
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.resolver import Resolver
 from tests.builders import client, ip, pair, user
 from tests.support import jmx
 from tests.support.throttled_broker import KINDS, TOPIC, State, ThrottledBroker
@@ -105,18 +104,6 @@ def test_each_level_holds_over_all_weaker_ones(broker: ThrottledBroker, names: N
     broker.check_mutations(names.users[1], names.clients[1])
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_each_level_holds_for_request_time(broker: ThrottledBroker, names: Names, level: int) -> None:
-    there = entities_by_level(names)[level - 1 :]
-    state = {entity: {"request_percentage": 1e6} for entity in there}
-    state[there[0]] = {"request_percentage": 1e-6}
-    # This test's own connection has a quota of its own, or default entities would throttle it.
-    broker.hold({**state, user("ANONYMOUS"): {"request_percentage": 1e6}})
-    assert broker.check_request_time(names.users[0], names.clients[0]) == 1e-6
-    for name, client_id in ((names.users[0], names.clients[1]), (names.users[1], names.clients[0]), (names.users[0], "")):
-        broker.check_request_time(name, client_id)
-
-
 EMPTY_CLIENT_ID = [
     ("pairs alone leave it unlimited", (5, 4, 2, 1), None),
     ("client ids alone leave it unlimited", (8, 7), None),
@@ -193,17 +180,6 @@ def test_random_quotas_hold_as_predicted(broker: ThrottledBroker, names: Names, 
     broker.hold(random_quotas(seed, names))
     for name, client_id in principals(names):
         broker.check_bytes(name, client_id)
-
-
-def test_the_random_quotas_reach_every_level_and_none() -> None:
-    names = names_of(0)
-    levels = {
-        Resolver(random_quotas(seed, names), key).resolve(name, client_id or "").level
-        for seed in ROUNDS
-        for key in KINDS
-        for name, client_id in principals(names)
-    }
-    assert levels == {None, *LEVELS}
 
 
 @pytest.mark.parametrize("key", KINDS)

@@ -12,9 +12,9 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl, make_digest_acl
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import Entity
 from reconciler.model.plan import Alteration
-from tests.builders import client, ip, pair, user
+from tests.builders import ip, pair, user
 from tests.support import zookeeper_tree
 from tests.support.kafka_tree import make_kafka
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
@@ -168,20 +168,6 @@ def users_with(nodes: KazooClient, *acl: Any) -> Iterator[None]:
     finally:
         nodes.add_auth("digest", "broker:secret")
         nodes.set_acls("/config/users", OPEN)
-
-
-def test_new_nodes_have_the_acl_of_the_nodes_beside_them(server: ZooKeeperServer, nodes: KazooClient) -> None:
-    own = [
-        make_acl("world", "anyone", read=True, write=True, create=True, delete=True, admin=True),
-        make_acl("ip", "127.0.0.1", read=True, admin=True),
-    ]
-    with users_with(nodes, *own), zookeeper_cluster(server.address) as cluster:
-        changes = [setting(pair("u", DEFAULT), 1.0), setting(user("v"), 1.0), setting(client("c"), 1.0)]
-        assert {result.error_code for result in cluster.alter(changes, validate_only=False)} == {0}
-
-        for path in ("u", "u/clients", "u/clients/<default>", "v"):
-            assert nodes.get_acls(f"/config/users/{path}")[0] == own
-        assert nodes.get_acls("/config/clients/c")[0] == OPEN
 
 
 def test_an_acl_that_is_not_shown_whole_is_never_copied(server: ZooKeeperServer, nodes: KazooClient) -> None:

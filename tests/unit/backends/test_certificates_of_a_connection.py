@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import ssl
-from pathlib import Path
 
 import pytest
 
@@ -57,10 +56,6 @@ def test_each_of_several_authorities_is_read_and_what_is_between_them_is_not(tmp
     assert [each.name for each in found] == ["CN=Old Authority", "CN=New Authority"]
 
 
-def test_authorities_of_the_system_are_not_read():
-    assert local_certificates(Tls()) == ()
-
-
 def test_servers_are_named_by_their_addresses():
     der = ssl.PEM_cert_to_DER_cert(CLIENT.chain)
     found = server_certificates({"b2:9093": der, "b1:9093": der, "b3:9093": b"noise"})
@@ -70,8 +65,3 @@ def test_servers_are_named_by_their_addresses():
         (CertificateOwner.SERVER, "b2:9093"),
     ]
     assert {each.ends for each in found} == {CLIENT.certificate.not_valid_after_utc}
-
-
-def test_a_file_that_is_gone_is_an_error_of_the_system(tmp_path):
-    with pytest.raises(OSError, match="No such file"):
-        local_certificates(Tls(ca_file=str(Path(tmp_path, "gone.pem"))))

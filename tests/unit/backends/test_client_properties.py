@@ -9,7 +9,7 @@ import pytest
 from reconciler.backends.broker.settings import SaslLogin, Security, client_properties, read_client_properties
 from reconciler.backends.security.properties_file import parse_jaas
 from reconciler.backends.security.tls import Tls
-from reconciler.errors import FileAccessError, UsageError
+from reconciler.errors import UsageError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -25,11 +25,6 @@ def sasl(**changes: str) -> dict[str, str]:
         "sasl.jaas.config": f'{PLAIN} required username="alice" password="{SECRET}";',
     }
     return settings | {key.replace("_", "."): value for key, value in changes.items()}
-
-
-def test_an_empty_file_is_plaintext():
-    assert client_properties({}, source="f").security == Security()
-    assert Security().protocol == "PLAINTEXT"
 
 
 def test_what_does_not_matter_for_connecting_is_ignored():
@@ -191,12 +186,6 @@ def test_a_store_that_is_no_pem_file_is_named(store, tmp_path):
         with pytest.raises(UsageError, match=reason) as refused:
             client_properties(settings, source="f")
         assert f"ssl.{store}.location" in str(refused.value)
-
-
-def test_an_unreadable_file_is_a_file_error(tmp_path):
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(FileAccessError, match="cannot be read"):
-            read_client_properties(path)
 
 
 def test_a_malformed_escape_is_refused_without_the_line(tmp_path):

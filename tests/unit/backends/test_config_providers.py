@@ -68,16 +68,6 @@ def test_the_files_of_values_are_among_those_that_a_trusted_reference_vouches_fo
     assert read("${env:KAFKA_PASSWORD}").files == ()
 
 
-def test_several_references_and_text_around_them_make_one_value(secrets, monkeypatch):
-    monkeypatch.setenv("END", "!")
-
-    assert password_of(read("x-${env:KAFKA_PASSWORD}${env:END}")) == f"x-{SECRET}!"
-
-
-def test_a_dollar_that_is_no_reference_stays():
-    assert password_of(read("$5 {env:A} ${a")) == "$5 {env:A} ${a"
-
-
 @pytest.mark.parametrize(
     ("reference", "further", "reason"),
     [
@@ -107,10 +97,6 @@ def test_a_reference_without_a_value_is_named_with_its_line_and_no_value_is_repe
     assert reason in str(refused.value)
     assert SECRET not in str(refused.value)
     assert refused.value.__cause__ is None
-
-
-def test_a_reference_in_a_setting_that_is_not_read_does_not_matter():
-    assert password_of(read("p", "ssl.keystore.password=${env:NOT_SET}", "acks=${vault:a:b}")) == "p"
 
 
 @pytest.mark.parametrize("name", ["security.protocol", "sasl.mechanism", "ssl.truststore.type", "ssl.truststore.location"])

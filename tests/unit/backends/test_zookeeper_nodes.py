@@ -55,27 +55,11 @@ def test_names_are_encoded_as_kafka_does_and_decoded_again(name: str, node: str)
     assert name_of_node(node) == name
 
 
-def test_the_default_has_a_node_that_no_name_has() -> None:
-    assert node_name(DEFAULT) == "<default>"
-    assert name_of_node("<default>") is DEFAULT
-
-
 @pytest.mark.parametrize(
     "node", ["raw name", "x%2fy", "x+y", "~t", "bad%zz", "%", "%4", "%C3", "%C3%28", "%ED%A0%80", "ä", "a*b"]
 )
 def test_a_node_that_kafka_makes_for_no_name_is_nobodys(node: str) -> None:
     assert name_of_node(node) is None
-
-
-@pytest.mark.parametrize("name", ["", ".", ".."])
-def test_names_that_zookeeper_takes_for_steps_in_a_path_are_refused(name: str) -> None:
-    with pytest.raises(UnwritableNameError, match="cannot store a node"):
-        node_name(name)
-
-
-def test_half_a_surrogate_pair_is_refused_in_words() -> None:
-    with pytest.raises(UnwritableNameError, match="half a surrogate pair"):
-        node_name("a\ud800")
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "::1", "fe80::1", "1", "broker-1.example.com"])
@@ -224,18 +208,6 @@ def test_a_credential_is_never_removed() -> None:
 
     assert (refused.error_code, refused.stale) == (42, False)
     assert "does not remove" in (refused.error or "")
-
-
-def test_removing_an_unknown_key_that_is_not_there_is_nothing() -> None:
-    assert answered(Alteration(entity=user("a"), ops={"no_such_key": None}), None).error_code == 0
-
-
-def test_a_node_that_is_no_json_is_left_as_it_is() -> None:
-    broken = NodeRead(data=b"hello", version=1, created=7, has_children=False)
-    refused = answered(alteration(producer_byte_rate=5.0), broken)
-
-    assert refused.error_code == 42
-    assert "hello" not in (refused.error or "")
 
 
 @pytest.mark.parametrize("value", [b'"abc"', b'"5.5"', b"1024", b"null", b'"9223372036854775808"', b'"1e3"'])

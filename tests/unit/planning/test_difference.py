@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Reason
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState
@@ -91,13 +90,6 @@ def test_undeclared_entities_stay_when_pruning_is_off_or_the_plan_is_filtered() 
     assert [c.entity for c in compare(desired(wanted, complete=False), live, prune=Prune.ALWAYS).changes] == [user("a")]
     pruned = compare(desired(wanted), live, prune=Prune.CONFIRM)
     assert {c.entity: c.action for c in pruned.changes} == {user("a"): Action.CREATE, user("old"): Action.DELETE}
-
-
-def test_entities_of_unknown_types_are_unmanaged_and_never_changed() -> None:
-    strange = Entity.of({"client-id-prefix": "app-"})
-    found = compare(desired(), current({strange: {"producer_byte_rate": 1.0}}))
-    assert found.changes == ()
-    assert found.summary.unmanaged == 1
 
 
 def test_outside_the_scope_nothing_changes_on_either_side() -> None:

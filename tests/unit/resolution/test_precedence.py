@@ -10,8 +10,7 @@ import pytest
 
 from reconciler.features.insight.report_page import embedded
 from reconciler.model.effect import OTHER
-from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
-from reconciler.policy.lint.precedence import USER_DEFAULTS
+from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.precedence import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -50,13 +49,6 @@ def test_quota_groups_follow_from_the_types_of_a_level() -> None:
     assert (USER_LEVELS, CLIENT_LEVELS) == ((3, 6), (7, 8))
 
 
-def test_every_shape_of_users_and_client_ids_has_one_level() -> None:
-    entities = [level.entity_for("u", "c") for level in CLIENT_PRECEDENCE]
-    shapes = {tuple(entity.types) for entity in entities if entity is not None}
-    assert shapes == LEGAL_SHAPES - {("ip",)}
-    assert len({(level.user, level.client_id) for level in CLIENT_PRECEDENCE}) == len(CLIENT_PRECEDENCE)
-
-
 @pytest.mark.parametrize(
     ("entity", "other", "meet"),
     [
@@ -92,10 +84,6 @@ def test_a_level_that_needs_an_unknown_or_empty_name_has_no_entity() -> None:
     assert [level.number for level in CLIENT_PRECEDENCE if level.entity_for("u", "")] == [2, 3, 5, 6, 8]
     assert [level.number for level in CLIENT_PRECEDENCE if level.entity_for(OTHER, "c")] == [4, 5, 6, 7, 8]
     assert named_or_other(pair("u", DEFAULT)) == ("u", OTHER)
-
-
-def test_lint_takes_the_defaults_above_client_ids_from_the_table() -> None:
-    assert (user(), pair(DEFAULT, DEFAULT)) == USER_DEFAULTS
 
 
 def test_the_report_page_gets_the_table_as_data() -> None:
