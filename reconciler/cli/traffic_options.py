@@ -27,7 +27,6 @@ def prometheus_request(
     http_config: str | Path | None,
     store: str | Path | None,
     server: MetricServer | None = None,
-    store_option: str | None = "--traffic-store",
 ) -> PrometheusRequest | None:
     """What the options ask of a server; ``None`` when ``--traffic`` names none. Raises ``UsageError``.
 
@@ -42,9 +41,9 @@ def prometheus_request(
     elif traffic:
         server = None
     if server is None:
-        times: dict[str | None, object] = {} if is_dataset(traffic) else {"--since": since, "--until": until}
-        given: dict[str | None, object] = {**times, "--match": match, "--http-config": http_config, store_option: store}
-        if unused := [name for name, value in given.items() if name and value]:
+        times: dict[str, object] = {} if is_dataset(traffic) else {"--since": since, "--until": until}
+        given = {**times, "--match": match, "--http-config": http_config, "--traffic-store": store}
+        if unused := [name for name, value in given.items() if value]:
             also = ", for other addresses and for tables" if unused[0] in times else ""
             raise UsageError(f"{unused[0]} is for --traffic prometheus+http(s)://HOST{also} only")
         return None

@@ -82,30 +82,34 @@ def _listening(session: SparkSession, lines: _ProgressLines) -> Iterator[None]:
         handlers.removeProgressHandler(heard)
 
 
-@contextmanager
-def logged_stages(log: logging.Logger, session: SparkSession, message: str, **data: Datum) -> Iterator[dict[str, Datum]]:
-    """Log one event at the end of the block, with figures of the stages that ran in it, as ``logs.timed_event`` does.
-
-    Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds. Figures: ``tasks`` that ended,
-    ``read_rows`` of files by Spark's own readers (a file of which Spark reads the bytes is one row), ``shuffled_blocks`` and
-    ``shuffled_bytes`` written for other tasks, and ``spilled_bytes`` written to disk for want of memory. A Spark Connect server
-    gives none. Nothing is asked of Spark while the level is off.
-    """
-    name = f"{message} ({data['what']})" if "what" in data else message
-    if not log.isEnabledFor(logging.DEBUG):
-        with _described(session, name):
-            yield {}
-        return
-    earlier = _stages(session).keys()
-    with _described(session, name), timed_event(log, message) as event:
-        event |= {"engine": "Spark", **data}
-        yield event
-        ran = [figures for number, figures in _stages(session).items() if number not in earlier]
-        event |= {name: sum(figures[name] for figures in ran) for name in (_FIGURES if ran else ())}
-
-
 _DESCRIPTION: Final = "spark.job.description"
 _SPENT: Final[ContextVar[dict[str, float] | None]] = ContextVar("spent", default=None)
+
+
+@contextmanager
+def logged_stages(log: logging.Logger, session: SparkSession, message: str, **data: Datum) -> Iterator[dict[str, Datum]]:
+    """Log one event at the end of the block, as ``logs.timed_event`` does.
+
+    Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds. Jobs of Spark Connect keep their names.
+    """
+    name = f"{message} ({data['what']})" if "what" in data else message
+    context, before = None, None
+    with contextlib.suppress(Exception):
+        context = session.sparkContext
+        before = context.getLocalProperty(_DESCRIPTION)
+        context.setLocalProperty(_DESCRIPTION, f"kafka-quotas: {name}")
+    begin = time.monotonic()
+    try:
+        with timed_event(log, message) as event:
+            event |= {"engine": "Spark", **data}
+            yield event
+    finally:
+        spent = _SPENT.get()
+        if spent is not None:
+            spent[name] = spent.get(name, 0.0) + time.monotonic() - begin
+        with contextlib.suppress(Exception):  # a server that has ended
+            if context is not None:
+                context.setLocalProperty(_DESCRIPTION, cast("str", before))  # None removes it
 
 
 @contextmanager
@@ -121,57 +125,6 @@ def spent_times(log: logging.Logger) -> Iterator[None]:
         steps = [f"{name} {seconds:.1f} s" for name, seconds in sorted(spent.items(), key=lambda step: -step[1])]
         whole = round(time.monotonic() - begin, 1)
         log_event(log, "time spent", level=logging.INFO, seconds=whole, in_spark=round(sum(spent.values()), 1), steps=steps)
-
-
-@contextmanager
-def _described(session: SparkSession, name: str) -> Iterator[None]:
-    """Give the jobs of the block this description. Jobs of Spark Connect keep their own."""
-    context, before = None, None
-    with contextlib.suppress(Exception):
-        context = session.sparkContext
-        before = context.getLocalProperty(_DESCRIPTION)
-        context.setLocalProperty(_DESCRIPTION, f"kafka-quotas: {name}")
-    begin = time.monotonic()
-    try:
-        yield
-    finally:
-        spent = _SPENT.get()
-        if spent is not None:
-            spent[name] = spent.get(name, 0.0) + time.monotonic() - begin
-        with contextlib.suppress(Exception):  # a server that has ended
-            if context is not None:
-                context.setLocalProperty(_DESCRIPTION, cast("str", before))  # None removes it
-
-
-_FIGURES: Final[dict[str, Callable[[Any], int]]] = {
-    "tasks": lambda stage: stage.numCompleteTasks(),
-    "read_rows": lambda stage: stage.inputRecords(),
-    "shuffled_blocks": lambda stage: stage.shuffleWriteRecords(),
-    "shuffled_bytes": lambda stage: stage.shuffleWriteBytes(),
-    "spilled_bytes": lambda stage: stage.diskBytesSpilled(),
-}
-"""Of a stage, which is a Java object."""
-
-
-def _stages(session: SparkSession) -> dict[int, dict[str, int]]:
-    """Figures of all stages that Spark remembers, by number."""
-    # Without such a store, as on Spark Connect, nothing is known. The figures are no reason to fail.
-    with contextlib.suppress(Exception):
-        context: Any = session.sparkContext
-        core = context._jsc.sc()  # noqa: SLF001 - pyspark has no public way to the figures of a stage
-        core.listenerBus().waitUntilEmpty(_LISTENERS_MS)
-        store = core.statusStore()
-        no_quantiles = getattr(store, "stageList$default$4")()
-        listed = store.stageList(None, *_NO_DETAILS, no_quantiles, None)
-        stages = map(listed.apply, range(listed.size()))
-        return {stage.stageId(): {name: figure(stage) for name, figure in _FIGURES.items()} for stage in stages}
-    return {}
-
-
-_NO_DETAILS: Final = (False, False)
-"""Neither details of tasks nor summaries of them."""
-_LISTENERS_MS: Final = 10_000
-"""How long Spark may take to write down the figures of what has ended."""
 
 
 def java_gateway() -> Any:

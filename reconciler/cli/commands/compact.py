@@ -95,8 +95,7 @@ def _prometheus_request(args: CompactArguments) -> PrometheusRequest | None:
         until=args.until if of_server else None,
         match=args.match,
         http_config=args.http_config,
-        store=args.folder,
-        store_option=None,
+        store=None,
     )
 
 
