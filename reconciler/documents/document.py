@@ -16,7 +16,6 @@ from reconciler.formats import FORMAT_VERSION, Json, document_text
 from reconciler.model import (
     OTHER,
     BrokerLoad,
-    BrokerRates,
     BrokerShare,
     BucketName,
     BudgetShare,
@@ -233,7 +232,6 @@ def _entities(codec: Codec) -> JsonKind:
 VALUES: Final = Codec(
     rows={
         BrokerLoad: row("broker key rate_before=before rate_after=after"),
-        BrokerRates: row("broker rate_before=before rate_after=after"),
         BrokerShare: row("from=source to=target share"),
         BudgetShare: row("budget_percent=percent of?"),
         Change: row("entity action keys note?", keys=Keyed("key")),
@@ -267,7 +265,7 @@ VALUES: Final = Codec(
         SimulatedLimit: row("entity key limit_before=before limit_after=after declared"),
         Simulation: row(
             "title assumptions brokers_before brokers_after factor spread leaders_file shares stands_for *recorded limits "
-            "loads clients=landed clients_in_all=landed_in_all *standings"
+            "loads *standings"
         ),
         UnjudgedChange: row("entity key limit_before=before limit_after=after verdict reason", verdict=inconclusive),
         WithheldOwner: row("owner changes guards findings waits_for"),

@@ -160,9 +160,7 @@ if TYPE_CHECKING:
     from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, any_matches, compile_regex
     from reconciler.model.simulation import (
         BrokerLoad,
-        BrokerRates,
         BrokerShare,
-        LandedTraffic,
         RecordedBrokers,
         SimulatedLimit,
         Simulation,

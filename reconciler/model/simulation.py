@@ -63,39 +63,6 @@ class BrokerLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRates:
-    """The average of one client on a broker, in the unit of its key."""
-
-    broker: int
-    """Broker id."""
-    before: float
-    """Today's average, in the unit of the key."""
-    after: float
-    """The average then."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LandedTraffic:
-    """A client whose traffic moves between brokers: those on which it changes."""
-
-    user: str | None
-    """The user. ``None``: not recorded."""
-    client_id: str | None
-    """The client-id. ``None``: not recorded."""
-    ip: str | None
-    """The address of connections. ``None`` for other keys."""
-    key: str
-    """The quota key."""
-    brokers: tuple[BrokerRates, ...]
-    """The brokers on which its average changes."""
-
-    @property
-    def gained(self) -> float:
-        """What brokers get more of it."""
-        return sum(max(0.0, rates.after - rates.before) for rates in self.brokers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StandingVerdict:
     """The worst verdict of a quota group in the recorded traffic, under the quotas from before. ``None``: not judged."""
 
@@ -158,8 +125,4 @@ class Simulation:
     """Quotas that are other numbers then."""
     loads: tuple[BrokerLoad, ...] = ()
     """The average of all clients on each broker."""
-    landed: tuple[LandedTraffic, ...] = ()
-    """The largest ones, the largest first."""
-    landed_in_all: int = 0
-    """How many clients and keys have traffic that moves."""
     standings: Standings = field(default_factory=Standings)

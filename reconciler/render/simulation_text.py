@@ -1,4 +1,4 @@
-"""A simulation: the answer, who is throttled then, which limits change, where the traffic is, and how it moved."""
+"""A simulation: the answer, who is throttled then, which limits change, and where the traffic is."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from reconciler.model import (
     BucketVerdict,
     Coverage,
     GroupRows,
-    LandedTraffic,
     Provenance,
     Simulation,
     Verdict,
     broker_words,
-    display_name,
     group_verdicts,
 )
 from reconciler.render.backtest_sentences import (
@@ -38,8 +36,6 @@ from reconciler.render.metric_sentences import over_text
 from reconciler.text import count_of, rate
 
 _SHOWN: Final = 30
-_SHOWN_CLIENTS: Final = 10
-_SHOWN_BROKERS: Final = 3
 _GROUPS: Final = (
     Column(title="then"),
     Column(title="today"),
@@ -61,7 +57,6 @@ _LOADS: Final = (
     Column(title="average today", to_the_right=True),
     Column(title="then", to_the_right=True),
 )
-_LANDED: Final = (Column(title="client", least=16), Column(title="key", least=12), Column(title="average per broker", least=24))
 _BROKERS: Final = (
     Column(title="broker"),
     Column(title="then"),
@@ -71,7 +66,7 @@ _BROKERS: Final = (
 
 
 def simulation_view(report: BacktestReport, simulation: Simulation, *, details: bool = False) -> View:
-    """The report of a simulation, readable from top to bottom. ``details``: with each broker and every client that moves."""
+    """The report of a simulation, readable from top to bottom. ``details``: with each broker."""
     return report_view(report, "simulation", _body(report, simulation, details=details))
 
 
@@ -82,7 +77,6 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
     yield from _over(report, simulation, details=details)
     yield from _limits(simulation, details=details)
     yield from _loads(simulation, details=details)
-    yield from _landed(simulation, details=details)
     yield from heading_lines("How it is simulated")
     for assumption in simulation.assumptions:
         yield line(f"  {assumption}")
@@ -94,7 +88,7 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
     for assumption in report.provenance.assumptions if details else ():
         yield labelled("Assumed: ", Style.FAINT, assumption)
     if not details:
-        words = ("--details ", Style.FAINT), "shows each broker, all clients and every assumption."
+        words = ("--details ", Style.FAINT), "shows each broker and every assumption."
         yield line(*words, hang=10, pages=())
     yield line()
 
@@ -195,29 +189,3 @@ def _loads(simulation: Simulation, *, details: bool) -> Iterator[Block]:
 
 def _rate(key: str, value: float | None) -> str:
     return "not there" if value is None else rate(key, value)
-
-
-def _landed(simulation: Simulation, *, details: bool) -> Iterator[Block]:
-    if not simulation.landed:
-        return
-    shown = simulation.landed if details else simulation.landed[:_SHOWN_CLIENTS]
-    yield from heading_lines(
-        "Whose traffic moves", f"{count_of(simulation.landed_in_all, 'pair')} of client and key, the largest first"
-    )
-    yield table(_LANDED, ((_client(each), each.key, _brokers(each, details=details)) for each in shown))
-    if simulation.landed_in_all > len(shown):
-        yield line((f"  and {simulation.landed_in_all - len(shown):,} more. --format json has up to 1,000", Style.FAINT))
-
-
-def _client(client: LandedTraffic) -> str:
-    if client.ip is not None:
-        return f"ip {display_name(client.ip)}"
-    user = "user not recorded" if client.user is None else f"user {display_name(client.user)}"
-    return user if client.client_id is None else f"{user}, client-id {display_name(client.client_id)}"
-
-
-def _brokers(client: LandedTraffic, *, details: bool) -> str:
-    shown = client.brokers if details else client.brokers[:_SHOWN_BROKERS]
-    words = [f"{rates.broker}: {rate(client.key, rates.before)} -> {rate(client.key, rates.after)}" for rates in shown]
-    more = len(client.brokers) - len(shown)
-    return ", ".join(words) + (f" and {more} more" if more else "")

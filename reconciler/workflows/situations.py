@@ -17,13 +17,11 @@ from reconciler.model import (
     BacktestReport,
     BrokerFacts,
     BrokerLoad,
-    BrokerRates,
     BrokerShare,
     BucketName,
     BucketVerdict,
     CurrentState,
     Entity,
-    LandedTraffic,
     LeaderSpread,
     RecordedBrokers,
     SimulatedLimit,
@@ -64,11 +62,10 @@ from reconciler.workflows.load import adjusted, stop_on
 from reconciler.workflows.units import needs_leaders
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Backtest, BacktestRequest, Series, TrafficMoves, TrafficSource
+    from reconciler.traffic import Backtest, BacktestRequest, Series, TrafficSource
 
 _log: Final = logging.getLogger(__name__)
 _ONE_BROKER: Final = (0,)
-_SHOWN_CLIENTS: Final = 1000
 _WORST_FIRST: Final = (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
 _OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
 _Client: TypeAlias = "tuple[str, str | None, str | None, str | None]"
@@ -151,7 +148,6 @@ def run_situation(
         if at_once is not None:
             report = _worse_of(at_once, after_apply)
         recording = recorded_coverage(recorded)
-        landed = _landed(recorded, moved, moves)
         simulation = Simulation(
             title=_title(request, change),
             assumptions=tuple(_assumptions(request, intent, change, moved)),
@@ -172,8 +168,6 @@ def run_situation(
             ),
             limits=_limits(today, then.proposed, texts),
             loads=tuple(_loads(recorded, moved, change)),
-            landed=landed[:_SHOWN_CLIENTS],
-            landed_in_all=len(landed),
             standings=Standings(
                 today=_today(report, run, recorded, replace(question, broker=standing), moved),
                 at_once=_standings(at_once, texts),
@@ -366,38 +360,6 @@ def _by_broker(series: Iterable[Series], seconds: float) -> dict[tuple[int, str]
         if client.broker != CONTROLLER:
             rates[client.broker, client.kind.key.value] += client.amount / client.kind.amounts_a_unit / seconds
     return dict(rates)
-
-
-def _landed(recorded: TrafficSource, moved: TrafficSource, moves: TrafficMoves) -> tuple[LandedTraffic, ...]:
-    """Clients whose traffic moves, the largest first; none where all brokers are alike."""
-    if not moves.moves or moves.also:
-        return ()
-    seconds = _seconds(recorded)
-    rates: dict[_Client, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
-    for side, series in enumerate((recorded.series, moved.series)):
-        for client in series:
-            who = (client.kind.key.value, client.user, client.client_id, client.ip)
-            rates[who][client.broker][side] += client.amount / client.kind.amounts_a_unit / seconds
-    landed = [
-        LandedTraffic(
-            key=key,
-            user=user,
-            client_id=client_id,
-            ip=ip,
-            brokers=tuple(
-                BrokerRates(broker=broker, before=was, after=becomes)
-                for broker, (was, becomes) in sorted(by_broker.items())
-                if abs(was - becomes) > 1e-9 * max(was, becomes)
-            ),
-        )
-        for (key, user, client_id, ip), by_broker in rates.items()
-    ]
-    return tuple(
-        sorted(
-            (client for client in landed if client.brokers),
-            key=lambda client: (-client.gained, client.key, client.user or "", client.client_id or "", client.ip or ""),
-        )
-    )
 
 
 def _today(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import random
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,7 +151,7 @@ def test_more_traffic_is_the_history_with_larger_requests(folder: Path) -> None:
     names = ("active_seconds", "seconds_certain", "seconds_over", "seconds_possible", "peak")
     assert verdicts(data, names) == verdicts(expected, names)
     assert data["simulation"]["factor"] == 1.5
-    assert data["simulation"]["shares"] == data["simulation"]["clients"] == []
+    assert data["simulation"]["shares"] == []
 
 
 def test_more_brokers_are_alike_and_one_stands_for_all(folder: Path) -> None:
@@ -175,7 +174,6 @@ def test_traffic_follows_the_leaders_of_a_file(folder: Path) -> None:
     loads = {load["broker"]: load["rate_after"] for load in data["simulation"]["loads"]}
     assert loads[2] is loads[3] is None
     assert loads[1] == pytest.approx(3 * loads[4], rel=1e-2)
-    assert "1: " in simulate(folder, "--leaders", "new.json").out
 
 
 def test_settings_change_limits_and_say_which(folder: Path) -> None:
@@ -310,17 +308,10 @@ def test_rates_of_metrics_can_be_multiplied_and_not_moved(folder: Path) -> None:
     assert {place: value / 2 for place, value in highest[0].items()} == highest[1]
 
 
-def test_names_of_strangers_are_escaped(folder: Path) -> None:
-    write(folder / "odd", [(second, 1 + second % 2, "\x1b[31mx", 10) for second in range(60)])
-    done = simulate(folder, "--without-broker", "2", history="odd")
-    assert "\x1b" not in done.out
-    assert "\\x1b[31mx" in done.out or "\\u001b[31mx" in done.out
-
-
 def test_markdown_and_html_have_the_answer_and_every_section(folder: Path) -> None:
     done = simulate(folder, "--without-broker", "3", "--out", "html=page.html", "--out", "markdown=report.md")
     assert done.code == 0, done.err
-    titles = ("Over their limits then", "Traffic of all clients by broker", "Whose traffic moves", "How it is simulated")
+    titles = ("Over their limits then", "Traffic of all clients by broker", "How it is simulated")
     markdown = (folder / "report.md").read_text()
     html = (folder / "page.html").read_text()
     assert "**Without broker 3, 2 of 3 quota groups with a limit would be throttled" in markdown
@@ -331,19 +322,6 @@ def test_markdown_and_html_have_the_answer_and_every_section(folder: Path) -> No
     assert "| throttled |" in markdown
     assert "user carol" in html
     assert simulate(folder, "--without-broker", "3", "--format", "markdown").out == markdown
-
-
-def test_names_of_strangers_are_data_in_markdown_and_html(folder: Path) -> None:
-    write(folder / "odd", [(second, 1 + second % 2, "<script>|`x`\x1b[31m", 10) for second in range(60)])
-    markdown, html = (
-        simulate(folder, "--without-broker", "2", "--format", name, history="odd").out for name in ("markdown", "html")
-    )
-    assert "\x1b" not in markdown + html
-    assert "<script>|" not in markdown + html
-    assert "&lt;script&gt;|`x`" in html
-    (row,) = [line for line in markdown.splitlines() if "<script>" in line]
-    # In a code span, and without a pipe that ends the cell.
-    assert re.fullmatch(r"\| user ``[^|]*<script>\\\|`x`[^|]*``, client-id app \| [^|]+ \| 1: 5\.085 B/s -> [^|]* \|", row), row
 
 
 @pytest.mark.spark
