@@ -82,27 +82,6 @@ def test_each_verdict_has_its_samples_and_nothing_is_clear(folder: Path) -> None
     assert observations == {"semantics": "gauge", "rows": 7 * 5760, "series": 7, "every_s": 15, "throttled_then": 0}
 
 
-def test_every_output_has_the_same_counts(folder: Path) -> None:
-    outputs = ("text=a.txt", "json=a.json", "markdown=a.md", "html=a.html")
-    done = backtest(folder, *(word for one in outputs for word in ("--out", one)))
-    assert (done.code, done.err) == (0, "")
-    summary = json.loads((folder / "a.json").read_text())["summary"]
-    assert summary["quotas"] == {"changed": 6, "judged": 4, "without_traffic": 1, "too_little": 1}
-    assert summary["unjudged"] == 1
-    words = (
-        "4 of 6 changed quotas could be judged: 1 limits no recorded traffic, so its effect is not known, and the history shows "
-        "too little of 1."
-    )
-    assert summary["headline"] == f"The proposed quotas would have throttled 1 of 5 quota groups whose limit changes. {words}"
-    assert (folder / "a.txt").read_text().count(words) == 2
-    assert words in (folder / "a.html").read_text()
-    assert "4 of 6 changed quotas could be judged" in (folder / "a.md").read_text()
-    assert "not seen in 5,760 samples, 11/15 of all moments" in (folder / "a.md").read_text().replace(
-        "\N{NO-BREAK SPACE}", " "
-    ).replace("`", "")
-    assert "Not seen" not in (folder / "a.md").read_text()
-
-
 def test_the_text_fits_a_terminal_and_names_censored_samples(folder: Path) -> None:
     write_gauges(folder / "gauges", CLIENTS, censored=frozenset(range(200)))
     done = backtest(folder, "--details", env={"COLUMNS": "80"})
@@ -136,24 +115,6 @@ def test_rules_see_what_the_history_could_not_judge(folder: Path) -> None:
     done = backtest(folder)
     assert done.code == 1, done.out
     assert "user=gone: producer_byte_rate limits no recorded traffic" in done.out
-
-
-@pytest.mark.parametrize(("user", "verdict"), [("over", "throttled"), ("moved", "possible"), ("quiet", "inconclusive")])
-def test_a_rule_about_a_client_sees_the_verdicts_of_its_metrics(folder: Path, user: str, verdict: str) -> None:
-    rule = {"verdicts": [verdict], "match": {"user": user}}
-    (folder / "quotas" / "cluster.yaml").write_text(cluster(backtest={"fail": [rule]}))
-    assert backtest(folder).code == 1
-    (folder / "quotas" / "cluster.yaml").write_text(cluster(backtest={"fail": [{**rule, "match": {"user": "other"}}]}))
-    assert backtest(folder).code == 0
-
-
-def test_a_million_samples_need_neither_java_nor_spark(folder: Path) -> None:
-    rows = write_gauges(folder / "gauges", {(f"u{n}", "app", 1): steady(n) for n in range(200)} | CLIENTS)
-    assert rows > 1_100_000
-    done = backtest(folder, "-v", env={"PATH": "", "JAVA_HOME": "", "SPARK_HOME": ""})
-    assert done.code == 0, done.err
-    assert "this process" in done.err
-    assert "4 of 6 changed quotas could be judged" in done.out
 
 
 @pytest.mark.large

@@ -75,13 +75,6 @@ def test_a_dry_run_prints_the_same_diff_and_writes_nothing(folder: Path) -> None
     assert dry.out.partition("--- a/quotas")[2] == written.out.partition("--- a/quotas")[2] != ""
 
 
-def test_json_stays_one_document(folder: Path) -> None:
-    write_quotas(folder)
-    done = propose(folder, "--format", "json")
-    assert done.json()["verdicts"]
-    assert '+        producer_byte_rate: "575KiB/s"' in done.err
-
-
 def test_line_ends_permissions_and_a_byte_order_mark_stay(folder: Path) -> None:
     path = write_quotas(folder, "\ufeff" + QUOTAS.replace("\n", "\r\n"))
     path.chmod(0o640)
@@ -121,13 +114,6 @@ def test_an_override_is_edited_where_it_stands_and_other_clusters_are_named(fold
     done = propose(folder, "--cluster", "test")
     assert path.read_text(encoding="utf-8") == text.replace("50KiB", "575KiB").replace('"100KiB/s"', '"575KiB/s"')
     assert "also the value of" not in done.out, "prod has an override of its own"
-
-
-def test_a_value_of_two_clusters_is_raised_with_a_remark(folder: Path) -> None:
-    (folder / "quotas" / "test.yaml").write_text(CLUSTER.replace("prod", "test"), encoding="utf-8")
-    write_quotas(folder)
-    done = propose(folder, "--cluster", "prod")
-    assert "also the value of test, whose traffic was not judged" in done.out
 
 
 def test_a_quota_that_no_manifest_declares_is_named_and_not_written(folder: Path) -> None:
@@ -212,17 +198,3 @@ def test_a_file_that_changes_meanwhile_is_refused(folder: Path) -> None:
     path.write_text(QUOTAS + "# one more line\n", encoding="utf-8")
     with pytest.raises(FileAccessError, match=r"changed while the backtest ran\. Nothing was written"):
         files.revise(ValueProposals(values=(value,)))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--dry-run",), "--dry-run is for --propose"),
-        (("--propose", "--set", "user=a:producer_byte_rate=1"), "--propose writes into manifests"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(folder: Path, arguments: tuple[str, ...], message: str) -> None:
-    write_quotas(folder)
-    done = invoke("backtest", "quotas", "--traffic", f"3={LOG}", *arguments, cwd=folder)
-    assert done.code == 64
-    assert message in done.err

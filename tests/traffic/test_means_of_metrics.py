@@ -102,23 +102,6 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
     assert "against a limit of 1000 B/s" in messages["may-throttle"]
 
 
-def test_the_text_of_averages_names_the_proof_and_both_bounds_and_clears_nothing(tmp_path: Path) -> None:
-    done = backtest(invoke, tmp_path, "delta", DELTAS, "--details")
-    assert (done.code, done.err) == (0, "")
-    assert "throttled     user busy: producer_byte_rate  1000 B/s  1.174 KiB/s average" in done.out
-    assert "why          a recorded mean is above the limit" in done.out
-    assert (
-        "samples      highest of 2 averages over 60 s 1.174 KiB/s; the highest rate is 1001 B/s to 14.08 KiB/s; averages of this "
-        "length cannot show short throttles" in done.out
-    )
-    assert "recommended  60 s counters do not show how high short bursts are, so no value is recommended" in done.out
-    assert "inconclusive  user idle: producer_byte_rate  1000 B/s  11.67 B/s average" in done.out
-    assert "4 differences of counters over 60 s of 3 series" in done.out
-    assert "no client in this history" not in done.out
-    assert "loose" not in done.out
-    assert "clear " not in done.out
-
-
 def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with_its_margin(tmp_path: Path) -> None:
     rows = [(MINUTE + 30 * number, 1, "busy", "", 1_201 if number == 7 else 10) for number in range(400)]
     rows += [(MINUTE + 30 * number, 1, "calm", "", 800 if number == 7 else 10) for number in range(400)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -184,15 +183,6 @@ def test_traffic_without_throttles_is_judged_by_the_seconds_near_the_old_limit(
         assert report(traffic, current, proposed, exact=exact).verdicts[0].verdict is Verdict.CLEAR
 
 
-def test_totals_of_traffic_without_throttles_are_judged_by_the_seconds_near_the_old_limit(tmp_path: Path) -> None:
-    unstated_parquet(tmp_path, steady(NEAR))
-    done = run("compact", "--traffic", "rows.parquet", "--folder", "totals", cwd=tmp_path)
-    assert done.code == 0, done.err
-    (verdict,) = report(str(tmp_path / "totals"), limits(OLD), limits(HIGHER)).verdicts
-    assert verdict.verdict is Verdict.INCONCLUSIVE
-    assert "does not state whether it throttled them" in str(verdict.reason)
-
-
 def test_clients_that_are_regrouped_into_a_higher_limit_are_not_clear(tmp_path: Path) -> None:
     """bob is a hundredth of the new quota group's requests, and half of his own were throttled."""
     alice = steady(FAR)
@@ -322,15 +312,6 @@ def test_mutations_at_the_pace_of_their_old_limit_are_not_clear(
     current, proposed = ({ALICE: {"controller_mutation_rate": limit}} for limit in (1.0, 5.0))
     (verdict,) = report(str(tmp_path / "rows.parquet"), current, proposed, exact=exact, kinds=(Kind.MUTATION,)).verdicts
     assert (verdict.verdict, verdict.recorded.censored) == (expected, expected is Verdict.INCONCLUSIVE)
-
-
-def test_the_json_report_has_which_groups_were_throttled(tmp_path: Path) -> None:
-    from reconciler.documents import BACKTEST
-
-    found = report(as_log(tmp_path, steady(NEAR, throttled=[4, 5])), limits(OLD), limits(HIGHER))
-    document = json.loads(json.dumps(BACKTEST.write(found)))
-    assert [row["censored"] for row in document["verdicts"]] == [True]
-    assert [row.recorded.censored for row in BACKTEST.build(document).verdicts] == [True]
 
 
 @given(

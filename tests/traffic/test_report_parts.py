@@ -30,9 +30,9 @@ from reconciler.traffic.judging.by_seconds import (
     points_of,
     rate_series,
 )
-from reconciler.traffic.judging.findings import capacity_findings, hits_of, reason_findings, reasons_of, throttle_findings
+from reconciler.traffic.judging.findings import hits_of, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of, may_have_gaps
+from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of
 from reconciler.traffic.judging.judged_quotas import (
     limiting_entities,
     rows_of_quotas,
@@ -99,14 +99,6 @@ def test_limits_of_the_recorded_buckets_add_up_on_each_broker() -> None:
     assert capacity_uses(grouped(None, {ANYONE: 9.0}), {"consumer_byte_rate": 10.0}) == {}
 
 
-def test_a_sum_above_the_capacity_is_a_finding() -> None:
-    uses = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0})
-    (found,) = capacity_findings(uses.values())
-    assert (found.id, found.severity) == ("limits-above-capacity", "info")
-    assert "add up to 18 B/s, 1.8 times its capacity of 10 B/s." in found.message
-    assert list(capacity_findings(capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 18.0}).values())) == []
-
-
 def covered(broker: int, start: float, end: float) -> Coverage:
     return Coverage(broker=broker, requests=5, start=START + start * HOUR, end=START + end * HOUR)
 
@@ -149,13 +141,6 @@ def test_a_broker_that_is_recorded_from_later_on_has_a_hole_at_the_beginning() -
     assert (other.minutes_missing, other.first_missing, other.share) == (150, START, 1 - 150 / 480)
 
 
-def test_brokers_that_begin_in_different_minutes_of_a_short_history_miss_nothing() -> None:
-    found = gaps([covered(1, 0.98, 1.1), covered(2, 1.01, 1.12)])
-    assert [(one.minutes, one.minutes_missing) for one in found] == [(8, 0), (8, 0)]
-    assert not may_have_gaps(found)
-    assert may_have_gaps([covered(1, 0.9, 1.5)])
-
-
 def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> None:
     holes = gaps([covered(1, 0, 8), covered(2, 0, 8)], {1: list(range(420, 480)), 2: list(range(480))})
     history = provenance(coverage=holes)
@@ -187,14 +172,6 @@ def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
     many = provenance(coverage=(covered(1, 0, 8),), expected=ExpectedBrokers(in_cluster=tuple(range(1, 14))))
     why = doubts_of(many, HistoryNeeds(hours=8))(verdict())
     assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(why)
-
-
-def test_inconclusive_buckets_are_one_finding_a_reason() -> None:
-    some = [verdict(user=u, verdict=Verdict.INCONCLUSIVE, reason="a hole") for u in "ab"]
-    other = verdict(user="c", verdict=Verdict.INCONCLUSIVE, changed=False, reason="another")
-    (found,) = reason_findings(reasons_of([*some, other]))
-    assert (found.id, found.severity) == ("history-incomplete", "warning")
-    assert found.message == "2 quota groups that this change touches are inconclusive: a hole."
 
 
 def throttled(verdicts: list[BucketVerdict]) -> list[Finding]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import Entity
 from tests.support.command import Done, invoke
 from tests.support.gauge_parquet import Client, Shape, steady, write_gauges
 from tests.support.manifests import cluster, quotas, snapshot
@@ -136,35 +136,3 @@ def test_throttles_under_request_may_be_those_of_controller_mutations(tmp_path: 
 def test_throttles_of_mutations_convict_although_a_rate_shows_no_tokens(tmp_path: Path) -> None:
     row = of_alice(backtest(tmp_path, 5, 5, "--format", "json", kind="mutation", shape=steady(1)))
     assert (row["verdict"], row["reason"]) == ("throttled", REPORTED)
-
-
-def test_no_output_denies_what_was_reported_or_claims_what_no_sample_shows(tmp_path: Path) -> None:
-    outputs = {"text": "a.txt", "markdown": "a.md", "html": "a.html"}
-    options = [word for form, file in outputs.items() for word in ("--out", f"{form}={file}")]
-    done = backtest(tmp_path, MIB, MIB, *options, "--details")
-    assert (done.code, done.err) == (0, "")
-    texts = {form: (tmp_path / file).read_text().replace("\N{NO-BREAK SPACE}", " ") for form, file in outputs.items()}
-    for form, text in texts.items():
-        words = " ".join(text.split())
-        assert "in 40 of 240 samples" in words, form
-        assert "No recorded client" not in words, form
-        assert "proves a rate of" not in words, form
-        assert "at most" not in words, form
-    assert "None was seen over a limit." in texts["text"]
-    assert "1 quota group is over a limit that stays" in texts["text"]
-
-
-def test_many_groups_that_their_limits_held_back_are_one_finding(tmp_path: Path) -> None:
-    clients: dict[Client, Shape] = {(f"user-{n}", None, 1): steady(1000 + n) for n in range(20)}
-    write_gauges(tmp_path / "gauges", clients, hours=1, throttled={client: range(5 + n) for n, client in enumerate(clients)})
-    everyone = {"user": {"default": True}}
-    (tmp_path / "quotas").mkdir()
-    text = cluster() + "---\n" + quotas((everyone, {"producer_byte_rate": 8 * MIB}))
-    (tmp_path / "quotas" / "quotas.yaml").write_text(text)
-    (tmp_path / "now.json").write_text(snapshot({Entity.of({"user": DEFAULT}): {"producer_byte_rate": 2000.0}}, cluster_id=None))
-
-    done = invoke("backtest", "quotas", "--traffic", "gauges", "--current", "now.json", "--format", "json", cwd=tmp_path)
-
-    document = done.json()
-    assert len({row["reason"] for row in document["verdicts"]}) == 20
-    assert len([finding for finding in document["findings"] if finding["id"] == "history-incomplete"]) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,33 +101,15 @@ def test_a_table_gets_the_rows_and_the_next_run_replaces_them(spark: SparkSessio
         spark.sql("DROP DATABASE judged CASCADE")
 
 
-@pytest.mark.parametrize("where", [(), ON_SPARK], ids=["here", "Spark"])
-def test_a_folder_with_files_is_refused_at_once(work: Path, warm_command: Command, where: tuple[str, ...]) -> None:
+def test_a_folder_with_files_is_refused_at_once(work: Path, warm_command: Command) -> None:
     (work / "rows").mkdir()
     (work / "rows" / "mine.txt").write_text("mine", "utf-8")
 
-    done = judge(warm_command, work, "--out", "parquet=rows", *where, traffic="missing.parquet")
+    done = judge(warm_command, work, "--out", "parquet=rows", *ON_SPARK, traffic="missing.parquet")
 
     assert done.code == 64
     assert "the folder is not empty" in done.err
     assert [path.name for path in (work / "rows").iterdir()] == ["mine.txt"]
-
-
-@pytest.mark.parametrize("option", [("--requests", "requests.jsonl"), ("--propose",), ("--plots", "3")])
-def test_options_that_need_all_rows_in_the_report_are_refused(work: Path, warm_command: Command, option: tuple[str, ...]) -> None:
-    done = judge(warm_command, work, "--out", "parquet=rows", *option)
-
-    assert done.code == 64
-    assert f"--out parquet= and {option[0]}" in done.err
-
-
-def test_files_of_other_forms_are_written_beside_the_rows(work: Path, warm_command: Command) -> None:
-    done = judge(warm_command, work, "--out", "parquet=rows", "--out", "markdown=report.md", "--out", "json=report.json")
-
-    assert done.code == 1
-    assert json.loads((work / "report.json").read_text("utf-8")) == done.json()
-    assert (work / "report.md").read_text("utf-8").count("throttled")
-    assert rows_in(work / "rows")
 
 
 @pytest.mark.large
