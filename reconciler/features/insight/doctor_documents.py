@@ -88,7 +88,7 @@ class TrafficGap:
 class BrokerTraffic:
     """What a source has of one broker. ``kinds`` and ``measures``: what its series or rows are about.
 
-    ``interval_s``: between two scrapes, ``rows``: samples.
+    ``interval_s``: between two scrapes.
     """
 
     broker: int
@@ -99,16 +99,10 @@ class BrokerTraffic:
     """Series of clients and queue sizes."""
     clients: int = 0
     """Different clients: pairs of user and client-id, or addresses."""
-    rows: int = 0
-    """Samples."""
     kinds: tuple[str, ...] = ()
     """What is shown of clients."""
     measures: tuple[str, ...] = ()
     """What samples are."""
-    start: datetime.datetime | None = None
-    """The first sample or request."""
-    end: datetime.datetime | None = None
-    """The last sample or request."""
     interval_s: float | None = None
     """The median of the seconds between two scrapes."""
     coverage: float | None = None

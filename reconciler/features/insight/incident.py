@@ -102,13 +102,7 @@ class IncidentGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedThrottles:
-    """What brokers recorded about throttles of this client in the incident, as one source has it.
-
-    ``requests``: throttled requests, where the source has single ones. ``refused``: topics that the controller refused.
-    ``seconds``: those in which a throttle began. ``samples``: samples of metrics that show a throttle of the minute before.
-    ``longest_ms`` and ``sum_ms``: ``None`` where the source has no times. ``keys``: of the sensors
-    that show them, where the source names sensors. Brokers book throttles of mutations as those of request time.
-    """
+    """What brokers recorded about throttles of this client in the incident, as one source has it."""
 
     source: str
     """The traffic that shows it."""

@@ -176,7 +176,6 @@ def _brokers(targets: Sequence[ScrapeTarget], read: ReadSource) -> Iterator[Brok
         keys = {key for target in exporters for key in target.keys if key.broker == broker}
         of_clients = {key for key in keys if key.measure is not Measure.QUEUE_SIZE}
         first = exporters[0]
-        times = first.scrape_times()
         gaps = [TrafficGap(start=_at(start), end=_at(end)) for start, end in first.gaps(since_ms, until_ms)]
         interval = first.interval_ms()
         lost_ms = sum(gap.seconds for gap in gaps) * 1000
@@ -185,11 +184,8 @@ def _brokers(targets: Sequence[ScrapeTarget], read: ReadSource) -> Iterator[Brok
             exporters=tuple(target.name for target in exporters),
             series=len(keys),
             clients=len({(key.user, key.client_id, key.ip) for key in of_clients}),
-            rows=sum(target.samples for target in exporters),
             kinds=tuple(kind.value for kind in Kind if any(key.kind is kind and key.measure is Measure.RATE for key in keys)),
             measures=tuple(measure.value for measure in Measure if any(key.measure is measure for key in keys)),
-            start=_at(int(times[0])) if len(times) else None,
-            end=_at(int(times[-1])) if len(times) else None,
             interval_s=None if interval is None else interval / 1000,
             coverage=None if interval is None else max(0.0, 1 - lost_ms / (until_ms - since_ms)),
             gaps=tuple(gaps),

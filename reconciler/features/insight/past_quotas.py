@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,7 +30,6 @@ from reconciler.model import (
 from reconciler.text import amount
 from reconciler.workflows import (
     Access,
-    Git,
     LoadedManifests,
     ManifestsAt,
     Proposal,
@@ -72,7 +72,7 @@ def commits_then(
         (
             CommitThen(commit=run.source.commit, begin=run.ended, run=run)
             for run in runs
-            if run.ended < until and run.result in _APPLIED and not run.validate_only and run.source.commit
+            if run.ended < until and _has_applied(run)
         ),
         key=lambda chosen: chosen.begin,
     )
@@ -81,25 +81,18 @@ def commits_then(
         return (before[-1], *(chosen for chosen in applied if chosen.begin > since))
     git = repository_around(paths[0])
     places = [git.place(path) for path in paths]
-    until = applied[0].begin if applied else until
-    return (_newest(git, since, places), *_dated(git, since, until, places), *applied)
-
-
-def _newest(git: Git, moment: datetime.datetime, places: Sequence[str]) -> CommitThen:
-    commit = git.commit_before(moment)
-    if commit is None and git.shallow():
+    newest = git.commit_before(since)
+    if newest is None and git.shallow():
         msg = (
-            f"the repository {git.top} has no commit from before {moment:%Y-%m-%d %H:%M} UTC. This is a shallow clone, fetch its "
+            f"the repository {git.top} has no commit from before {since:%Y-%m-%d %H:%M} UTC. This is a shallow clone, fetch its "
             "whole history"
         )
         raise GitError(msg)
-    dated = git.dated_commits(until=moment, places=places, most=1)
-    return CommitThen(commit=commit, begin=dated[0][1] if dated else datetime.datetime.min.replace(tzinfo=datetime.UTC))
-
-
-def _dated(git: Git, since: datetime.datetime, until: datetime.datetime, places: Sequence[str]) -> list[CommitThen]:
-    dated = git.dated_commits(until=until, since=since, places=places)
-    return [CommitThen(commit=commit, begin=at) for commit, at in sorted(dated, key=lambda item: item[1]) if since < at < until]
+    until = applied[0].begin if applied else until
+    last = git.dated_commits(until=since, places=places, most=1)
+    first = CommitThen(commit=newest, begin=last[0][1] if last else datetime.datetime.min.replace(tzinfo=datetime.UTC))
+    dated = sorted(git.dated_commits(until=until, since=since, places=places), key=lambda item: item[1])
+    return (first, *(CommitThen(commit=commit, begin=at) for commit, at in dated if since < at < until), *applied)
 
 
 def limit_origin(
@@ -117,16 +110,13 @@ def limit_origin(
         blamed = here.git.blame_line(here.commit, path, quota.source.line)
         before: WrittenQuota | None = None
         if blamed.parent is not None:
-            try:
+            # What a parent with errors meant is not known: the line is this commit's in any case.
+            with contextlib.suppress(ManifestError, UsageError):
                 earlier = manifests_at(blamed.parent, paths)
                 before = _declared(earlier, cluster, entity, key)
-            except (ManifestError, UsageError):
-                # What a parent with errors meant is not known: the line is this commit's in any case.
-                before = None
-            else:
-                if before is not None and _declared_value(before) == _declared_value(quota):
-                    here, quota = earlier, before
-                    continue
+        if before is not None and _meaning(before) == _meaning(quota):
+            here, quota = earlier, before
+            continue
         return LimitOrigin(
             file=path,
             line=blamed.line,
@@ -135,14 +125,23 @@ def limit_origin(
             author=blamed.author,
             subject=blamed.subject,
             before=before.value if isinstance(before, DesiredQuota) else None,
-            applied=_first_applied(then, blamed.commit, runs),
+            applied=min((run.ended for run in runs if _has_applied(run) and _contains(then, run, blamed.commit)), default=None),
         )
     return None
 
 
-def _declared_value(quota: WrittenQuota) -> object:
+def _meaning(quota: WrittenQuota) -> object:
     """The number, or what the number is computed from."""
     return quota.unit if isinstance(quota, UnitQuota) else quota.value
+
+
+def _has_applied(run: RunRecord) -> bool:
+    return run.result in _APPLIED and not run.validate_only and run.source.commit is not None
+
+
+def _contains(then: ManifestsAt, run: RunRecord, commit: str) -> bool:
+    """Whether a run applied this commit or a later one."""
+    return run.source.commit is not None and then.git.contains(run.source.commit, commit)
 
 
 def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> WrittenQuota | None:
@@ -150,13 +149,6 @@ def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) ->
     _, desired, _ = desired_for(loaded, cluster)
     declared = desired.entities.get(entity)
     return None if declared is None else declared.quotas.get(QuotaKey(key)) or declared.units.get(QuotaKey(key))
-
-
-def _first_applied(then: ManifestsAt, commit: str, runs: Sequence[RunRecord]) -> datetime.datetime | None:
-    """When a run first applied this commit or a later one."""
-    applied = ((run.ended, run.source.commit) for run in runs if run.result in _APPLIED and not run.validate_only)
-    ended = [at for at, applied_commit in applied if applied_commit is not None and then.git.contains(applied_commit, commit)]
-    return min(ended, default=None)
 
 
 _ORIGINS: Final = {
@@ -186,6 +178,11 @@ class QuotaSources:
     def names_cluster(self) -> bool:
         """Whether the command line names the cluster's address."""
         return self.access.bootstrap_server is not None or self.access.zookeeper is not None
+
+    def reaches(self, spec: ClusterSpec) -> bool:
+        """Whether the Cluster manifest or the command line states where the cluster is."""
+        known = spec.connection
+        return self.names_cluster or (known is not None and bool(known.bootstrap_servers or known.zookeeper))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +214,6 @@ class QuotasThen:
     evidence: tuple[str, ...] = ()
     missing: tuple[MissingEvidence, ...] = ()
     reachable: bool = False
-    """Whether the Cluster manifest or the command line states where the cluster is."""
 
 
 def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: datetime.datetime, *, client: Entity) -> QuotasThen:
@@ -238,7 +234,9 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
         missing += _contradictions(declared[-1][1], current, client)
     identity = ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id)
     parts = _merged(with_current, client)
-    evidence = [*_part_words(parts), *([] if isinstance(observed, MissingEvidence) else [observed])]
+    begins = ["", *(f" from {part.begin:%Y-%m-%d %H:%M:%S} UTC on" for part in parts[1:])]
+    evidence = [f"Quotas{when}: {part.words}" for when, part in zip(begins, parts, strict=True) if part.words is not None]
+    evidence += [] if isinstance(observed, MissingEvidence) else [observed]
     if loaded is None and sources.names_cluster and not sources.paths:
         evidence.append("Manifests of the working directory are not read beside a named cluster: give PATH to read them")
     return QuotasThen(
@@ -250,7 +248,7 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
         assumed=_assumed(current, since, parts, client),
         evidence=tuple(evidence),
         missing=tuple(missing),
-        reachable=_is_reachable(spec, sources.access),
+        reachable=sources.reaches(spec),
     )
 
 
@@ -387,14 +385,6 @@ def _limits_of(proposal: Proposal, client: Entity) -> dict[tuple[Entity, str], f
     }
 
 
-def _part_words(parts: Sequence[QuotaPart]) -> Iterator[str]:
-    for number, part in enumerate(parts):
-        if part.words is None:
-            continue
-        when = "" if not number else f" from {part.begin:%Y-%m-%d %H:%M:%S} UTC on"
-        yield f"Quotas{when}: {part.words}"
-
-
 def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequence[QuotaPart], client: Entity) -> str | None:
     """Words for quotas of a later time that may limit the client: of manifests without a history, or read from the cluster."""
     if parts[0].words == _AS_NOW and parts[0].proposal is not None and _limits_of(parts[0].proposal, client):
@@ -402,17 +392,13 @@ def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequ
     if current is None or current.observed.at <= since:
         return None
     used = any(
-        could_limit(entity, client) and (entity, key) not in _keys_of(part.proposal.declared)
+        could_limit(entity, client) and key not in part.proposal.declared.get(entity, {})
         for part in parts
         if part.proposal is not None
         for entity, values in part.proposal.proposed.items()
         for key in values
     )
     return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if used else None
-
-
-def _keys_of(quotas: Mapping[Entity, Mapping[str, float]]) -> set[tuple[Entity, str]]:
-    return {(entity, key) for entity, values in quotas.items() for key in values}
 
 
 def _contradictions(desired: DesiredState | None, current: CurrentState, client: Entity) -> Iterator[MissingEvidence]:
@@ -462,15 +448,10 @@ def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[Desir
     return replace(desired, with_units=()), [missing]
 
 
-def _is_reachable(spec: ClusterSpec, access: Access) -> bool:
-    known = spec.connection is not None and bool(spec.connection.bootstrap_servers or spec.connection.zookeeper)
-    return known or access.bootstrap_server is not None or access.zookeeper is not None
-
-
 def _current(spec: ClusterSpec, sources: QuotaSources) -> tuple[CurrentState | None, str | MissingEvidence]:
     """What the cluster has or had, with a sentence about it; or why that is not known."""
     what = "quotas that the manifests do not declare"
-    if sources.access.current is None and not _is_reachable(spec, sources.access):
+    if sources.access.current is None and not sources.reaches(spec):
         because = "neither a snapshot nor a connection was given"
         return None, MissingEvidence(what=what, because=because, remedy="give --current FILE or --bootstrap-server HOST:PORT")
     try:

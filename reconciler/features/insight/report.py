@@ -177,6 +177,7 @@ class Overview:
     at: datetime.datetime
     """UTC."""
     version: str
+    """Version of kafka-quotas."""
     source: ManifestCommit
     """The commit of the manifests, when they are in git."""
     clusters: tuple[ClusterOverview, ...]

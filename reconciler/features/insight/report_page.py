@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -106,12 +105,8 @@ def report_view(overview: Overview) -> View:
     )
 
 
-def overview_lines(overview: Overview, *, written: str | None = None) -> tuple[Line, ...]:
+def overview_lines(overview: Overview, *, written: str | None = None) -> Iterator[Line]:
     """A line or two a cluster; ``written``: where the page is."""
-    return tuple(_overview_lines(overview, written))
-
-
-def _overview_lines(overview: Overview, written: str | None) -> Iterator[Line]:
     for cluster in overview.clusters:
         yield from failure_lines(cluster.failure) if cluster.failure is not None else (_cluster_line(cluster),)
         yield from (_budget_line(budget) for budget in cluster.budgets)
@@ -398,7 +393,7 @@ def _embedded(cluster: ClusterOverview) -> Json:
 
 def _entity(entity: EntityOverview) -> Json:
     """What is there of an entity. ``live`` is true where it equals what is declared. ``stays``: apply leaves it alone."""
-    same = _equal(entity.declared, entity.live)
+    same = entity.drift is DriftClass.IN_SYNC and entity.declared is not None
     stays = not entity.in_scope or (entity.declared is None and not is_alterable(entity.entity))
     tags = [*(["protected"] if entity.protected else []), *([] if entity.in_scope else ["outside the scope"])]
     fields: dict[str, Json] = {
@@ -417,27 +412,6 @@ def _entity(entity: EntityOverview) -> Json:
 
 def _amounts(quotas: Quotas | None) -> Json:
     return None if quotas is None else {escaped(key): amount(key, value) for key, value in sorted(quotas.items())}
-
-
-def _equal(quotas: Quotas | None, other: Quotas | None) -> bool:
-    if quotas is None or other is None:
-        return False
-    return quotas.keys() == other.keys() and all(same_value(value, other[key]) for key, value in quotas.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolVersion:
-    """The program that made the report."""
-
-    name: str = "kafka-quotas"
-    """Its name."""
-    version: str
-    """Its version."""
-
-
-def tool_of_report(overview: Overview) -> ToolVersion:
-    """The program that made the report."""
-    return ToolVersion(version=overview.version)
 
 
 def audited_runs(overview: Overview) -> tuple[RunRecord, ...] | None:
@@ -459,7 +433,7 @@ REPORT: Final = Document(
                 summary="Numbers of entities.",
             ),
             EntityOverview: row("entity class=drift declared live owner note source protected in_scope expiries?"),
-            Overview: row("at tool source clusters runs runs_left_out notes", tool=tool_of_report, runs=audited_runs),
+            Overview: row("at version source clusters runs runs_left_out notes", runs=audited_runs),
             RunRecord: row(
                 "file started ended command cluster result failure_reason verified validate_only summary=counts accepted "
                 "principal os_user source"

@@ -141,7 +141,8 @@ def _about_the_time(report: IncidentReport) -> Iterator[Line]:
         yield line("The incident may go on: the traffic or the time that was looked at ends there. Use --until.", hang=0)
     if report.span.others:
         more = count_of(report.span.others, "more incident")
-        yield line(f"The same client has {more} between {_asked_span(report, word='and')}.", hang=0)
+        span = _span_of(report, report.asked.since, report.asked.until, word="and")
+        yield line(f"The same client has {more} between {span}.", hang=0)
 
 
 def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
@@ -274,10 +275,6 @@ def _span_of(report: IncidentReport, begin: datetime.datetime, end: datetime.dat
     first, last = (moment.astimezone(_zone(report)) for moment in (begin, end))
     until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
     return f"{first:%Y-%m-%d %H:%M:%S} {word} {until} {report.asked.zone}"
-
-
-def _asked_span(report: IncidentReport, *, word: str = "to") -> str:
-    return _span_of(report, report.asked.since, report.asked.until, word=word)
 
 
 def _at(report: IncidentReport, moment: datetime.datetime) -> str:

@@ -36,7 +36,6 @@ class ScrapeTarget:
     """Scrapes that succeeded."""
     is_scraped: bool = False
     """Whether the server has its series ``up``, of successes or failures."""
-    samples: int = 0
 
     @property
     def name(self) -> str:
@@ -102,7 +101,6 @@ class MetricTargets:
             return
         target = self._target(labels)
         target.scrapes.append(times_ms)
-        target.samples += len(times_ms)
         if name in target.names:
             return
         target.names.add(name)
