@@ -71,13 +71,13 @@ if TYPE_CHECKING:
     from reconciler.render.plan_text import (
         MANY_CHANGES,
         ChangeDirection,
-        change_sentences,
         cluster_title,
         direction,
         direction_sentence,
         plan_view,
         read_words,
         undecided_words,
+        value_sentences,
     )
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at, short_commit, short_digest, web_address
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title

@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift, Prune, display_name, key_part
 from reconciler.render.layout import Block, Column, Line, Style, View, heading, line, note_line, table
-from reconciler.render.plan_text import cluster_title, drift_sentences
+from reconciler.render.plan_text import cluster_title, read_words, value_sentences
 from reconciler.text import amount, rate
 
 _LOOK: Final = {
@@ -24,7 +24,6 @@ _PRUNED: Final = {
     Prune.NEVER: "",
 }
 _KEPT: Final = "no longer declared, and kept because of prune: never. Declare it with quotas: {} to remove it"
-_ORIGIN: Final = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}
 
 _COLUMNS: Final = (
     Column(title="entity", across=True),
@@ -44,8 +43,7 @@ def drift_view(drift: Drift, *, show_unmanaged: bool = False) -> View:
 
     Unmanaged entities are counted; the first of those in the scope are listed, and all when asked for.
     """
-    read = drift.observed
-    origin = f", read from {_ORIGIN[read.origin.value]} at {read.at:%Y-%m-%d %H:%M:%S} UTC{_against(drift.baseline)}"
+    origin = f", {read_words(drift.observed)}{_against(drift.baseline)}"
     return View(
         kind="drift",
         cluster=drift.cluster.name,
@@ -124,7 +122,7 @@ def _entity(entity_drift: EntityDrift, drift: Drift) -> Iterator[Line | tuple[Li
     entity = line((f"  {sign} ", style), (entity_drift.entity, style), words, pages=(entity_drift.entity, words))
     for key in entity_drift.keys:
         yield entity, *_key(key, entity_drift.drift, has_baseline=drift.baseline is not None)
-        yield from (line((f"      {words}", Style.FAINT), hang=8) for words in drift_sentences(key))
+        yield from (line((f"      {words}", Style.FAINT), hang=8) for words in value_sentences(key))
 
 
 def _key(key: KeyDrift, drift: DriftClass, *, has_baseline: bool) -> tuple[Line | str | tuple[str, Style], ...]:

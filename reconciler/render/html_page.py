@@ -1,4 +1,4 @@
-"""The frame of every page and its pieces: one file that loads nothing, for telephones, keyboards, the dark and paper.
+"""A view as one HTML page that loads nothing, for telephones, keyboards, the dark and paper.
 
 A page is complete without script. The policy allows its own script and style sheet by their digests, and nothing else.
 """
@@ -10,18 +10,19 @@ import hashlib
 import html
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from reconciler import __version__
-from reconciler.model import Message, MessagePart, PartKind, Span, display_name, escaped, parts_of
+from reconciler.model import Message, MessagePart, PartKind, display_name, escaped, parts_of
 from reconciler.render.layout import (
     Block,
     Figure,
     Fold,
+    Heading,
     LabelledWords,
     Line,
     Shown,
@@ -37,6 +38,12 @@ from reconciler.render.layout import (
 from reconciler.render.markdown_writer import title_on_pages
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 
+MOST_ROWS: Final = 5000
+"""Rows of one table; the others are counted."""
+_FEW_ROWS: Final = 200
+"""The same in a notebook, which keeps its outputs in its file."""
+_FILTERED: Final = 5
+"""Rows from which on a table has a filter."""
 _LONG_NAME: Final = 2000
 _LONG_WORD: Final = re.compile(rf"\S{{{_LONG_NAME + 1},}}")
 _SHOWN_START: Final = 300
@@ -46,50 +53,21 @@ _READING: Final = "reading"
 """The script that every page has, after its own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSection:
-    """A part of a page that the jump list leads to; ``body`` is HTML. ``count`` stands beside its title."""
-
-    place: str
-    title: str
-    body: tuple[str, ...]
-    count: int | None = None
-    needs_script: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Masthead:
-    """The top of a page: ``answer`` is its heading, ``rest`` the sentences after it; both are text. ``about``, ``body``: HTML."""
-
-    kicker: str
-    answer: str
-    rest: str = ""
-    about: tuple[str, ...] = ()
-    body: tuple[str, ...] = ()
-
-
 @cache
-def page_file(name: str) -> str:
-    """A file that is part of pages: script, style, or HTML that is always the same."""
+def _page_file(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8").rstrip("\n")
-
-
-@cache
-def page_style() -> str:
-    """The style sheet."""
-    return page_file("page.css")
 
 
 @cache
 def page_script(*names: str) -> str:
     """The script: these files and the one that every page has, one after the other, in a scope of their own."""
-    return '"use strict";\n(() => {\n' + "\n\n".join(page_file(f"{name}.js") for name in (*names, _READING)) + "\n})();\n"
+    return '"use strict";\n(() => {\n' + "\n\n".join(_page_file(f"{name}.js") for name in (*names, _READING)) + "\n})();\n"
 
 
 def policy(*scripts: str) -> str:
     """What the browser may do: run this script, apply this style, and nothing else; nowhere to load from or send to."""
     return (
-        f"default-src 'none'; script-src {_digest(page_script(*scripts))}; style-src {_digest(page_style())}; "
+        f"default-src 'none'; script-src {_digest(page_script(*scripts))}; style-src {_digest(_page_file('page.css'))}; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -98,29 +76,15 @@ def _digest(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
-def page(
-    title: str,
-    masthead: Masthead,
-    sections: Iterable[PageSection],
-    *,
-    footer: Sequence[str] = (),
-    scripts: tuple[str, ...] = (),
-    data: str | None = None,
-    main: Iterable[str] = (),
-) -> str:
-    """A whole document. ``title`` is text; ``footer`` and ``main`` (before the sections) are HTML, ``data`` is for scripts."""
-    return "\n".join(_document(title, masthead, tuple(sections), tuple(footer), scripts, data, tuple(main))) + "\n"
+def view_html(view: View, links: RepositoryLinks = NO_LINKS, *, scripts: tuple[str, ...] = ()) -> str:
+    """A view as one HTML page. Equal views give equal bytes. ``scripts``: files that figures need, without ``.js``."""
+    return "\n".join(_page(view, links, scripts)) + "\n"
 
 
-def _document(
-    title: str,
-    masthead: Masthead,
-    sections: tuple[PageSection, ...],
-    footer: tuple[str, ...],
-    scripts: tuple[str, ...],
-    data: str | None,
-    main: tuple[str, ...],
-) -> Iterator[str]:
+def _page(view: View, links: RepositoryLinks, scripts: tuple[str, ...]) -> Iterator[str]:
+    cluster = f", {display_name(view.cluster)}" if view.cluster else ""
+    sections = sections_of(view.blocks)
+    below = [(head, inner) for head, inner in sections if head is not None]
     yield "<!DOCTYPE html>"
     yield '<html lang="en">'
     yield "<head>"
@@ -128,46 +92,42 @@ def _document(
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy(*scripts)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
-    yield f"<title>{text(title)}</title>"
-    yield f"<style>{page_style()}</style>"
+    yield f"<title>{text(f'Kafka quotas, {view.kind}{cluster}')}</title>"
+    yield f"<style>{_page_file('page.css')}</style>"
     yield "</head>"
     yield "<body>"
     yield '<a class="skip" href="#main">Skip to the content</a>'
     yield "<header>"
-    yield f'<p class="kicker">{text(masthead.kicker)}</p>'
-    rest = f' <p class="lead">{text(masthead.rest)}</p>' if masthead.rest else ""
-    yield f"<h1>{text(masthead.answer)}</h1>{rest}"
-    if masthead.about:
-        yield f'<ul class="about">{"".join(f"<li>{entry}</li>" for entry in masthead.about)}</ul>'
-    yield from masthead.body
+    yield f'<p class="kicker">{text(f"Kafka quotas: {view.kind}{cluster}")}</p>'
+    rest = f' <p class="lead">{text(view.lead)}</p>' if view.lead else ""
+    yield f"<h1>{text(_text(view.answer))}</h1>{rest}"
+    if view.about:
+        yield f'<ul class="about">{"".join(f"<li>{_words(each, links)}</li>" for each in view.about)}</ul>'
+    yield from _body((block for head, inner in sections if head is None for block in inner), links)
+    if view.tiles:
+        yield from _tiles(view.tiles_title, view.tiles)
     yield "</header>"
-    if len(sections) > 1:
+    if len(below) > 1:
         yield '<nav class="jump" aria-label="Contents" tabindex="0"><ul>'
-        for section in sections:
-            count = f" ({section.count:,})" if section.count is not None else ""
-            yield f'<li><a href="#{section.place}">{text(section.title)}{count}</a></li>'
+        for head, _ in below:
+            yield f'<li><a href="#{head.place}">{_title(head)}</a></li>'
         yield "</ul></nav>"
     yield '<main id="main" tabindex="-1">'
-    yield from main
-    for section in sections:
-        yield from _section(section)
+    for head, inner in below:
+        yield f'<section id="{head.place}" aria-labelledby="{head.place}-title">'
+        yield f'<h2 id="{head.place}-title" tabindex="-1">{_title(head)}</h2>'
+        yield from _body(inner, links)
+        yield "</section>"
     yield "</main>"
-    paragraphs = "".join(f"<p>{paragraph}</p>" for paragraph in footer)
-    yield f"<footer>{paragraphs}<p>Written by kafka-quotas {text(__version__)}.</p></footer>"
-    if data is not None:
-        yield f'<script type="application/json" id="data">{data}</script>'
+    foot = "" if view.foot is None else f"<p>{_words(view.foot, links)}</p>"
+    yield f"<footer>{foot}<p>Written by kafka-quotas {text(__version__)}.</p></footer>"
     yield f"<script>{page_script(*scripts)}</script>"
     yield "</body>"
     yield "</html>"
 
 
-def _section(page_section: PageSection) -> Iterator[str]:
-    hidden = " data-needs-script hidden" if page_section.needs_script else ""
-    count = f" ({page_section.count:,})" if page_section.count is not None else ""
-    yield f'<section id="{page_section.place}" aria-labelledby="{page_section.place}-title"{hidden}>'
-    yield f'<h2 id="{page_section.place}-title" tabindex="-1">{text(page_section.title)}{count}</h2>'
-    yield from page_section.body
-    yield "</section>"
+def _title(head: Heading) -> str:
+    return text(head.title) + (f" ({head.count:,})" if head.count is not None else "")
 
 
 def text(value: str) -> str:
@@ -195,15 +155,10 @@ def message_html(value: str, links: RepositoryLinks = NO_LINKS) -> str:
     return "".join(_message_part(part, links) for part in parts_of(value))
 
 
-def place_html(span: Span, links: RepositoryLinks) -> str:
-    """``file:line:column``, as a link where the address of the line is known."""
-    address, shown = links.line_address(span), name(str(span))
-    return f'<a href="{text(address)}">{shown}</a>' if address else shown
-
-
 def _message_part(part: MessagePart, links: RepositoryLinks) -> str:
     if part.span is not None:
-        return place_html(part.span, links)
+        address, shown = links.line_address(part.span), name(str(part.span))
+        return f'<a href="{text(address)}">{shown}</a>' if address else shown
     match part.kind:
         case PartKind.TEXT:
             return text(part.text)
@@ -214,12 +169,7 @@ def _message_part(part: MessagePart, links: RepositoryLinks) -> str:
     return name(part.text)
 
 
-def chip(value: str, style: str) -> str:
-    """One or two words on a ground of a style: ``bad``, ``warn``, ``good`` or ``faint``."""
-    return f'<span class="chip {style}">{text(value)}</span>'
-
-
-def tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
+def _tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
     """Numbers with their words; ``title`` states what is counted."""
     yield f'<p class="tiles-title">{text(title)}</p>'
     yield '<ul class="tiles">'
@@ -228,101 +178,6 @@ def tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
         style = row.style if row.number else "none"
         yield f'<li class="{style}"><strong>{row.number:,}</strong> {words}</li>'
     yield "</ul>"
-
-
-def items(rows: Iterable[str]) -> tuple[str, ...]:
-    """A list; each row is HTML."""
-    return ("<ul>", *(f"<li>{row}</li>" for row in rows), "</ul>")
-
-
-def folded(title: str, body: Iterable[str], *, opened: bool = False) -> Iterator[str]:
-    """What is unfolded by a click, a search in the page, a link or a printer; ``title`` is text, ``body`` HTML."""
-    yield f'<details class="more"{" open" if opened else ""}><summary>{text(title)}</summary>'
-    yield from body
-    yield "</details>"
-
-
-def _table_cells(
-    heads: Sequence[str], classes: Sequence[str], row: Sequence[str], *, sort: Sequence[float | None] | None = None
-) -> str:
-    """The cells of a row; ``sort`` has the numbers that columns are sorted by, ``None`` where the text is."""
-    keys = ["" if by is None else f' data-sort="{by:g}"' for by in sort or [None] * len(heads)]
-    cells = [f'<th scope="row" role="rowheader" data-label="{text(heads[0])}"{keys[0]}>{row[0]}</th>']
-    for head, kind, cell, key in zip(heads[1:], classes[1:], row[1:], keys[1:], strict=True):
-        kinds = " ".join(word for word in (kind, "" if cell else "empty") if word)
-        cells.append(f'<td role="cell"{_class(kinds)} data-label="{text(head)}"{key}>{cell}</td>')
-    return "".join(cells)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRow:
-    """A row that can be filtered by ``kind``, if it has one. ``sort``: numbers, ``None`` for a column that sorts by its text."""
-
-    kind: str
-    cells: Sequence[str]
-    sort: Sequence[float | None]
-
-
-def filter_form(words: str, kind: str, kinds: Iterable[str]) -> Iterator[str]:
-    """Search words and a kind, for the rows of the same section; only where the script runs."""
-    yield '<form class="filter" role="search" autocomplete="off" hidden>'
-    yield f'<label class="field">{text(words)}<input type="search" spellcheck="false" autocapitalize="none"></label>'
-    options = "".join(f'<option value="{text(kind)}">{text(kind)}</option>' for kind in kinds)
-    yield f'<label class="field">{text(kind)}<select><option value="">all</option>{options}</select></label>'
-    yield "</form>"
-    yield '<p role="status" class="hint"></p>'
-
-
-def found_table(heads: Sequence[str], rows: Iterable[FoundRow], *, numbers: frozenset[str], sortable: bool) -> Iterator[str]:
-    """A table whose first column heads its rows; ``sortable``: by its heads, where the script runs.
-
-    Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
-    """
-    classes = ["number" if head in numbers else "" for head in heads]
-    yield f'<table role="table"{_class("sortable" if sortable else "")}>'
-    yield '<thead role="rowgroup"><tr role="row">'
-    yield "".join(
-        f'<th scope="col" role="columnheader"{_class(kind)}>{text(head)}</th>' for head, kind in zip(heads, classes, strict=True)
-    )
-    yield '</tr></thead><tbody role="rowgroup">'
-    for row in rows:
-        cells = _table_cells(heads, classes, row.cells, sort=row.sort)
-        mark = f' data-find="{text(row.kind)}"' if row.kind else ""
-        yield f'<tr role="row"{mark}>{cells}</tr>'
-    yield "</tbody></table>"
-
-
-def _class(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
-
-
-MOST_ROWS: Final = 5000
-"""Rows of one table; the others are counted."""
-_FEW_ROWS: Final = 200
-"""The same in a notebook, which keeps its outputs in its file."""
-_FILTERED: Final = 5
-"""Rows from which on a table has a filter."""
-
-
-def view_html(view: View, links: RepositoryLinks = NO_LINKS, *, scripts: tuple[str, ...] = ()) -> str:
-    """A view as one HTML page. Equal views give equal bytes. ``scripts``: files that figures need, without ``.js``."""
-    cluster = f", {display_name(view.cluster)}" if view.cluster else ""
-    sections = sections_of(view.blocks)
-    above = _body((block for head, inner in sections if head is None for block in inner), links)
-    masthead = Masthead(
-        kicker=f"Kafka quotas: {view.kind}{cluster}",
-        answer=_text(view.answer),
-        rest=view.lead,
-        about=tuple(_words(each, links) for each in view.about),
-        body=(*above, *(tiles(view.tiles_title, view.tiles) if view.tiles else ())),
-    )
-    foot = () if view.foot is None else (_words(view.foot, links),)
-    below = (
-        PageSection(place=head.place, title=head.title, count=head.count, body=tuple(_body(inner, links)))
-        for head, inner in sections
-        if head is not None
-    )
-    return page(f"Kafka quotas, {view.kind}{cluster}", masthead, below, footer=foot, scripts=scripts)
 
 
 def view_fragment(view: View) -> str:
@@ -338,7 +193,9 @@ def _body(blocks: Iterable[Block], links: RepositoryLinks, *, most: int = MOST_R
     for is_line, group in itertools.groupby(blocks, key=lambda block: isinstance(block, Line)):
         if is_line:
             rows = [words for block in group if isinstance(block, Line) and (words := _words(block, links))]
-            yield from items(rows) if len(rows) > 1 else (f"<p>{row}</p>" for row in rows)
+            yield from (
+                ("<ul>", *(f"<li>{row}</li>" for row in rows), "</ul>") if len(rows) > 1 else (f"<p>{row}</p>" for row in rows)
+            )
             continue
         for block in group:
             yield from _block(block, links, most)
@@ -352,7 +209,9 @@ def _block(block: Block, links: RepositoryLinks, most: int) -> Iterator[str]:
             rows = (_fact(label, words, links) for label, words in block.rows)
             yield from ('<dl class="facts">', *rows, "</dl>")
         case Fold(place=None):
-            yield from folded(_text(block.title), _body(block.blocks, links, most=most), opened=block.opened)
+            yield f'<details class="more"{" open" if block.opened else ""}><summary>{text(_text(block.title))}</summary>'
+            yield from _body(block.blocks, links, most=most)
+            yield "</details>"
         case Fold():
             state = next((segment.text for segment in block.title.on_pages if segment.chip), "")
             yield f'<details class="card" data-find="{text(state)}"{" open" if block.opened else ""}>'
@@ -384,7 +243,7 @@ def _words(shown: Line, links: RepositoryLinks) -> str:
 def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
     style = segment.style.page_class
     if segment.chip:
-        return chip(segment.text, style or "faint")
+        return f'<span class="chip {style or "faint"}">{text(segment.text)}</span>'
     words = message_html(Message((segment.part,)), links)
     if segment.place is not None:
         return f'<a href="#{segment.place}">{words}</a>'
@@ -394,31 +253,48 @@ def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
 
 
 def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
+    """A table whose first column heads its rows, with a filter and sorted by its heads where the script runs.
+
+    Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
+    """
     columns, rows = columns_on_pages(block), list(rows_of(block))
-    titles = [title_on_pages(column.title) for column in block.columns]
+    titles = {at: text(title_on_pages(block.columns[at].title)) for at in columns}
+    classes = {at: "number" if block.columns[at].to_the_right else "" for at in columns}
     chosen = next((at for at in columns if block.columns[at].chosen), None)
-    if chosen is not None and len(rows) >= _FILTERED:
-        yield from filter_form("Search", titles[chosen], dict.fromkeys(_text(row[chosen]) for row, _ in rows))
-    numbers = frozenset(titles[at] for at in columns if block.columns[at].to_the_right)
     valued = {at for at in columns if any(_value(row[at]) >= 0 for row, _ in rows)}
-    shown = (
-        FoundRow(
-            kind="" if chosen is None else _text(row[chosen]),
-            cells=_cells(row, below, columns, links),
-            sort=[_value(row[at]) if at in valued else None for at in columns],
-        )
-        for row, below in rows[:most]
-    )
-    yield from found_table([titles[at] for at in columns], shown, numbers=numbers, sortable=len(rows) > 1)
+    if chosen is not None and len(rows) >= _FILTERED:
+        options = (text(kind) for kind in dict.fromkeys(_text(row[chosen]) for row, _ in rows))
+        yield '<form class="filter" role="search" autocomplete="off" hidden>'
+        yield '<label class="field">Search<input type="search" spellcheck="false" autocapitalize="none"></label>'
+        listed = "".join(f'<option value="{kind}">{kind}</option>' for kind in options)
+        yield f'<label class="field">{titles[chosen]}<select><option value="">all</option>{listed}</select></label>'
+        yield "</form>"
+        yield '<p role="status" class="hint"></p>'
+    yield f'<table role="table"{_class("sortable" if len(rows) > 1 else "")}>'
+    yield '<thead role="rowgroup"><tr role="row">'
+    yield "".join(f'<th scope="col" role="columnheader"{_class(classes[at])}>{titles[at]}</th>' for at in columns)
+    yield '</tr></thead><tbody role="rowgroup">'
+    for row, below in rows[:most]:
+        mark = "" if chosen is None or not _text(row[chosen]) else f' data-find="{text(_text(row[chosen]))}"'
+        cells = []
+        for at in columns:
+            lines = (row[at], *below) if at == columns[-1] else (row[at],)
+            words = "<br>".join(filter(None, (_words(each, links) for each in lines)))
+            about = f'data-label="{titles[at]}"' + (f' data-sort="{_value(row[at]):g}"' if at in valued else "")
+            kinds = " ".join(filter(None, (classes[at], "" if words else "empty")))
+            is_head = at == columns[0]
+            head, tag = ('th scope="row" role="rowheader"', "th") if is_head else (f'td role="cell"{_class(kinds)}', "td")
+            cells.append(f"<{head} {about}>{words}</{tag}>")
+        yield f'<tr role="row"{mark}>{"".join(cells)}</tr>'
+    yield "</tbody></table>"
     if len(rows) > most:
         yield f'<p class="faint">{len(rows) - most:,} more are not listed here.</p>'
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
 
 
 def _value(cell: Line) -> float:
     """The first number of a cell; -1 without one."""
     return next((segment.value for segment in cell.on_pages if segment.value is not None), -1.0)
-
-
-def _cells(row: Sequence[Line], below: Sequence[Line], columns: Sequence[int], links: RepositoryLinks) -> list[str]:
-    *cells, last = (_words(row[at], links) for at in columns)
-    return [*cells, "<br>".join(filter(None, (last, *(_words(each, links) for each in below))))]

@@ -20,9 +20,10 @@ from reconciler.model import (
     KeyDrift,
     LeaderSpread,
     MessagePart,
+    Observed,
+    ObservedFrom,
     PartKind,
     Plan,
-    QuotaUnit,
     Reason,
     WithheldOwner,
     display_name,
@@ -81,7 +82,6 @@ _NO_FILE: Final = "No manifest declares these"
 MANY_CHANGES: Final = 200
 """Changes above which ``apply`` shows a summary of a plan."""
 _SHOWN_FILES: Final = 20
-_SHOWN_CUTS: Final = 10
 _INCOMPLETE: Final = "only some manifests were planned. Nothing is pruned"
 """The note of a plan that is not complete."""
 _DIRECTIONS: Final = {
@@ -101,10 +101,10 @@ Cells: TypeAlias = "tuple[Line | str | tuple[str, Style], ...]"
 def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
     """The whole plan, readable from top to bottom; in a terminal the last line but the digest counts.
 
-    A plan of more than ``most_changes`` changes is summarised: counts for each file, and the largest reductions.
+    A plan of more than ``most_changes`` changes is summarised: counts for each file.
     """
     summary, moves = summary_sentence(plan), direction_sentence(plan)
-    title, read = cluster_title(plan.cluster), read_words(plan)
+    title, read = cluster_title(plan.cluster), read_words(plan.observed)
     commit = commit_line(plan.source)
     counts = Counter(direction(key) for change in plan.changes for key in change.keys)
     return View(
@@ -247,7 +247,7 @@ def _changes(every: Sequence[Change], leaders: LeaderSpread | None) -> Iterator[
                 way = direction(key)
                 move = line(pages=(chip(way.value, _DIRECTIONS[way][0]), f" ({change.action.value})"))
                 rows.append((above, entity, move, *_key(key, file, headed=headed)))
-                rows += [line((f"        {words}", Style.FAINT), hang=10) for words in change_sentences(key, leaders)]
+                rows += [line((f"        {words}", Style.FAINT), hang=10) for words in value_sentences(key, leaders)]
             if change.note:
                 rows.append(labelled("      note: ", Style.FAINT, (change.note, Style.FAINT)))
     across = (Column(title="file", across=True), _ENTITY, Column(title="effect", chosen=True))
@@ -284,17 +284,6 @@ def _summarised(plan: Plan) -> Iterator[Block]:
     )
     if len(groups) > _SHOWN_FILES:
         yield line((f"  and {len(groups) - _SHOWN_FILES:,} more files", Style.FAINT))
-    cuts = [(change, key) for change in plan.changes for key in change.keys if _share(key) < 1]
-    if cuts:
-        yield line()
-        yield line(("The largest reductions", Style.STRONG))
-        yield table(
-            (Column(title="entity", least=12), *_KEYS[:3]),
-            (
-                (str(change.entity), *_key(key, "")[:3])
-                for change, key in sorted(cuts, key=lambda cut: _share(cut[1]))[:_SHOWN_CUTS]
-            ),
-        )
     yield line()
     yield line("kafka-quotas plan shows every change.")
 
@@ -343,10 +332,12 @@ def cluster_title(cluster: ClusterIdentity) -> str:
     return f"{name} ({', '.join(known)})" if known else name
 
 
-def read_words(plan: Plan) -> str:
+_ORIGINS: Final = {ObservedFrom.BROKER: "its brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper", ObservedFrom.SNAPSHOT: "a snapshot"}
+
+
+def read_words(observed: Observed) -> str:
     """``read from its brokers at 2026-01-02 12:00:00 UTC``."""
-    origin = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}[plan.observed.origin.value]
-    return f"read from {origin} at {plan.observed.at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"read from {_ORIGINS[observed.origin]} at {observed.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def undecided_words(plan: Plan) -> str:
@@ -412,35 +403,14 @@ def direction_sentence(plan: Plan) -> str:
     )
 
 
-def change_sentences(key: KeyChange, leaders: LeaderSpread | None) -> tuple[str, ...]:
-    """What the value of a change was computed from, why it changes when brokers came or went, and when it expires.
-
-    None for a plain number.
-    """
-    return (*_sentences(key.key, key.unit, (key.before, key.after), key.brokers_before, leaders), *_expiry(key))
-
-
-def drift_sentences(key: KeyDrift) -> tuple[str, ...]:
-    """The same for a value that the cluster does not have."""
-    return (*_sentences(key.key, key.unit, (key.live, key.desired), key.brokers_before, None), *_expiry(key))
-
-
-def _expiry(key: KeyChange | KeyDrift) -> tuple[str, ...]:
-    return () if key.expiry is None else (expiry_text(key.key, key.expiry),)
-
-
-def _sentences(
-    key: str,
-    unit: QuotaUnit | None,
-    values: tuple[float | None, float | None],
-    brokers_before: int | None,
-    leaders: LeaderSpread | None,
-) -> Iterator[str]:
-    if unit is None:
-        return
-    yield f"declared: {unit_text(key, unit)}"
-    brokers = unit.brokers if isinstance(unit, ClusterTotal) else None
-    before, after = values
-    if brokers_before is not None and brokers is not None and before is not None and after is not None:
-        absent = leaders.absent if leaders is not None else ()
-        yield rebalance_text(key, before, after, brokers_before=brokers_before, brokers=brokers, absent=absent)
+def value_sentences(key: KeyChange | KeyDrift, leaders: LeaderSpread | None = None) -> Iterator[str]:
+    """What a value was computed from, why it changes when brokers came or went, and when it expires; none for a plain number."""
+    before, after = (key.before, key.after) if isinstance(key, KeyChange) else (key.live, key.desired)
+    if key.unit is not None:
+        yield f"declared: {unit_text(key.key, key.unit)}"
+        brokers = key.unit.brokers if isinstance(key.unit, ClusterTotal) else None
+        if key.brokers_before is not None and brokers is not None and before is not None and after is not None:
+            absent = leaders.absent if leaders is not None else ()
+            yield rebalance_text(key.key, before, after, brokers_before=key.brokers_before, brokers=brokers, absent=absent)
+    if key.expiry is not None:
+        yield expiry_text(key.key, key.expiry)

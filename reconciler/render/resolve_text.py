@@ -11,12 +11,11 @@ from reconciler.model import (
     EntityName,
     Known,
     KnownAddress,
-    ObservedFrom,
     display_name,
 )
 from reconciler.render.effects_text import effect_table
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
-from reconciler.render.plan_text import cluster_title
+from reconciler.render.plan_text import cluster_title, read_words
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -33,7 +32,6 @@ from reconciler.resolution import (
 from reconciler.text import amount, live_expiry_text, unit_text
 
 _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection_creation_rate"))
-_ORIGINS: Final = {ObservedFrom.BROKER: "its brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper", ObservedFrom.SNAPSHOT: "a snapshot"}
 
 
 def resolution_lines(resolution: Resolution, *, every_key: bool) -> tuple[Block, ...]:
@@ -46,8 +44,7 @@ def view_title(view: QuotaView) -> str:
     title, observed = cluster_title(view.cluster), view.observed
     if observed is None:
         return f"the manifests alone, for {title}"
-    read = f"read from {_ORIGINS[observed.origin]} at {observed.at:%Y-%m-%d %H:%M:%S} UTC"
-    return f"{title}, {read}" + (", after the plan of the manifests" if view.kind is ViewKind.PLANNED else "")
+    return f"{title}, {read_words(observed)}" + (", after the plan of the manifests" if view.kind is ViewKind.PLANNED else "")
 
 
 def note_lines(notes: Iterable[str]) -> Iterator[Line]:

@@ -218,16 +218,9 @@ def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> lis
     ]
     if sum(least) > room:
         return None
-    while (excess := sum(widths) - room) > 0:
-        widest = max(width for width, low in zip(widths, least, strict=True) if width > low)
-        at = [n for n, (width, low) in enumerate(zip(widths, least, strict=True)) if width == widest and width > low]
-        below = max((w for w, low in zip(widths, least, strict=True) if w < widest and w > low), default=0)
-        for n in at:
-            if excess <= 0:
-                break
-            step = min(widths[n] - max(below, least[n]), -(-excess // len(at)), excess)
-            widths[n] -= max(step, 1)
-            excess -= max(step, 1)
+    while sum(widths) > room:
+        widest = max((at for at, width in enumerate(widths) if width > least[at]), key=widths.__getitem__)
+        widths[widest] -= 1
     return widths
 
 

@@ -29,7 +29,6 @@ from reconciler.model import (
 from reconciler.render import (
     ChangeDirection,
     RepositoryLinks,
-    change_sentences,
     code,
     direction,
     has_only_metrics,
@@ -37,6 +36,7 @@ from reconciler.render import (
     over_text,
     peak_text,
     prose,
+    value_sentences,
     who,
 )
 from reconciler.text import amount, duration, factor, percent_text, rate
@@ -258,7 +258,7 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
                 entity=change.entity,
                 source=key.source,
                 profile=key.profile,
-                declared=change_sentences(key, plan.totals.leaders),
+                declared=tuple(value_sentences(key, plan.totals.leaders)),
                 removed=key.after is None,
                 direction=direction(key),
                 groups=groups,

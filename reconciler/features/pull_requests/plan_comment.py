@@ -384,7 +384,7 @@ class _Writer:
         known = [f"id {code(cluster.id, limit=limit)}"] if cluster.id else []
         known += [f"Kafka {code(cluster.kafka_version, limit=limit)}"] if cluster.kafka_version else []
         name = code(display_name(cluster.name), limit=limit) if cluster.name else "The cluster"
-        yield f"- {name}: {', '.join((*known, read_words(plan)))}."
+        yield f"- {name}: {', '.join((*known, read_words(plan.observed)))}."
         summary = plan.summary
         yield f"- {count_of(summary.unchanged, 'entity is', 'entities are')} unchanged, {summary.unmanaged:,} unmanaged."
         if plan.source.commit:

@@ -138,14 +138,13 @@ def test_no_row_of_a_plan_is_wider_than_the_terminal(width: int) -> None:
 
 
 @pytest.mark.bulk
-def test_a_plan_of_many_changes_is_counted_by_file_with_its_largest_reductions() -> None:
+def test_a_plan_of_many_changes_is_counted_by_file() -> None:
     changes = [change(user(f"team-{n:05}"), 1000.0 * (n + 2), 1000.0) for n in range(20_000)]
     text = plain(plan_view(plan(*changes, summary=Summary(update=20_000)), most_changes=200).lines)
     assert text.count("\n") < 30
     assert "20,000 changes in 1 file\n" in text
     assert "  teams/payments.yaml       0  20,000       0\n" in text
-    assert "user=team-19999" in text
-    assert "user=team-00000" not in text
+    assert "user=team-" not in text
     assert "kafka-quotas plan shows every change." in text
     assert text.endswith(f"Digest {plan().digest}\n")
 
