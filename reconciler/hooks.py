@@ -64,10 +64,10 @@ class Command(NamedTuple):
 def added(kind: str) -> Iterator[Any]:
     """What the features list under this name in ``hooks.py``, such as ``COMMANDS``; features by name.
 
-    ``SOURCES`` has classes of traffic, as ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples,
-    as ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them
-    (``traffic.request_traffic``). ``NOTIFIERS`` has functions as ``features.notifications.sending.notify``.
-    Each is ``module:name``.
+    ``MAPPINGS`` has a function that reads a mapping file: ``traffic.kinds.ColumnMapping``. ``SOURCES`` has classes of traffic, as
+    ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
+    ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them (``traffic.request_traffic``).
+    ``NOTIFIERS`` has functions as ``features.notifications.sending.notify``. Each is ``module:name``.
     """
     for feature in _features():
         yield from getattr(feature, kind, ())

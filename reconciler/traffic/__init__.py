@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sample_counts import SampleCounts
     from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
-    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, Kind, Measure, MetricRule
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, ColumnMapping, Kind, Measure, MetricRule
     from reconciler.traffic.moved_traffic import TrafficMoves, move_traffic
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.provenance import recorded_coverage
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals, add_up
-    from reconciler.traffic.sources.log_documents import MARKER, LineClock
+    from reconciler.traffic.sources.log_documents import MARKER, LineClock, check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
     from reconciler.traffic.sources.log_files import (
         Dataset,
@@ -102,12 +102,12 @@ if TYPE_CHECKING:
         parse_dataset,
         split_argument,
     )
-    from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
         DELTA,
         DUPLICATE,
         END_US,
+        EVENT,
         FILE,
         FIRST_US,
         GAUGE,
@@ -116,20 +116,23 @@ if TYPE_CHECKING:
         RECORDED_THROTTLE,
         ROWS,
         SILENT,
+        UNCLEAR,
         UNCLEAR_TIME,
         UNREADABLE,
         are_known,
         canonical_rows,
         integers,
         is_in_time,
+        is_within_second,
         row_hashes,
+        rows_of,
         times_of,
         wrong_type,
     )
-    from reconciler.traffic.sources.parquet_parts import Between
+    from reconciler.traffic.sources.parquet_parts import Between, Part, footer_of, parts_of
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic
+    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic, shown_files
     from reconciler.traffic.traffic_source import (
         GAP_FILES,
         Covered,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.model import QuotaKey
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reconciler.traffic.traffic_files import Traffic
 
 
 class Kind(enum.StrEnum):
@@ -98,3 +103,39 @@ class ClientNames:
 
     def __or__(self, other: ClientNames) -> ClientNames:
         return ClientNames(users=self.users | other.users, client_ids=self.client_ids | other.client_ids)
+
+
+class ColumnMapping(Protocol):
+    """The other columns that files have, or the other metrics of a server, as a mapping file states them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it names; none where it has metrics."""
+        ...
+
+    @property
+    def metrics(self) -> tuple[MetricRule, ...]:
+        """How series of other names are read."""
+        ...
+
+    @property
+    def semantics(self) -> str:
+        """What a row is: ``EVENT``, or an amount of some time."""
+        ...
+
+    @property
+    def delimiter(self) -> str:
+        """Between the cells of CSV."""
+        ...
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of the canonical traffic schema, of a batch with these columns."""
+        ...
+
+    def require_columns(self, where: str, columns: Sequence[str]) -> None:
+        """Raise ``TrafficError`` when a column is missing. ``where`` has ``columns``."""
+        ...
+
+    def traffic(self, arguments: Sequence[str]) -> Traffic:
+        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
+        ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.errors import TrafficError, UsageError
+from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.traffic.client_seconds import sum_here
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows, Totals
-from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
-from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, MEAN, require_columns, rows_of
 from reconciler.traffic.sources.parquet_parts import (
     BYTES_A_ROW,
@@ -37,20 +34,18 @@ from reconciler.traffic.sources.parquet_parts import (
     time_slices,
 )
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE
-from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, kept_rows, shown_files
+from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, shown_files
 from reconciler.traffic.traffic_source import RecordingGap, Source, TrafficSource, read_gaps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.kinds import ColumnMapping
     from reconciler.traffic.seconds.days import DayRows
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.sources.log_files import Dataset
 
 _log: Final = logging.getLogger(__name__)
-_MAPPED_BYTES_A_TASK: Final = 32 * 1024 * 1024
-_BYTES_A_MAPPED_ROW: Final = 64
-"""Of Parquet."""
 _ROWS_A_SLICE: Final = 4_000_000
 """Of Parquet, what is sorted at a time in this process: some 250 MB."""
 _SMALL_PARQUET: Final = 10_000_000
@@ -148,42 +143,6 @@ class CanonicalFiles(Traffic):
         return parts
 
 
-class MappedTraffic(Traffic):
-    """Parquet or CSV with columns of their own, which a mapping names."""
-
-    source: ClassVar[Source] = Source.MAPPED
-
-    @classmethod
-    def mapped(cls, arguments: Sequence[str], mapping: TrafficMapping) -> Traffic:
-        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
-        if mapping.metrics:
-            raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
-        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument), mapping))
-        return cls(parquet=files, mapping=mapping)
-
-    def look(self, log_timezone: str) -> None:
-        """As ``Traffic.look``."""
-        del log_timezone
-        MappedFiles.of(self.parquet, self._columns).require_readable_beginning()
-
-    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
-        """As ``Traffic.batches``."""
-        parts = MappedFiles.of(self.parquet, self._columns).parts
-        return mapped_rows(parts, self._columns, with_file="file" in reading.also)
-
-    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``."""
-        files, columns, with_file = MappedFiles.of(self.parquet, self._columns), self._columns, "file" in reading.also
-        sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in files.parts]
-        read = functools.partial(mapped_rows, mapping=columns, with_file=with_file)
-        return kept_rows(spark, files.parts, sizes, read, a_task=_MAPPED_BYTES_A_TASK)
-
-    @property
-    def _columns(self) -> TrafficMapping:
-        assert self.mapping is not None
-        return self.mapping
-
-
 class TotalsFolder(Traffic):
     """A folder of per-second totals, which decides where it is judged when it is known which of them are needed."""
 
@@ -233,16 +192,6 @@ def _with_stored_totals(rows: AnyRows, parts: Sequence[Part], read: Callable[[Se
     return rows.with_totals(joined, read(rest) if rest else None)
 
 
-def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
-    if path.is_file():
-        return (str(path.resolve()),)
-    if not path.is_dir():
-        raise TrafficError(f"recorded traffic {path}: no such file or folder")
-    endings = (".parquet",) if mapping.form == "parquet" else (".csv", ".csv.gz", ".parquet")
-    files = sorted(file for file in path.rglob("*") if file.name.endswith(endings))
-    return shown_files(path, files, what=f"the folder has no file whose name ends in {' or '.join(endings)}")
-
-
 def _parquet_of(path: Path) -> tuple[str, ...]:
     files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
     return shown_files(path, files, what="all Parquet files of the folder are hidden, as after a job that did not finish")
@@ -274,7 +223,7 @@ class Datasets(Traffic):
     """The format of files, when they are listed."""
 
     @classmethod
-    def named(cls, datasets: Sequence[Dataset], mapping: TrafficMapping | None) -> Traffic:
+    def named(cls, datasets: Sequence[Dataset], mapping: ColumnMapping | None) -> Traffic:
         """The datasets. A ``mapping`` names their columns."""
         return (cls if mapping is None else MappedDatasets)(datasets=tuple(datasets), mapping=mapping)
 

@@ -37,12 +37,11 @@ from reconciler.traffic.judging.verdicts import most_certain
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, proves
 from reconciler.traffic.kernels.token_bucket import seconds_over
-from reconciler.traffic.kinds import SAMPLED, Kind
+from reconciler.traffic.kinds import SAMPLED, ColumnMapping, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
 from reconciler.traffic.shuffle.block import Columns
 from reconciler.traffic.shuffle.on_spark import SparkRows
 from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces
-from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import DELTA
 from reconciler.traffic.sources.on_spark import rows_of_frame
 from reconciler.traffic.spark_jobs import reason
@@ -85,7 +84,7 @@ def frame_of(spark: SparkSession, traffic: object) -> DataFrame:
     return traffic
 
 
-def open_frame(frame: DataFrame, *, mapping: TrafficMapping | None, max_unreadable: float) -> SecondsTraffic:
+def open_frame(frame: DataFrame, *, mapping: ColumnMapping | None, max_unreadable: float) -> SecondsTraffic:
     """The rows of a frame, which Spark reads anew for each pass.
 
     Raises ``TrafficError`` for a column that is missing or has another type, and when nothing can be used.
@@ -95,7 +94,7 @@ def open_frame(frame: DataFrame, *, mapping: TrafficMapping | None, max_unreadab
 
 
 def rows_of_session(
-    frame: DataFrame, mapping: TrafficMapping | None
+    frame: DataFrame, mapping: ColumnMapping | None
 ) -> tuple[SparkRows[pa.RecordBatch], type[SecondsTraffic], Source]:
     """The rows of a frame, as which traffic they are judged, and the word for their source. Raises ``TrafficError``."""
     kind = SecondsTraffic if mapping is not None and mapping.semantics == DELTA else RequestTraffic

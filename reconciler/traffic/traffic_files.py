@@ -18,12 +18,11 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.model import Message, escaped
-from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
 from reconciler.traffic.shuffle.rows import LocalRows
 from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts, parse_dataset
-from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import Between, bytes_when_read
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
@@ -78,7 +77,7 @@ class Traffic:
     parquet: tuple[str, ...] = ()
     """Files other than logs."""
     cells: Path | None = None
-    mapping: TrafficMapping | None = None
+    mapping: ColumnMapping | None = None
     between: Between | None = None
     """Only the rows of this time."""
     datasets: tuple[Dataset, ...] = ()
@@ -237,7 +236,7 @@ class Traffic:
         return opened
 
 
-def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None, *, between: Between | None = None) -> Traffic:
+def find_traffic(arguments: Sequence[str], mapping: ColumnMapping | None = None, *, between: Between | None = None) -> Traffic:
     """The source that the arguments name. A ``mapping`` decides their format.
 
     ``between``: which rows of Parquet or of the recorder count.
@@ -256,7 +255,7 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
     return traffic
 
 
-def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
+def _find(arguments: Sequence[str], mapping: ColumnMapping | None) -> Traffic:
     parsed = [(argument, parse_dataset(argument)) for argument in arguments]
     datasets = tuple(dataset for _, dataset in parsed if dataset is not None)
     if datasets and len(datasets) < len(arguments):
@@ -269,9 +268,7 @@ def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
 
         return Datasets.named(datasets, mapping)
     if mapping is not None:
-        from reconciler.traffic.parquet_traffic import MappedTraffic
-
-        return MappedTraffic.mapped(arguments, mapping)
+        return mapping.traffic(arguments)
     sources = [*(load(place) for place in (*_SOURCES, *added("SOURCES"))), RequestLogs]
     kinds = dict.fromkeys(next(source for source in sources if source.claims(Path(argument))) for argument in arguments)
     if len(kinds) > 1:

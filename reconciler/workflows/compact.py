@@ -101,7 +101,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     from reconciler.traffic import require_arrow
 
     require_arrow()
-    from reconciler.traffic import SegmentFolder, find_traffic, parse_dataset, read_mapping
+    from reconciler.traffic import SegmentFolder, find_traffic, parse_dataset
 
     dataset = parse_dataset(options.folder)
     if options.prometheus is not None:
@@ -112,7 +112,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
     if dataset is None and (options.since or options.until or options.replace):
         raise UsageError("--since, --until and --replace are for --folder with an address or a table, which is written by day")
-    traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
+    traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, None))
     traffic.require_rows()
     if of_metrics := traffic.files_of_metrics:
         raise UsageError(

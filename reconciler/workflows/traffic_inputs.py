@@ -17,7 +17,7 @@ from reconciler.workflows.plan_effects import read_clients
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import ClientNames, MetricRule, SessionOptions, TrafficMapping
+    from reconciler.traffic import ClientNames, ColumnMapping, MetricRule, SessionOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +40,30 @@ class SparkPlace:
         )
 
 
-def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> TrafficMapping | None:
+def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> ColumnMapping | None:
     """The mapping, if there is any. With ``trusted`` it is the reference's.
 
     Raises ``ManifestError`` with all findings, ``TrafficError`` for a missing file, and
     ``UntrustedError`` for one that only the work tree has.
     """
-    from reconciler.traffic import parse_mapping, read_mapping
-
     if path is None:
         return None
-    if trusted is None:
-        return read_mapping(path)
-    content = trusted.files.read(str(path))
-    return parse_mapping(content.content, content.source)
+    parse = next(added("MAPPINGS"), None)
+    if parse is None:
+        raise UsageError("This installation reads no mapping files")
+    if trusted is not None:
+        given = trusted.files.read(str(path))
+        content, source = given.content, given.source
+    else:
+        try:
+            content, source = path.read_bytes(), str(path)
+        except OSError as error:
+            raise TrafficError(f"mapping {path} cannot be read: {error.strerror}") from error
+    mapping: ColumnMapping = load(parse)(content, source)
+    return mapping
 
 
-def metric_rules(mapping: TrafficMapping | None, *, what: str) -> tuple[MetricRule, ...]:
+def metric_rules(mapping: ColumnMapping | None, *, what: str) -> tuple[MetricRule, ...]:
     """How series of other names are read. ``what`` the mapping is used for. Raises ``UsageError`` for a mapping of files."""
     if mapping is None:
         return ()

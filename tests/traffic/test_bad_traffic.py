@@ -19,7 +19,7 @@ from tests.traffic.log_lines import fetch_request, fetch_response, line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.sources.mapping import TrafficMapping
+    from reconciler.features.mapping.mapping import TrafficMapping
     from reconciler.traffic.traffic_source import Facts
 
 pytestmark = pytest.mark.spark
@@ -38,7 +38,7 @@ def opened(spark: SparkSession | None, *arguments: Path | str, **options: Any) -
 
 def counted(seconds: int, semantics: str) -> TrafficMapping:
     """Of bytes ``n`` of one client, once in so many seconds."""
-    from reconciler.traffic.sources.mapping import Field, TrafficMapping
+    from reconciler.features.mapping.mapping import Field, TrafficMapping
 
     constants: dict[str, str | int] = {"interval": seconds, "broker": 1, "kind": "produce", "user": "u", "client_id": "c"}
     fields = {name: Field(constant=value) for name, value in constants.items()}

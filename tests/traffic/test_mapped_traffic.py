@@ -25,11 +25,11 @@ PLAIN = """
 
 
 def mapped(tmp_path: Path, spec: str) -> Any:
-    from reconciler.traffic.sources.mapping import read_mapping
+    from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
     path = tmp_path / "mapping.yaml"
     path.write_text(HEADER + spec.lstrip("\n"), encoding="utf-8")
-    return read_mapping(path)
+    return read_trusted_mapping(path, None)
 
 
 def rows_of(tmp_path: Path, spec: str, *files: Path) -> list[SimpleNamespace]:

@@ -39,9 +39,9 @@ spec:
 
 def opened(path: Path, mapping: Path | None = None, **options: Any) -> Facts:
     from reconciler.traffic import find_traffic
-    from reconciler.traffic.sources.mapping import read_mapping
+    from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
-    traffic = find_traffic([str(path)], read_mapping(mapping) if mapping else None)
+    traffic = find_traffic([str(path)], read_trusted_mapping(mapping, None))
     found = open_here(traffic, max_unreadable=1.0, **options)
     try:
         return found.facts

@@ -117,9 +117,9 @@ def request_logs(folder: Path) -> Traffic:
 
 def found(*paths: Path, mapping: Path | None = None) -> Traffic:
     from reconciler.traffic import find_traffic
-    from reconciler.traffic.sources.mapping import read_mapping
+    from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
-    return find_traffic([str(path) for path in paths], read_mapping(mapping) if mapping else None)
+    return find_traffic([str(path) for path in paths], read_trusted_mapping(mapping, None))
 
 
 def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bool, current: bool) -> tuple[str, list[str]]:

@@ -25,7 +25,7 @@ from reconciler.workflows import is_prometheus, metric_rules, prometheus_address
 if TYPE_CHECKING:
     from reconciler.features.prometheus import MetricSeries, SeriesReader, Unattributed
     from reconciler.model import LabelMatcher, MetricServer
-    from reconciler.traffic import ClientNames, TrafficMapping
+    from reconciler.traffic import ClientNames, ColumnMapping
 
 _WINDOWS_S: Final = (300, 150, 60)
 """How much of the past is read, for trends and since when a broker throttles: as much as the server gives at once."""
@@ -59,7 +59,7 @@ class RateRequest:
     server: MetricServer | None = None
     match: tuple[LabelMatcher, ...] = ()
     http_config: Path | None = None
-    mapping: TrafficMapping | None = None
+    mapping: ColumnMapping | None = None
     names: ClientNames | None = None
     read_file: ReadFile | None = None
 

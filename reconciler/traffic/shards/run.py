@@ -309,7 +309,7 @@ def _worst_columns() -> list[Column]:
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.traffic.sources.mapping import TrafficMapping
+    from reconciler.traffic.kinds import ColumnMapping
 
 _SPARK_FOLDS: Final = {"sum": F.sum, "min": F.min, "max": F.max}
 _IN_BRIEF: Final = ("status", "broker", "kind")
@@ -375,7 +375,7 @@ def open_sharded(
     return opened
 
 
-def open_sharded_frame(frame: DataFrame, *, mapping: TrafficMapping | None, max_unreadable: float) -> ShardedTraffic:
+def open_sharded_frame(frame: DataFrame, *, mapping: ColumnMapping | None, max_unreadable: float) -> ShardedTraffic:
     """The same of the rows of a frame, as ``open_frame`` has them. Raises ``UsageError`` for metrics."""
     rows, kind, source = rows_of_session(frame, mapping)
 

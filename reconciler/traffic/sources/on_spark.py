@@ -28,7 +28,7 @@ from pyspark.sql.types import DateType, TimestampNTZType
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
-from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
 from reconciler.traffic.shuffle.on_spark import (
     KeptRows,
     SparkRows,
@@ -58,8 +58,6 @@ from reconciler.traffic.sources.log_files import (
     log_parts,
     number_brokers,
 )
-from reconciler.traffic.sources.mapped import mapped_batch, require_mapped
-from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, canonical_rows, file_columns, require_columns
 from reconciler.traffic.sources.parquet_contents import LARGEST_FILE, contents_frame, contents_rows, largest_file
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
@@ -191,7 +189,7 @@ def frame_rows(
     spark: SparkSession,
     datasets: Sequence[Dataset],
     form: str | None,
-    mapping: TrafficMapping | None,
+    mapping: ColumnMapping | None,
     between: Between | None = None,
     together: Together = (),
 ) -> SparkRows[pa.RecordBatch]:
@@ -225,7 +223,7 @@ def _contents(spark: SparkSession, datasets: Sequence[Dataset], between: Between
 
 
 def rows_of_frame(
-    frame: DataFrame, mapping: TrafficMapping | None, between: Between | None = None, together: Together = (), *, where: str
+    frame: DataFrame, mapping: ColumnMapping | None, between: Between | None = None, together: Together = (), *, where: str
 ) -> SparkRows[pa.RecordBatch]:
     """The same of a frame, on its own session. ``where`` names it in errors. Raises ``TrafficError``."""
     spark, names = frame.sparkSession, frame.columns
@@ -238,11 +236,11 @@ def rows_of_frame(
         return SparkRows(
             spark, scan_frame(narrowed, file_columns, lambda batch, columns: (canonical_rows(batch, columns),)), together
         )
-    require_mapped([where], [names], mapping)
+    mapping.require_columns(where, names)
     needed = tuple(name for name in mapping.columns if name in set(names))
 
     def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        rows = mapped_batch(batch, mapping)
+        rows = mapping.rows(batch)
         yield (rows if between is None else between.charged_rows(rows)).select(list(columns))
 
     narrowed = frame if between is None else days_between(frame, between)
@@ -263,7 +261,7 @@ def unconverted_rows(
 
 
 def cluster_names(
-    spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None, between: Between | None
+    spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: ColumnMapping | None, between: Between | None
 ) -> frozenset[str]:
     """What a column or folder ``cluster`` has. Brokers of two clusters have the same ids."""
     frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
@@ -353,14 +351,14 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
         yield from zip(files, (line + b"\n" for line in batch.column("line").to_pylist()), strict=True)
 
 
-def _frame(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None) -> DataFrame:
+def _frame(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: ColumnMapping | None) -> DataFrame:
     if datasets[0].is_table:
         return spark.read.table(datasets[0].name)
     form = form or "parquet"
     return spark.read.format(form).options(**_options(form, mapping)).load([dataset.name for dataset in datasets])
 
 
-def _options(form: str, mapping: TrafficMapping | None) -> Mapping[str, str]:
+def _options(form: str, mapping: ColumnMapping | None) -> Mapping[str, str]:
     match form:
         case "parquet" | "orc":
             # Files of other days may have columns that one file lacks.

@@ -1,4 +1,4 @@
-"""CSV files, whole or in parts, plain or compressed, as columns of bytes; and cells as whole numbers, moments and names."""
+"""CSV files, plain or compressed, as columns of bytes; and cells as whole numbers, moments and names."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import datetime
 import decimal
 import functools
 import re
-import sys
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -21,39 +19,12 @@ from pyarrow import csv as arrow_csv
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic.kernels.sampled_rate import Flags, Integers
-from reconciler.traffic.sources.normal_form import END_US, FIRST_US
+from reconciler.traffic import END_US, FIRST_US, Flags, Integers
 
 BLOCK: Final = 16 * 1024 * 1024
 """Bytes that are read at a time."""
-_COMPRESSED: Final = (".gz", ".zst")
 _BOM: Final = b"\xef\xbb\xbf"
 _LONGEST_HEADER: Final = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class CsvPart:
-    """The rows of one file that begin at ``begin`` or later, before ``end``; a compressed file is one part."""
-
-    path: str
-    begin: int
-    end: int
-
-    @property
-    def size(self) -> int:
-        """Bytes, as they are stored."""
-        return self.end - self.begin
-
-
-def csv_parts(files: Sequence[str], size: int = 4 * BLOCK) -> tuple[CsvPart, ...]:
-    """All of these files."""
-    sizes = [(path, Path(path).stat().st_size) for path in files]
-    return tuple(
-        CsvPart(path, begin, min(begin + step, whole))
-        for path, whole in sizes
-        for step in (whole if path.endswith(_COMPRESSED) else size,)
-        for begin in range(0, whole, max(1, step))
-    )
 
 
 def header_of(path: str, delimiter: str) -> tuple[str, ...]:
@@ -61,27 +32,26 @@ def header_of(path: str, delimiter: str) -> tuple[str, ...]:
     return _names(_header_line(path), delimiter)
 
 
-def csv_columns(
-    parts: Iterable[CsvPart], names: Sequence[str], delimiter: str, *, apart: bool
-) -> Iterator[tuple[str, pa.RecordBatch]]:
+def csv_batches(path: str, names: Sequence[str], delimiter: str) -> Iterator[pa.RecordBatch]:
     """The columns of these names, as bytes, null where a cell is empty or the file has no such column.
 
-    With each batch the file, which means something only when files are read ``apart``: else those with equal headers are read
-    together, since a thousand small files would cost far more than one. Raises ``TrafficError`` as ``header_of``.
+    Raises ``TrafficError`` as ``header_of``.
     """
-    held: list[bytes] = []
-    last, size, path = b"", 0, ""
-    for part in parts:
-        header = _header_line(part.path)
-        for block in _blocks(part, len(header)):
-            if held and (apart or header != last or size + len(block) > BLOCK):
-                yield path, _columns(last, b"".join(held), names, delimiter)
-                held, size = [], 0
-            held.append(block)
-            size += len(block)
-            last, path = header, part.path
-    if held:
-        yield path, _columns(last, b"".join(held), names, delimiter)
+    header, rest = _header_line(path), b""
+    try:
+        with pa.input_stream(path) as stream:
+            stream.read(len(header))
+            while True:
+                more = bytes(stream.read(BLOCK))
+                text = rest + more
+                end = text.rfind(b"\n") + 1 if more else len(text)
+                if end:
+                    yield _columns(header, text[:end], names, delimiter)
+                if not more:
+                    return
+                rest = text[end:]
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path) from error
 
 
 def _header_line(path: str) -> bytes:
@@ -94,43 +64,6 @@ def _header_line(path: str) -> bytes:
         raise _damaged(path) from error
     line, end, _ = text.partition(b"\n")
     return line + end
-
-
-def _blocks(part: CsvPart, header: int) -> Iterator[bytes]:
-    """Whole lines, without the header, each block with a line end at its end."""
-    end = sys.maxsize if part.path.endswith(_COMPRESSED) else part.end
-    try:
-        with pa.input_stream(part.path) as stream:
-            at, text = _first_text(stream, part.begin, header)
-            while at < end and text:
-                # The line that begins before the end is this part's, to its own end.
-                stop = text.find(b"\n", max(0, end - 1 - at)) + 1
-                last = stop or text.rfind(b"\n") + 1
-                if last:
-                    yield text[:last]
-                if stop:
-                    return
-                at, text = at + last, text[last:]
-                more = bytes(stream.read(BLOCK))
-                text += more or (b"\n" if text else b"")
-    except (OSError, pa.ArrowException) as error:
-        raise _damaged(part.path) from error
-
-
-def _first_text(stream: pa.NativeFile, begin: int, header: int) -> tuple[int, bytes]:
-    """Where the first line of a part begins, and some text from there."""
-    if not begin:
-        stream.read(header)
-        return header, bytes(stream.read(BLOCK))
-    # The line before is the other part's, also when it ends right here.
-    stream.seek(begin - 1)
-    at = begin - 1
-    while more := bytes(stream.read(BLOCK)):
-        place = more.find(b"\n") + 1
-        at += place or len(more)
-        if place:
-            return at, more[place:] or bytes(stream.read(BLOCK))
-    return at, b""
 
 
 def _columns(header: bytes, body: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch:

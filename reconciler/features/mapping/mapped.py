@@ -6,28 +6,25 @@ one, a broker's sampled rate (``gauge``) and a rate over a time (``mean``) have 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.errors import TrafficError
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.csv_cells import (
+from reconciler.errors import TrafficError, UsageError
+from reconciler.features.mapping.csv_cells import (
     SECOND_US,
-    CsvPart,
     Moments,
-    csv_columns,
-    csv_parts,
+    csv_batches,
     header_of,
     map_distinct,
     moments_of_text,
@@ -35,9 +32,31 @@ from reconciler.traffic.sources.csv_cells import (
     read_scaled,
     texts,
 )
-from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
-from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, UNREADABLE, is_in_time, is_within_second, rows_of
-from reconciler.traffic.sources.parquet_parts import Part, footer_of, parts_of
+from reconciler.features.mapping.mapping import Field, TrafficMapping, require_plausible_times
+from reconciler.traffic import (
+    DELTA,
+    EVENT,
+    UNCLEAR,
+    UNREADABLE,
+    Integers,
+    Kind,
+    Part,
+    Reading,
+    Source,
+    Traffic,
+    footer_of,
+    is_in_time,
+    is_within_second,
+    kept_rows,
+    parts_of,
+    rows_of,
+    shown_files,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic import SparkRows
 
 _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
@@ -54,7 +73,8 @@ _INT32: Final = 2**31
 _FIRST_ROWS, _FIRST_FILES = 200, 20
 """What is looked at before everything is read."""
 
-MappedPart: TypeAlias = CsvPart | Part
+MappedPart: TypeAlias = "str | Part"
+"""The path of a CSV file, or a part of a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +100,19 @@ class MappedFiles:
                 parts += parts_of(names)
             else:
                 require_mapped(names, (header_of(name, mapping.delimiter) for name in names), mapping)
-                parts += csv_parts(names)
+                parts += names
         return cls(mapping, tuple(parts))
 
     def require_readable_beginning(self) -> None:
         """Raise ``TrafficError`` when not one of the first rows of any file can be read: then the mapping is wrong."""
         first: dict[str, MappedPart] = {}
         for part in self.parts:
-            first.setdefault(part.path, part)
+            first.setdefault(_path_of(part), part)
         rows, columns = 0, None
         for part in itertools.islice(first.values(), _FIRST_FILES):
-            for _, batch in _columns((part,), self.mapping, apart=True):
+            for _, batch in _columns((part,), self.mapping):
                 columns = batch.slice(0, _FIRST_ROWS)
-                self._require_plausible_times(columns, part.path)
+                self._require_plausible_times(columns, _path_of(part))
                 status = rows_of(normal_batch(columns, self.mapping)).column("status").to_pylist()
                 if any(name != UNREADABLE for name in status):
                     return
@@ -100,7 +120,7 @@ class MappedFiles:
                 break
         if columns is not None and rows:
             why = _why_unreadable(columns, self.mapping)
-            raise TrafficError(f"recorded traffic {self.parts[0].path}: none of its first {rows} rows can be read: {why}")
+            raise TrafficError(f"recorded traffic {_path_of(self.parts[0])}: none of its first {rows} rows can be read: {why}")
 
     def _require_plausible_times(self, batch: pa.RecordBatch, file: str) -> None:
         field = self.mapping.fields["ts"]
@@ -108,9 +128,60 @@ class MappedFiles:
             require_plausible_times(texts(batch.column(field.column)).drop_null().slice(0, 20).to_pylist(), field, file)
 
 
+_BYTES_A_TASK: Final = 32 * 1024 * 1024
+_BYTES_A_ROW: Final = 64
+"""Of Parquet."""
+
+
+class MappedTraffic(Traffic):
+    """Parquet or CSV with columns of their own, which a mapping names."""
+
+    source: ClassVar[Source] = Source.MAPPED
+
+    @classmethod
+    def mapped(cls, arguments: Sequence[str], mapping: TrafficMapping) -> Traffic:
+        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
+        if mapping.metrics:
+            raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
+        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument), mapping))
+        return cls(parquet=files, mapping=mapping)
+
+    def look(self, log_timezone: str) -> None:
+        """As ``Traffic.look``."""
+        del log_timezone
+        MappedFiles.of(self.parquet, self._columns).require_readable_beginning()
+
+    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        """As ``Traffic.batches``."""
+        parts = MappedFiles.of(self.parquet, self._columns).parts
+        return mapped_rows(parts, self._columns, with_file="file" in reading.also)
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """As ``Traffic.rows_on``."""
+        files, columns, with_file = MappedFiles.of(self.parquet, self._columns), self._columns, "file" in reading.also
+        sizes = [part.rows * _BYTES_A_ROW if isinstance(part, Part) else Path(part).stat().st_size for part in files.parts]
+        read = functools.partial(mapped_rows, mapping=columns, with_file=with_file)
+        return kept_rows(spark, files.parts, sizes, read, a_task=_BYTES_A_TASK)
+
+    @property
+    def _columns(self) -> TrafficMapping:
+        assert isinstance(self.mapping, TrafficMapping)
+        return self.mapping
+
+
+def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
+    if path.is_file():
+        return (str(path.resolve()),)
+    if not path.is_dir():
+        raise TrafficError(f"recorded traffic {path}: no such file or folder")
+    endings = (".parquet",) if mapping.form == "parquet" else (".csv", ".csv.gz", ".parquet")
+    files = sorted(file for file in path.rglob("*") if file.name.endswith(endings))
+    return shown_files(path, files, what=f"the folder has no file whose name ends in {' or '.join(endings)}")
+
+
 def mapped_rows(parts: Iterable[MappedPart], mapping: TrafficMapping, *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
     """Rows as ``normal_form.rows_of`` makes them."""
-    for path, batch in _columns(parts, mapping, apart=with_file):
+    for path, batch in _columns(parts, mapping):
         yield mapped_batch(batch, mapping, Path(path).as_uri() if with_file else None)
 
 
@@ -119,15 +190,17 @@ def mapped_batch(batch: pa.RecordBatch, mapping: TrafficMapping, file: str | Non
     return rows_of(normal_batch(batch, mapping), file)
 
 
-def _columns(parts: Iterable[MappedPart], mapping: TrafficMapping, *, apart: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _columns(parts: Iterable[MappedPart], mapping: TrafficMapping) -> Iterator[tuple[str, pa.RecordBatch]]:
     names = mapping.columns
-    for is_csv, some in itertools.groupby(parts, key=lambda part: isinstance(part, CsvPart)):
-        if is_csv:
-            yield from csv_columns((part for part in some if isinstance(part, CsvPart)), names, mapping.delimiter, apart=apart)
+    for part in parts:
+        if isinstance(part, str):
+            yield from ((part, batch) for batch in csv_batches(part, names, mapping.delimiter))
         else:
-            for part in some:
-                assert isinstance(part, Part)
-                yield from ((part.path, batch) for batch in _utc(part, part.batches(names)))
+            yield from ((part.path, batch) for batch in _utc(part, part.batches(names)))
+
+
+def _path_of(part: MappedPart) -> str:
+    return part if isinstance(part, str) else part.path
 
 
 def _utc(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import ManifestError, TrafficError, UsageError
 from reconciler.formats import check
 from reconciler.model import Finding, Severity, Span
-from reconciler.traffic.kinds import Kind, Measure, MetricRule
-from reconciler.traffic.sources.log_documents import check_zone
-from reconciler.traffic.sources.normal_form import END_US, FIRST_US
+from reconciler.traffic import END_US, FIRST_US, Kind, Measure, MetricRule, Traffic, check_zone
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SCHEMA: Final = "traffic-mapping"
 _NAMES: Final = ("user", "client_id", "ip")
@@ -52,6 +53,24 @@ class TrafficMapping:
         """The columns that it names, each once."""
         return tuple(dict.fromkeys(field.column for field in self.fields.values() if field.column))
 
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of the canonical traffic schema, of a batch with these columns."""
+        from reconciler.features.mapping.mapped import mapped_batch
+
+        return mapped_batch(batch, self)
+
+    def require_columns(self, where: str, columns: Sequence[str]) -> None:
+        """Raise ``TrafficError`` when a column is missing. ``where`` has ``columns``."""
+        from reconciler.features.mapping.mapped import require_mapped
+
+        require_mapped([where], [columns], self)
+
+    def traffic(self, arguments: Sequence[str]) -> Traffic:
+        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
+        from reconciler.features.mapping.mapped import MappedTraffic
+
+        return MappedTraffic.mapped(arguments, self)
+
     def form_of(self, file: Path) -> str:
         """The format of a file by its name. Raises ``TrafficError`` for an unknown ending."""
         name = file.name.removesuffix(".gz").removesuffix(".zst")
@@ -63,17 +82,8 @@ class TrafficMapping:
         return form
 
 
-def read_mapping(path: Path) -> TrafficMapping:
-    """Read a mapping file. Raises ``ManifestError`` with all findings and their places, ``TrafficError`` when it is not there."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise TrafficError(f"mapping {path} cannot be read: {error.strerror}") from error
-    return parse_mapping(content, str(path))
-
-
 def parse_mapping(content: bytes, path: str) -> TrafficMapping:
-    """The same from a file's bytes; ``path`` names the file in messages. Raises ``ManifestError``."""
+    """The mapping in a file's bytes; ``path`` names the file in messages. Raises ``ManifestError`` with all findings."""
     findings = tuple(_findings(content, path))
     if findings:
         first = findings[0]

@@ -1,0 +1,1 @@
+"""Parquet and CSV files with columns of their own, and metrics of other names, as a mapping file states them."""
