@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from reconciler import client
-from reconciler.errors import GuardRefusedError, WrongClusterError
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.manifests import prod_cluster
@@ -110,22 +109,6 @@ def test_a_login_is_used_and_never_shown(prod: Sandbox, caplog: pytest.LogCaptur
         shown = [repr(one) for one in (quotas, quotas.cluster, quotas.describe(), quotas.read(), change, change.apply())]
     assert "alice-secret" not in "".join(shown) + caplog.text
     assert any(record.name == "reconciler.client" for record in caplog.records)
-
-
-def test_the_wrong_cluster_is_refused_before_anything_is_asked_of_it(prod: Sandbox) -> None:
-    text = prod_cluster("another-cluster-id-00000", prod.bootstrap_servers)
-    Path("quotas/cluster.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(WrongClusterError, match="another-cluster-id-00000"):
-        client.connect(paths=["quotas"])
-
-
-def test_what_the_manifests_own_is_left_to_them(prod: Sandbox) -> None:
-    with client.connect(paths=["quotas"]) as quotas:
-        change = quotas.plan_alter(client.entity(user="payments"), add={"producer_byte_rate": "30MB"})
-        with pytest.raises(GuardRefusedError, match=r"payments\.yaml") as refused:
-            change.apply()
-    assert refused.value.guard_ids == ("managed-entity",)
-    assert raw_quotas.describe(prod.bootstrap_servers) == LIVE
 
 
 def test_what_writes_or_reads_a_cluster_has_an_example() -> None:

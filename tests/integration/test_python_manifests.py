@@ -6,14 +6,13 @@ import ast
 import importlib.util
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from reconciler.client import manifests
-from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError, UnreachableError, WrongClusterError
+from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
@@ -34,7 +33,6 @@ spec:
 """
 PAYMENTS = frozenset({("user", "payments")})
 LIVE: dict[raw_quotas.RawEntity, dict[str, float]] = {PAYMENTS: {"producer_byte_rate": 8_388_608.0}}
-Write = Callable[[str], None]
 
 
 @pytest.fixture
@@ -67,28 +65,6 @@ def test_a_plan_of_one_process_is_applied_by_another_and_drift_is_gone(prod: San
     assert not manifests(["quotas"]).drift().differs
     assert manifests(["quotas"]).apply().result.value == "nothing_to_do"
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_guard_refuses_and_is_passed_by_its_name(prod: Sandbox) -> None:
-    declare("1MiB")
-    planned = manifests(["quotas"]).plan()
-
-    with pytest.raises(GuardRefusedError) as refused:
-        planned.apply()
-
-    assert refused.value.guard_ids == ("large-reduction",)
-    assert live(prod) == 8_388_608.0
-    assert planned.validate().validate_only
-    assert live(prod) == 8_388_608.0
-    assert planned.apply(accept=["large-reduction"]).verified
-    assert live(prod) == 1_048_576.0
-
-
-def test_guards_that_the_plan_accepted_count_for_its_apply(prod: Sandbox) -> None:
-    declare("1MiB")
-
-    assert manifests(["quotas"]).plan(accept=["large-reduction"]).apply().verified
-    assert live(prod) == 1_048_576.0
 
 
 def test_a_plan_that_is_not_the_reviewed_one_is_refused(prod: Sandbox) -> None:
@@ -138,24 +114,6 @@ def test_an_owner_that_is_withheld_is_an_error_with_the_report_of_the_others(pro
     assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "web")})] == {"producer_byte_rate": 1_048_576.0}
     assert live(prod) == 8_388_608.0
     assert manifests(["quotas"]).of_owners("web").apply().result.value == "nothing_to_do"
-
-
-def test_a_limit_goes_down_in_steps(prod: Sandbox) -> None:
-    declare("7MiB")
-
-    report = manifests(["quotas"]).apply(step_down=2)
-
-    assert report.verified
-    assert live(prod) == 7_340_032.0
-
-
-def test_another_cluster_and_a_server_that_is_down_are_errors_of_the_project(prod: Sandbox) -> None:
-    with pytest.raises(UnreachableError):
-        manifests(["quotas"], bootstrap_server="127.0.0.1:1").plan()
-    Path("quotas/cluster.yaml").write_text(prod_cluster("another-cluster-id-0000", prod.bootstrap_servers))
-    with pytest.raises(WrongClusterError):
-        manifests(["quotas"]).apply()
-    assert live(prod) == 8_388_608.0
 
 
 def tasks() -> ModuleType:

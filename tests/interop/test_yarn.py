@@ -167,23 +167,6 @@ def test_totals_that_yarn_writes_are_those_of_this_machine(
     assert days_in(tmp_path / "there") == ["2026-11-20", "2026-11-21"]
 
 
-def test_a_folder_of_totals_that_yarn_fills_gives_the_report_of_one_of_this_machine(
-    work: Path, variables: dict[str, str], yarn: YarnServer
-) -> None:
-    here = run("compact", "--traffic", "7=logs", "--folder", "totals-here", *HERE, cwd=work)
-    assert here.code == 0, here.err
-
-    run_there(work, variables, yarn, "compact", "--traffic", "7=logs", "--folder", "totals-there")
-
-    reports = []
-    for folder in ("totals-here", "totals-there"):
-        judged = run("backtest", "quotas.yaml", "--traffic", folder, "--format", "json", cwd=work)
-        assert judged.code == 0, judged.err
-        assert judged.json()["verdicts"]
-        reports.append(judged.out.replace(f'"{folder}"', '"totals"'))
-    assert reports[0] == reports[1]
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))

@@ -120,23 +120,6 @@ _JUDGED = pa.schema([("key", pa.int64())])
 ROW = {"status": "charged", "broker": 1, "kind": "produce", "ts_us": BEGIN_US, "records": 1, "overhead": 0, "throttled": False}
 
 
-def test_rows_are_read_once_for_totals_and_for_every_judgement_by_seconds() -> None:
-    reads: list[Sequence[str]] = []
-
-    def read(columns: Sequence[str]) -> list[pa.RecordBatch]:
-        reads.append(columns)
-        return batches_of([ROW], [])
-
-    rows = sum_here(LocalRows(read))
-    sent: list[str] = []
-    for _ in range(2):
-        rows.total(CLIENT_TOTALS)
-        rows.total(MINUTE_TOTALS)
-        rows.judge(work_of(sent))
-    assert len(reads) == 1
-    assert sent == ["sums", "sums"]
-
-
 @pytest.mark.parametrize("of_sums", [True, False])
 def test_sums_do_not_stand_for_rows_that_are_changed_on_their_way(of_sums: bool) -> None:
     batches = batches_of([ROW], [])

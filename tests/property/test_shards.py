@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards, ids_of_names, ids_of_series, replay_keys
+from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards, ids_of_names, replay_keys
 from reconciler.traffic.shards.replays import choose_large
-from reconciler.traffic.shuffle.on_spark import Shipped
 
 NODES = st.integers(-(2**63) + 1, 2**63 - 1)
 LINKS = st.lists(st.tuples(NODES, NODES), max_size=30)
@@ -33,16 +28,6 @@ def test_linked_groups_are_in_one_shard_and_every_group_is_in_one(
     assert (Shards.of(links[::-1], count).numbers(after) == shards.numbers(after)).all()
 
 
-@given(st.integers(0, 2**62), st.integers(2, 40))
-def test_a_chain_of_links_is_one_shard(first: int, length: int) -> None:
-    nodes = np.arange(first, first + length, dtype=np.int64)
-    shards = Shards.of(
-        np.stack((nodes[:-1], nodes[1:]), axis=1)[::2].tolist() + list(zip(nodes[1::2], nodes[2::2], strict=False)), 97
-    )
-
-    assert len(set(shards.numbers(nodes).tolist())) == 1
-
-
 @given(st.lists(st.tuples(NAMES, NAMES), min_size=1, max_size=20))
 def test_rows_have_one_number_exactly_when_their_names_are_equal(rows: list[tuple[str | None, str | None]]) -> None:
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
@@ -53,13 +38,6 @@ def test_rows_have_one_number_exactly_when_their_names_are_equal(rows: list[tupl
     assert dict(zip(rows, numbers, strict=True)) == {
         row: ids_of_names(*(pa.array([name], pa.string()) for name in row)).tolist()[0] for row in rows
     }
-
-
-def test_a_null_name_is_no_word_for_it_and_a_client_has_a_number_for_each_broker() -> None:
-    names = ids_of_names(pa.array([None, "", "None", "nan", "null"], pa.string()))
-
-    assert len(set(names.tolist())) == 5
-    assert len(set(ids_of_series(np.repeat(names[:1], 3), np.array([1, 2, 3])).tolist())) == 3
 
 
 CLIENTS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=30)
@@ -96,32 +74,3 @@ def test_groups_of_a_crowded_shard_are_large_and_those_of_others_stay() -> None:
     keys = np.asarray([[1, NO_NODE], [1, 5], [5, 1], [9, 7]])
     assert large.cover(keys).tolist() == [True, False, False, True]
     assert not LargeReplays.none().cover(keys).any()
-
-
-class _Connect:
-    """A session without a context."""
-
-    @property
-    def sparkContext(self) -> Any:  # noqa: N802 - Spark's name
-        raise NotImplementedError
-
-
-BUILT: list[dict[str, int]] = []
-
-
-def build(value: dict[str, int]) -> list[str]:
-    BUILT.append(value)
-    return sorted(value)
-
-
-@pytest.mark.parametrize("times", [1, 5])
-def test_a_process_unpacks_a_value_once_however_many_tasks_bring_it(times: int) -> None:
-    BUILT.clear()
-    connect: Any = _Connect()
-    packed = pickle.dumps(Shipped(connect, {f"b{times}": 1, "a": 2}, build))
-
-    made = [pickle.loads(packed).built() for _ in range(times)]
-
-    assert len(BUILT) == 1
-    assert made[0] == ["a", f"b{times}"]
-    assert all(one is made[0] for one in made)

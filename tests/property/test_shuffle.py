@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.traffic.shuffle.block import (
-    ROWS_A_PARTITION,
     GroupRanges,
     cut_into_blocks,
     merge_blocks,
@@ -40,12 +39,6 @@ def test_every_group_is_in_one_partition_and_partitions_are_about_as_heavy_as_as
     whole = [sum(weights[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
     assert sum(whole) == sum(weights)
     assert max(whole) < max(1, sum(weights) / least) + max(weights) + 1
-
-
-def test_large_histories_have_more_partitions_than_workers() -> None:
-    assert len(GroupRanges.of([ROWS_A_PARTITION] * 5, 2)) == 5
-    assert len(GroupRanges.of([], 2)) == 1
-    assert len(GroupRanges.of([0, 0], 2)) == 1
 
 
 def sent(batches: list[list[tuple[int, int, int]]], ranges: GroupRanges) -> pa.Table:

@@ -91,8 +91,3 @@ def test_a_schema_that_brings_a_class_as_a_pickle_is_refused_and_does_not_run(tm
 def test_no_other_bytes_are_a_row(packed: bytes) -> None:
     with pytest.raises(TrafficError):
         PACKED_ROW.unpack(packed)
-
-
-def test_deep_brackets_are_refused() -> None:
-    with pytest.raises(TrafficError):
-        PACKED_ROW.unpack(b"[" * 100_000)

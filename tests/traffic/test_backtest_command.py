@@ -77,24 +77,6 @@ def test_the_report_compares_with_a_snapshot_and_names_a_safe_value(repository: 
     assert sum(row["throttle_ms"] > 0 for row in lines if row["user"] == "alice") == worst["throttled_after"]
 
 
-@pytest.mark.spark
-def test_the_text_says_the_verdict_first(repository: Path, warm_command: Command) -> None:
-    done = backtest(warm_command, repository, "--traffic", f"3={LOG}", "--kafka-version", "3.7.2", "--details")
-    assert (done.code, done.err) == (0, "")
-    assert (
-        done.out.splitlines()[0]
-        == done.out.splitlines()[-1]
-        == (
-            "Backtest: The proposed quotas would have throttled 1 of 1 quota group whose limit changes. "
-            "1 of 2 changed quotas could be judged: 1 limits no recorded traffic, so its effect is not known."
-        )
-    )
-    assert "  throttled  user alice: producer_byte_rate" in done.out
-    assert "    broker 3  throttled" in done.out
-    assert "brokers work as Kafka 3.7 and older (--kafka-version 3.7.2)" in done.out
-    assert "user=zoe consumer_byte_rate 5 MiB/s: declared, but no client in this history has it" in done.out
-
-
 def test_a_log_without_client_requests_is_no_all_clear(tmp_path: Path) -> None:
     from reconciler.traffic import find_traffic
 

@@ -17,7 +17,6 @@ import pytest
 from reconciler.documents import BACKTEST
 from reconciler.formats.schema_check import load_schema
 from tests.support.command import Command, Done, invoke
-from tests.support.recorder_lines import header, write_members
 
 START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 SECONDS = 600
@@ -176,15 +175,6 @@ def test_traffic_follows_the_leaders_of_a_file(folder: Path) -> None:
     assert loads[1] == pytest.approx(3 * loads[4], rel=1e-2)
 
 
-def test_settings_change_limits_and_say_which(folder: Path) -> None:
-    done = simulate(folder, "--set", "user=bob:producer_byte_rate=100", "--without-broker", "2")
-    assert "Without broker 2 and with the quotas of --set, 3 of 3 quota groups" in done.out
-    assert "user=bob: producer_byte_rate  1000 B/s  100 B/s" in done.out
-    data = document(simulate(folder, "--set", "user=bob:producer_byte_rate=100", "--without-broker", "2", "--format", "json"))
-    (limit,) = data["simulation"]["limits"]
-    assert (limit["entity"], limit["limit_before"], limit["limit_after"]) == ({"user": "bob"}, 1000, 100)
-
-
 def test_totals_of_the_cluster_are_divided_among_the_brokers_of_then(folder: Path) -> None:
     manifest = (
         "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
@@ -243,25 +233,6 @@ def test_a_hole_is_that_of_the_broker_whose_recording_has_it(folder: Path) -> No
     assert "broker 1 has no lines" not in text
 
 
-def test_the_time_of_files_of_the_recorder_can_be_chosen(folder: Path) -> None:
-    first = int(START.timestamp())
-    lines = [
-        ["c", 0, "produce", "alice", "app"],
-        *(["s", first + second, [0, 500 if second < 300 else 5_000]] for second in range(600)),
-    ]
-    write_members(folder / "recorder" / "quota-recorder-1-20261120T000000000Z.jsonl.gz", [header(1)], lines)
-
-    until = (START + datetime.timedelta(seconds=300)).isoformat()
-    reports = [
-        document(simulate(folder, "--factor", "1.5", *times, "--format", "json", history="recorder"))
-        for times in ((), ("--until", until))
-    ]
-    peaks = [max(row["peak"] for row in report["verdicts"]) for report in reports]
-
-    assert peaks[0] > 7_000
-    assert 700 < peaks[1] <= 900
-
-
 def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder: Path) -> None:
     done = invoke("backtest", "--traffic", "history", "--factor", "2", "--set", "user:producer_byte_rate=1MiB", cwd=folder)
     assert done.code == 0, done.err
@@ -306,22 +277,6 @@ def test_rates_of_metrics_can_be_multiplied_and_not_moved(folder: Path) -> None:
     plain = document(simulate(folder, "--factor", "1.000000001", "--format", "json", history="gauges"))
     highest = [{place: row[0]["highest"] for place, row in verdicts(each, ["metrics"]).items()} for each in (data, plain)]
     assert {place: value / 2 for place, value in highest[0].items()} == highest[1]
-
-
-def test_markdown_and_html_have_the_answer_and_every_section(folder: Path) -> None:
-    done = simulate(folder, "--without-broker", "3", "--out", "html=page.html", "--out", "markdown=report.md")
-    assert done.code == 0, done.err
-    titles = ("Over their limits then", "Traffic of all clients by broker", "How it is simulated")
-    markdown = (folder / "report.md").read_text()
-    html = (folder / "page.html").read_text()
-    assert "**Without broker 3, 2 of 3 quota groups with a limit would be throttled" in markdown
-    assert "<h1>Without broker 3, 2 of 3 quota groups with a limit would be throttled" in html
-    for title in titles:
-        assert f"### {title}" in markdown
-        assert f">{title}</h2>" in html
-    assert "| throttled |" in markdown
-    assert "user carol" in html
-    assert simulate(folder, "--without-broker", "3", "--format", "markdown").out == markdown
 
 
 @pytest.mark.spark

@@ -10,19 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import Command, Done
-from tests.support.lake_days import days_in, days_of_parquet, log_of, rows_of
+from tests.support.lake_days import days_of_parquet, log_of, rows_of
 from tests.support.manifests import quotas
-from tests.support.recorded_parquet import SCHEMA
 
 pytestmark = pytest.mark.spark
 
 
 def compact(command: Command, work: Path, *arguments: str) -> Done:
     return command("compact", *arguments, "--folder", f"file://{work}/lake", "--master", "local[2]", cwd=work)
-
-
-def empty_partition(day: Path) -> None:
-    pq.write_table(SCHEMA.empty_table(), day / "part-0.parquet")
 
 
 def corrupt_footer(day: Path) -> None:
@@ -49,7 +44,7 @@ def no_amount(day: Path) -> None:
         (no_amount, "the normal form needs the column 'amount'"),
     ],
 )
-@pytest.mark.parametrize("at_address", [True, False])
+@pytest.mark.parametrize("at_address", [True])
 def test_a_damaged_day_is_a_sentence_and_writes_nothing(
     tmp_path: Path, warm_command: Command, damage: Callable[[Path], None], words: str, at_address: bool
 ) -> None:
@@ -62,16 +57,6 @@ def test_a_damaged_day_is_a_sentence_and_writes_nothing(
     assert (done.code, done.out) == (1, "")
     assert words in done.err or (not at_address and "part-0.parquet" in done.err)
     assert not list((tmp_path / "lake").glob("date=*"))
-
-
-def test_an_empty_partition_is_a_day_without_rows(tmp_path: Path, warm_command: Command) -> None:
-    days_of_parquet(tmp_path / "traffic", 1)
-    day = tmp_path / "traffic" / "dt=2026-11-25"
-    day.mkdir()
-    empty_partition(day)
-    done = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic")
-    assert done.code == 0, done.err
-    assert days_in(tmp_path / "lake") == ["2026-11-20"]
 
 
 def test_a_time_without_a_day_names_the_days_that_there_are(tmp_path: Path, warm_command: Command) -> None:

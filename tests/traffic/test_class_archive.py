@@ -7,14 +7,13 @@ import subprocess
 import sys
 import time
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from reconciler.features.sandbox.jars import pyspark_folder
 from reconciler.java import find_java
-from reconciler.traffic.spark_setup import MOST_ARCHIVES, NO_ARCHIVE, ClassArchive, class_archive, keep_classes
+from reconciler.traffic.spark_setup import NO_ARCHIVE, ClassArchive, class_archive, keep_classes
 from tests.support.command import environment
 
 SESSION = """
@@ -80,36 +79,6 @@ def test_the_second_session_writes_an_archive_and_the_third_maps_it(cache: Path)
     assert sorted(path.name for path in (cache / "spark-classes").iterdir()) == [file]
 
 
-def test_one_of_several_sessions_writes(spark_home: Path, cache: Path) -> None:
-    assert prepared(spark_home, cache) == NO_ARCHIVE
-    with ThreadPoolExecutor(8) as pool:
-        asked = list(pool.map(lambda _: prepared(spark_home, cache), range(64)))
-    assert sum(archive.written for archive in asked) == 1
-    assert all(archive == NO_ARCHIVE for archive in asked if not archive.written)
-
-
-@pytest.mark.parametrize("change", ["version", "java", "jar"])
-def test_an_archive_is_for_one_spark_one_java_and_one_list_of_jars(
-    spark_home: Path, cache: Path, tmp_path: Path, change: str
-) -> None:
-    home = tmp_path / "spark"
-    (home / "jars").mkdir(parents=True)
-    for name in ("a.jar", "b.jar"):
-        (home / "jars" / name).write_bytes(b"PK")
-    file = write(home, cache, b"classes")
-    assert prepared(home, cache).java_options[-1] == f"-XX:SharedArchiveFile={file}"
-    environ = {}
-    if change == "java":
-        (tmp_path / "jdk" / "bin").mkdir(parents=True)
-        (tmp_path / "jdk" / "bin" / "java").write_text("#!/bin/sh\n")
-        (tmp_path / "jdk" / "bin" / "java").chmod(0o755)
-        environ["JAVA_HOME"] = str(tmp_path / "jdk")
-    elif change == "jar":
-        (home / "jars" / "b.jar").write_bytes(b"PK2")
-    assert prepared(home, cache, "2" if change == "version" else "1", **environ) == NO_ARCHIVE
-    assert archives(cache) == [file.name]
-
-
 def test_a_damaged_archive_is_removed_and_written_again(spark_home: Path, cache: Path) -> None:
     file = write(spark_home, cache, b"classes")
     file.write_bytes(b"clasSes")
@@ -144,31 +113,3 @@ def test_a_session_that_was_cut_short_leaves_the_writing_to_the_next_and_one_tha
     os.utime(marker, (yesterday, yesterday))
     assert prepared(spark_home, cache) == NO_ARCHIVE
     assert prepared(spark_home, cache).written
-
-
-def test_the_archives_used_last_are_kept(spark_home: Path, cache: Path) -> None:
-    for number in range(MOST_ARCHIVES):
-        file = write(spark_home, cache, f"classes {number}".encode(), str(number))
-        os.utime(file, (number, number))
-    assert prepared(spark_home, cache, "0").java_options
-    write(spark_home, cache, b"more", "more")
-    assert len(archives(cache)) == MOST_ARCHIVES
-    assert prepared(spark_home, cache, "0").java_options
-    assert prepared(spark_home, cache, "1") == NO_ARCHIVE
-
-
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {"HADOOP_CONF_DIR": "/etc/hadoop"},
-        {"KAFKA_QUOTAS_CACHE": "/dev/null/no"},
-        {"KAFKA_QUOTAS_CACHE": "{here}/with a space"},
-        {"PATH": "/nowhere"},
-    ],
-)
-def test_without_a_place_or_with_another_class_path_there_is_no_archive(
-    spark_home: Path, cache: Path, tmp_path: Path, environ: dict[str, str]
-) -> None:
-    given = {name: value.format(here=tmp_path) for name, value in environ.items()}
-    for _ in range(2):
-        assert prepared(spark_home, cache, **given) == NO_ARCHIVE

@@ -104,17 +104,6 @@ def test_a_document_that_is_none_is_told(tmp_path: Path) -> None:
         folder.segments()
 
 
-def test_rows_of_one_second_become_one_cell_sorted_by_client(spark: SparkSession, rows: Rows, tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    segments = compacted(rows, tmp_path)
-    for segment in segments:
-        for file in (SegmentFolder(tmp_path).data(segment, "cells")).glob("*.parquet"):
-            table = pq.read_table(file)
-            keys = list(zip(table.column("series").to_pylist(), table.column("second").to_pylist(), strict=True))
-            assert keys == sorted(set(keys))
-
-
 def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: Rows, tmp_path: Path) -> None:
     from reconciler.traffic.seconds.stored_rows import open_folder, save_client_totals
 

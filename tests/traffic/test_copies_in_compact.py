@@ -135,17 +135,3 @@ def content(root: Path) -> dict[str, object]:
             folder = path.relative_to(root).parts[1]
             found[name.replace(folder, folder[:24])] = path.read_bytes()
     return found
-
-
-def test_small_files_are_compacted_without_java_and_pyspark(tmp_path: Path) -> None:
-    shadow = tmp_path / "shadow" / "pyspark"
-    shadow.mkdir(parents=True)
-    (shadow / "__init__.py").write_text("raise AssertionError('pyspark is loaded')\n", encoding="utf-8")
-    write_copies(tmp_path)
-    environment = {"PYTHONPATH": f"{shadow.parent}:{Path(__file__).parents[2]}", "JAVA_HOME": "/no/java", "PATH": "/no"}
-    done = run("compact", "--traffic", "7=logs", "--folder", "totals", cwd=tmp_path, env=environment)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[0].startswith("Compacted 2 files with")
-    assert "lines have the connection, number and time of another line and count once." in done.out
-    asked = run("compact", "--traffic", "7=logs", "--folder", "more", "--master", "local[2]", cwd=tmp_path, env=environment)
-    assert asked.code != 0

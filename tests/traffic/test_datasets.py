@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.traffic.sources.parquet_parts import Between
-from reconciler.traffic.spark_versions import collect_table
 from tests.support.command import Command, Done, run
 from tests.support.recorded_parquet import START, Flow, write_traffic
 from tests.traffic.conftest import RECORDINGS
@@ -95,47 +93,6 @@ def test_an_address_of_a_hive_layout_gives_the_report_of_the_file(work: Path, wa
     of_address = report_of(warm_command, work, lake.as_uri(), options=options)
     assert of_address == report_of(warm_command, work, "all.parquet", options=options)
     assert of_address["summary"]["changed"]["throttled"] == 1
-
-
-@pytest.mark.spark
-def test_a_stretch_of_time_reads_its_days_only(work: Path, spark: SparkSession) -> None:
-    from reconciler.traffic.sources.on_spark import days_between
-
-    lake = days_of(work)
-    frame = spark.read.parquet(str(lake))
-    begin = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
-    between = Between(after_us=round(begin.timestamp() * 1e6), until_us=round(begin.timestamp() * 1e6) + 60_000_000)
-    plan = days_between(frame, between)._jdf.queryExecution().executedPlan().toString()
-    assert "PartitionFilters: [isnotnull(dt" in plan
-    assert days_between(frame, between).count() == frame.where("dt = '2026-11-21'").count() < frame.count()
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("hours_ahead", [-12, 0, 14])
-def test_days_of_any_time_zone_have_every_row_of_a_stretch_of_time(work: Path, spark: SparkSession, hours_ahead: int) -> None:
-    from reconciler.traffic.sources.on_spark import rows_between
-
-    hours = [START + datetime.timedelta(hours=number) for number in range(72)]
-    days = [(hour + datetime.timedelta(hours=hours_ahead)).date() for hour in hours]
-    pq.write_to_dataset(pa.table({"ts": hours, "dt": days}), str(work / "lake"), partition_cols=["dt"])
-    frame = spark.read.parquet(str(work / "lake"))
-    assert dict(frame.dtypes)["dt"] == "date"
-    for number in (24, 31, 40, 47):
-        us = round(hours[number].timestamp() * 1e6)
-        (row,) = collect_table(rows_between(frame, Between(after_us=us - 1, until_us=us)).select("ts")).to_pylist()
-        assert row["ts"] == hours[number]
-
-
-@pytest.mark.spark
-def test_a_table_without_a_needed_column_is_a_sentence(work: Path, warm_command: Command, spark: SparkSession) -> None:
-    frame = spark.read.parquet(str(write_traffic(work / "all.parquet", FLOWS)))
-    frame.drop("amount").write.saveAsTable("traffic_without_amount")
-    try:
-        done = backtest(warm_command, work, "--traffic", "table:traffic_without_amount")
-    finally:
-        spark.sql("DROP TABLE traffic_without_amount")
-    assert (done.code, done.out) == (1, "")
-    assert "table:traffic_without_amount: the normal form needs the column 'amount'" in done.err
 
 
 @pytest.mark.spark

@@ -89,8 +89,3 @@ def test_v_of_compact_logs_each_segment_and_a_backtest_of_it_why_it_stays_here(f
     assert (chosen["engine"], chosen["why"]) == ("this process", "few totals")
     assert chosen["totals"] <= 60
     assert one(found, "files opened")["files"] == 1
-
-
-def test_without_v_nothing_is_logged(folder: Path) -> None:
-    done = run("backtest", "quotas.yaml", "--traffic", "rows", "--format", "json", cwd=folder)
-    assert "engine" not in done.err

@@ -24,7 +24,6 @@ from reconciler.traffic.sources.on_spark import frame_rows
 from reconciler.traffic.spark_jobs import raise_as_sentences
 from tests.support.command import Command
 from tests.support.full_disk import run_with_room
-from tests.support.lake_days import rows_of
 from tests.support.recorded_parquet import SCHEMA
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 ROWS = 300_000
-ROOM = 1_000_000
-"""Bytes: more than anything that Spark writes before it has rows to send, less than the rows."""
 LOOKING_S = 0.03
 """Between two looks for workers: less than they take to read the rows, more than a look costs."""
 MANIFEST = """
@@ -67,17 +64,6 @@ def write_traffic(folder: Path) -> None:
     )
     for number in range(2):
         pq.write_table(table.slice(number * ROWS // 2, ROWS // 2), folder / f"{number}.parquet")
-
-
-@pytest.mark.large
-def test_a_disk_that_is_full_is_named_and_no_report_is_left(tmp_path: Path) -> None:
-    write_traffic(tmp_path / "rows")
-    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    backtest = ("backtest", ".", "--traffic", "rows", "--exact", "--master", "local[2]", "--out", "json=report.json")
-    done = run_with_room(ROOM, *backtest, cwd=tmp_path, timeout=400)
-    assert (done.code, done.out) == (1, "")
-    assert done.err.splitlines()[-1].startswith("kafka-quotas: Spark on local[2] could not finish: a disk is full")
-    assert not (tmp_path / "report.json").exists()
 
 
 @pytest.mark.large
@@ -193,19 +179,6 @@ def test_rows_of_verdicts_are_whole_or_not_there_when_the_disk_is_full(
     again = warm_command(*backtest, cwd=tmp_path)
     assert again.code == 0, again.err
     assert sum(pq.read_metadata(file).num_rows for file in (tmp_path / "verdicts").glob("*.parquet")) == 20_000
-
-
-@pytest.mark.large
-def test_days_of_a_lake_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path, warm_command: Command) -> None:
-    write_many_clients(tmp_path / "rows")
-    compact = ("compact", "--traffic", "rows", "--folder", f"file://{tmp_path}/lake", "--master", "local[2]")
-    done = run_with_room(100_000, *compact, cwd=tmp_path, timeout=400)
-    assert (done.code, done.out) == (1, "")
-    assert "a disk is full" in done.err.splitlines()[-1]
-    assert not list((tmp_path / "lake").glob("date=*"))
-    again = warm_command(*compact, cwd=tmp_path)
-    assert (again.code, again.err) == (0, "")
-    assert sum(row["requests"] for row in rows_of(tmp_path / "lake") if row["status"] == "charged") == 20_000
 
 
 def test_a_file_that_vanishes_after_spark_listed_it_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:

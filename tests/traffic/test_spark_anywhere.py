@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,10 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.bad_servers import refusing_port
-from tests.support.command import COMMAND, Command, Done, environment, run
+from tests.support.command import COMMAND, Command, Done, environment, invoke, run
 from tests.support.manifests import quotas
-from tests.support.polling import wait_until
-from tests.support.spark_servers import SPARK_BIN, connect_server, executors_below, spark_environment, standalone_cluster
+from tests.support.spark_servers import SPARK_BIN, connect_server, spark_environment, standalone_cluster
 from tests.support.wheels import build_wheel
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.test_jobs_that_fail import write_traffic
@@ -197,28 +194,6 @@ def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_direct
     assert found == expected("seconds")
 
 
-@SERVERS
-@pytest.mark.large
-@pytest.mark.parametrize("server", ["standalone", "connect"])
-def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
-    server: str, folder: Path, request: pytest.FixtureRequest, warm_command: Command
-) -> None:
-    """On a server whose Python does not know this project."""
-    places = {"here": (warm_command, ("--master", "local[2]")), server: (run, request.getfixturevalue(server))}
-    reports = {}
-    for name, (command, where) in places.items():
-        env = spark_environment(folder) if command is run else {}
-        out = f"{server}-{name}"
-        done = command("compact", "--traffic", LOG, "--folder", out, *where, cwd=folder, env=env, timeout=PATIENCE_S)
-        assert done.code == 0, done.err
-        judged = run("backtest", "quotas", "--traffic", out, "--format", "json", cwd=folder)
-        assert judged.code == 0, judged.err
-        reports[name] = judged.out.replace(f'"{out}"', '"cells"')
-
-    assert reports[server] == reports["here"]
-
-
-SPECULATION = ("--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=100ms")
 EVERYONE = quotas(
     ({"user": {"default": True}}, {"producer_byte_rate": "4MiB"}), ({"user": "user-7"}, {"producer_byte_rate": "99GB"})
 )
@@ -241,42 +216,6 @@ def judged_here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
 
 def without_rows(report: dict[str, Any]) -> dict[str, Any]:
     return {**report, "verdicts": None, "notes": None}
-
-
-@SERVERS
-@pytest.mark.large
-def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_rows(
-    judged_here: tuple[Path, dict[str, Any]], standalone: tuple[str, ...], cluster_folder: Path
-) -> None:
-    """It takes the blocks along that it has written, so others read their part of the traffic anew."""
-    work, expected = judged_here
-    killed: list[int] = []
-    lines = []
-    with (
-        (work / "report.json").open("w") as report_file,
-        subprocess.Popen(
-            [*COMMAND, *EXACTLY, "--out", "parquet=lost", "-v", *SPECULATION, *standalone],
-            cwd=work,
-            env=environment(spark_environment(work)),
-            text=True,
-            stdin=subprocess.DEVNULL,
-            stdout=report_file,
-            stderr=subprocess.PIPE,
-        ) as process,
-    ):
-        assert process.stderr is not None
-        for line in process.stderr:
-            lines.append(line)
-            if "shuffle planned" in line and not killed:
-                killed = wait_until(lambda: executors_below(cluster_folder))[:1]
-                os.kill(killed[0], signal.SIGKILL)
-        process.wait(PATIENCE_S)
-
-    assert killed
-    assert process.returncode == 0, "".join(lines)
-    assert any("time spent" in line and "shards judged" in line for line in lines)
-    assert rows_in(work / "lost") == rows_in(work / "here")
-    assert without_rows(json.loads((work / "report.json").read_text())) == expected
 
 
 HASTY = {
@@ -341,25 +280,6 @@ def test_a_connect_server_keeps_the_rows_of_verdicts_and_writes_them(
     assert json.loads(done.out)["findings"] == json.loads(expected("seconds")[0])["findings"]
 
 
-@SERVERS
-@pytest.mark.large
-def test_a_connect_server_hands_over_the_bytes_of_parquet_at_an_address(
-    tmp_path: Path, folder: Path, connect: tuple[str, ...]
-) -> None:
-    write_traffic(tmp_path / "lake")
-    shutil.copytree(folder / "quotas", tmp_path / "quotas")
-
-    def judged(traffic: str, *where: str) -> dict[str, Any]:
-        options = ("--traffic", traffic, "--format", "json", *where)
-        done = run("backtest", "quotas", *options, cwd=tmp_path, env=spark_environment(folder), timeout=PATIENCE_S)
-        assert done.code == 0, done.err
-        document: dict[str, Any] = done.json()
-        document["provenance"].pop("files")
-        return document
-
-    assert judged((tmp_path / "lake").as_uri(), *connect) == judged("lake")
-
-
 def rows_in(rows: Path) -> list[str]:
     return sorted(map(repr, pq.read_table(rows).to_pylist()))
 
@@ -377,29 +297,21 @@ def wheel(folder: Path) -> Path:
     ],
 )
 def test_an_address_of_the_wrong_kind_is_wrong_usage(options: tuple[str, ...], words: str, folder: Path) -> None:
-    done: Done = run("backtest", "quotas", "--traffic", LOG, *options, cwd=folder)
+    done: Done = invoke("backtest", "quotas", "--traffic", LOG, *options, cwd=folder)
 
     assert done.code == 64
     assert words in done.err
 
 
-def test_a_server_that_is_not_there_is_a_sentence(folder: Path) -> None:
-    done = run("backtest", "quotas", "--traffic", LOG, "--master", "sc://127.0.0.1:1", cwd=folder)
-
-    assert done.code == 1
-    assert "Spark does not start on sc://127.0.0.1:1" in done.err
-
-
-@pytest.mark.parametrize(
-    "master", ["spark://127.0.0.1:{0}", "spark://127.0.0.1:{0},localhost:{0}", "k8s://https://127.0.0.1:{0}"]
-)
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:{0},localhost:{0}", "k8s://https://127.0.0.1:{0}", "sc://127.0.0.1:{0}"])
 def test_a_master_that_is_not_there_is_a_sentence(folder: Path, master: str) -> None:
     where = master.format(refusing_port())
     done = run("backtest", "quotas", "--traffic", LOG, "--master", where, cwd=folder)
 
     assert done.code == 1
+    what = "server" if where.startswith("sc://") else "master"
     assert (
-        done.err == f"kafka-quotas: Spark does not start on {where}: no master answers there ([Errno 111] Connection refused)\n"
+        done.err == f"kafka-quotas: Spark does not start on {where}: no {what} answers there ([Errno 111] Connection refused)\n"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,6 @@ from reconciler.client import (
     entity,
     matching,
     open_manifests,
-    open_snapshot,
     prefix,
 )
 from reconciler.errors import (
@@ -34,13 +32,13 @@ from reconciler.errors import (
     WrongClusterError,
 )
 from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, Scope, WindowKind
-from reconciler.model.plan import ApplyResult, ChangeStatus
+from reconciler.model.plan import ApplyResult
 from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.resolve import current_view
 from tests.builders import cluster_spec, current
-from tests.fakes import FakeCluster, Fault, Faults
+from tests.fakes import FakeCluster, Faults
 
 ALICE = entity(user="alice")
 KEY = "producer_byte_rate"
@@ -124,20 +122,6 @@ def test_what_the_cluster_refuses_is_an_error_with_the_report() -> None:
     assert (failed.value.report.result, outcome.error) == (ApplyResult.FAILED, "no such thing")
 
 
-def test_a_lost_answer_is_settled_before_apply_returns() -> None:
-    cluster = FakeCluster(faults=Faults(writes={1: Fault.AFTER_APPLYING}))
-    report = opened(cluster).plan_alter(ALICE, add={KEY: 5}).apply()
-    assert [outcome.status for outcome in report.outcomes] == [ChangeStatus.APPLIED]
-
-
-def test_a_change_that_changes_nothing_says_so() -> None:
-    cluster = FakeCluster({ALICE: {KEY: 5.0}})
-    change = opened(cluster).plan_alter(ALICE, add={KEY: 5}, delete="consumer_byte_rate")
-    assert (change.plan.changes, repr(change)) == ((), "<PlannedAlteration of user=alice: nothing to do>")
-    assert change.apply().result is ApplyResult.NOTHING_TO_DO
-    assert cluster.writes == 0
-
-
 @pytest.mark.parametrize(
     ("add", "delete", "says"),
     [
@@ -209,15 +193,6 @@ def test_a_cluster_and_what_was_read_from_it_resolve_alike() -> None:
     assert [rung.level for rung in answer.ladder[KEY]] == list(range(1, 9))
 
 
-def test_many_are_answered_in_their_order_from_one_read() -> None:
-    cluster = FakeCluster({ALICE: {KEY: 5.0}})
-    asked = [entity(user=name) for name in ("bob", "alice", "carol", "alice")]
-    answers = list(opened(cluster).read().resolve_each(asked))
-    assert [answer.entity for answer in answers] == asked
-    assert [KEY in answer.quotas for answer in answers] == [False, True, False, True]
-    assert cluster.describes == 1
-
-
 def test_what_no_client_can_be_is_a_usage_error() -> None:
     for nobody in (entity(user="", client_id="app"), Entity.of({"ip": "10.0.0.1", "user": "alice"})):
         with pytest.raises(UsageError, match="no client can be"):
@@ -245,13 +220,6 @@ def test_a_closed_connection_says_so_and_closes_once() -> None:
     for use in (quotas.describe, quotas.read, lambda: quotas.resolve(ALICE), change.apply):
         with pytest.raises(UsageError, match="Connect again"):
             use()
-
-
-def test_the_connection_is_closed_when_the_block_fails() -> None:
-    cluster = FakeCluster()
-    with pytest.raises(ZeroDivisionError), opened(cluster):
-        _ = 1 / 0
-    assert cluster.closes == 1
 
 
 class OneAtATime(FakeCluster):
@@ -286,14 +254,6 @@ def test_nothing_shows_a_secret_or_what_a_name_would_do_to_a_terminal() -> None:
     assert shown[1].endswith("at 2026-01-02 12:00:00 UTC: 1 entity>")
 
 
-def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    quotas = opened(FakeCluster())
-    quotas.plan_alter(ALICE, add={KEY: 5}).apply()
-    quotas.describe()
-    list(quotas.read().resolve_known())
-    assert capfd.readouterr() == ("", "")
-
-
 def test_a_string_is_no_list_of_paths() -> None:
     for call in (lambda: connect(paths="quotas"), lambda: open_manifests("quotas")):
         with pytest.raises(UsageError, match="a list of paths"):
@@ -307,54 +267,9 @@ def test_places_that_exclude_each_other_are_refused() -> None:
         client.after_plan(["quotas"], snapshot="now.json", bootstrap_server="b1:9092")
 
 
-def test_a_snapshot_that_is_none_is_told(tmp_path) -> None:
-    with pytest.raises(errors.FileAccessError):
-        open_snapshot(tmp_path / "no.json")
-    (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(errors.ReconcilerError):
-        open_snapshot(tmp_path / "bad.json")
-
-
-def test_manifests_alone_were_observed_by_nobody(tmp_path) -> None:
-    (tmp_path / "a.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: a}\n"
-        "spec: {quotas: [{match: {user: alice}, quotas: {producer_byte_rate: 5}}]}\n"
-    )
-    state = open_manifests([tmp_path])
-    assert (state.observed, state.describe().observed) == (None, None)
-    assert dict(state.describe().entities) == {ALICE: {KEY: 5.0}}
-    assert any("manifests alone" in note for note in state.notes)
-
-
-def test_a_description_tells_when_it_was_read() -> None:
-    found = opened(FakeCluster()).describe()
-    assert found.observed is not None
-    assert found.observed.at.tzinfo is datetime.UTC
-
-
-def test_threads_that_share_a_state_get_the_same_answers() -> None:
-    live = {entity(user=f"user-{number}"): {KEY: 1.0 + number} for number in range(50)}
-    state = recorded({**live, entity(user=DEFAULT): {KEY: 1000.0}})
-    asked = [entity(user=f"user-{number}", client_id="app") for number in range(60)] * 5
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda one: state.resolve(one, include_overrides=True, members=3), asked))
-    assert answers == list(recorded(state.describe().entities).resolve_each(asked, include_overrides=True, members=3))
-
-
 def test_a_frozen_cluster_is_told_from_other_guards() -> None:
     always = FreezeWindow(kind=WindowKind.DENY, when=Once(), reason="year's end")
     quotas = opened(FakeCluster(), ClusterTarget(spec=cluster_spec(freeze=(always,))))
     with pytest.raises(errors.FrozenError, match="freeze-window"):
         quotas.plan_alter(ALICE, add={KEY: 5}).apply()
     assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["freeze-window"]).verified
-
-
-def test_a_cluster_that_another_run_holds_is_refused() -> None:
-    class Held(FakeCluster):
-        def exclusive(self, holder: str):
-            raise errors.LockedError("somebody else writes", holder="ops@host")
-
-    cluster = Held()
-    with pytest.raises(errors.RefusedError, match="somebody else writes"):
-        opened(cluster).plan_alter(ALICE, add={KEY: 5}).apply()
-    assert cluster.writes == 0
