@@ -83,15 +83,6 @@ def test_budgets_differ_between_clusters_and_the_smallest_applies(folder: Path) 
     assert "above-budget" not in findings(folder)
 
 
-@pytest.mark.parametrize(
-    "value", [{"budget": "0%"}, {"budget": "101%"}, {"budget": 25}, {"budget": "25%", "shares": 1}, {"budget": "1e1%"}]
-)
-def test_what_is_no_part_of_a_budget_is_an_error(folder: Path, value: object) -> None:
-    manifests(folder, value)
-
-    assert tuple(findings(folder)) == ("invalid-unit",)
-
-
 def test_a_pull_request_does_not_raise_the_budget_that_judges_it(tmp_path: Path) -> None:
     made = GitRepository(tmp_path / "repository")
     made.write("prod.yaml", cluster())
@@ -129,13 +120,7 @@ def test_a_report_shows_allocated_and_free(folder: Path) -> None:
             "entities": 2,
         }
     ]
-    declared = {row["entity"]["user"]: row.get("declared_as") for row in cluster_row["entities"]}
-    assert declared == {
-        "app-0": {"producer_byte_rate": {"budget_percent": 50, "of": 100 * MIB}},
-        "app-1": {"producer_byte_rate": {"clusterTotal": 60 * MIB, "brokers": 3}},
-    }
     page = (folder / "page.html").read_text()
-    assert "60 MiB/s in total, divided by 3 brokers" in page
     assert "Budgets" in page
 
 

@@ -100,16 +100,6 @@ def test_guards_measure_an_expired_value_that_the_base_does_not_have(folder: Pat
     assert plan(folder, "--base", "HEAD", "--format", "json").json()["applyable"] is True
 
 
-def test_drift_states_that_a_value_expired(folder: Path) -> None:
-    manifests(folder, PAST)
-    live(folder, 20 * MIB)
-
-    done = plan(folder, "--format", "json", command="drift")
-    (entity,) = done.json()["entities"]
-    assert entity["keys"]["producer_byte_rate"]["expiry"]["was"] == 20 * MIB
-    assert f"expired on {PAST}: was 20 MiB/s" in plan(folder, command="drift").out
-
-
 def test_validate_warns_a_week_before_and_names_an_expired_value(folder: Path) -> None:
     soon = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=5)).date()
     manifests(folder, soon.isoformat())

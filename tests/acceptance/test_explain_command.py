@@ -185,9 +185,3 @@ def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) ->
     Draft202012Validator(schema).validate(document)
     assert [one["id"] for one in document["explanations"]] == (list(arguments) or list(ALL))
     assert all(one["severity"] in {None, *Severity} for one in document["explanations"])
-
-
-def test_what_explain_prints_has_no_markup(tmp_path: Path) -> None:
-    texts = {name: invoke("explain", name, cwd=tmp_path).out for name in ALL}
-    prose = {name: text.partition("\nWrong:")[0].replace("<default>", "") for name, text in texts.items()}
-    assert [name for name, text in prose.items() if re.search(r"`|\*\*|\]\(|:class:|<[a-z]+>", text)] == []

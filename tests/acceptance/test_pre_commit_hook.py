@@ -103,35 +103,6 @@ def test_a_changed_file_is_checked_against_the_unchanged_ones_below_the_root(rep
     assert "teams/a.yaml:5:" in done.stdout
 
 
-def test_what_is_wrong_in_an_unchanged_file_stops_nobody_else(repository: Repository) -> None:
-    repository.write("kafka-quotas.yaml", REPOSITORY)
-    repository.write("teams/broken.yaml", quotas("carol", "0"))
-    repository.commit()
-
-    repository.write("teams/b.yaml", quotas("bob"))
-
-    assert repository.hook().returncode == 0
-
-
-def test_a_lint_setting_of_the_root_counts_for_a_changed_file(repository: Repository) -> None:
-    repository.write("kafka-quotas.yaml", REPOSITORY.replace("{}", "{lint: {user-prefix: error}}"))
-    repository.commit()
-
-    repository.write("teams/a.yaml", quotas("User:alice"))
-
-    assert "[user-prefix]" in repository.hook().stdout
-
-
-@pytest.mark.parametrize("path", ["README.md", ".github/workflows/ci.yaml", ".yamllint.yaml", "notes.txt"])
-def test_other_files_are_not_given_to_the_hook(repository: Repository, path: str) -> None:
-    repository.write(path, "on: [push]\n")
-
-    done = repository.hook()
-
-    assert done.returncode == 0
-    assert "(no files to check)" in done.stdout
-
-
 @pytest.mark.slow
 def test_pre_commit_builds_the_hook_s_own_environment(repository: Repository) -> None:
     repository.write("teams/a.yaml", quotas("alice"))

@@ -68,15 +68,6 @@ def test_a_snapshot_without_brokers_cannot_be_planned(folder: Path) -> None:
     assert "quotas.yaml:4" in done.out
 
 
-def test_a_total_smaller_than_the_number_of_brokers_is_refused(folder: Path) -> None:
-    manifests(folder, TOTAL.replace("60MiB", "2B"))
-    live(folder, None, 1, 2, 3)
-    done = plan(folder)
-
-    assert done.code == 1
-    assert "[part-too-small]" in done.out
-
-
 def test_a_limit_of_the_repository_counts_for_the_part_of_each_broker(folder: Path) -> None:
     manifests(folder)
     (folder / "quotas" / "kafka-quotas.yaml").write_text(repository(limits=[{"producer_byte_rate": {"max": "25MiB"}}]))

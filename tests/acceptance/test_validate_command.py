@@ -153,27 +153,6 @@ def test_a_billion_laughs_end_quickly_with_one_finding(tmp_path, write):
     assert [f[0] for f in findings("x.yaml", cwd=tmp_path)] == ["yaml-alias-limit"]
 
 
-def test_a_pipe_is_never_opened(tmp_path):
-    os.mkfifo(tmp_path / "x.yaml")
-
-    assert [f[:2] for f in findings(cwd=tmp_path)] == [("not-a-file", "x.yaml")]
-    assert [f[:2] for f in findings("x.yaml", cwd=tmp_path)] == [("not-a-file", "x.yaml")]
-
-
-@pytest.mark.parametrize("target", ["nowhere.yaml", "x.yaml"])
-def test_a_link_that_leads_nowhere_or_to_itself_is_one_finding(tmp_path, target):
-    (tmp_path / "x.yaml").symlink_to(target)
-
-    assert [f[:2] for f in findings(cwd=tmp_path)] == [("file-not-readable", "x.yaml")]
-
-
-def test_a_file_above_the_limit_is_refused_unread(tmp_path):
-    with (tmp_path / "x.yaml").open("wb") as stream:
-        stream.truncate(33 * 1024 * 1024)
-
-    assert [f[0] for f in findings(cwd=tmp_path)] == ["file-too-large"]
-
-
 @pytest.mark.parametrize("path", ["nope", "nope.yaml", "a.yaml/below"])
 def test_a_path_that_does_not_exist_is_one_clear_message(tmp_path, write, path):
     write("a.yaml", quotas("alice"))
@@ -182,13 +161,6 @@ def test_a_path_that_does_not_exist_is_one_clear_message(tmp_path, write, path):
     assert done.code == 1
     assert path in done.out
     assert len(done.err.splitlines()) == 1
-
-
-def test_an_empty_folder_is_an_error_since_most_often_the_path_is_wrong(tmp_path):
-    done = validate(cwd=tmp_path)
-
-    assert done.code == 1
-    assert "no .yaml or .yml file" in done.out
 
 
 def test_hidden_folders_and_other_files_are_not_read(tmp_path, write):
@@ -270,15 +242,6 @@ def test_what_is_wrong_with_a_named_cluster_is_said_rather_than_that_it_is_missi
     write("eu.yaml", (CLUSTER % "eu").replace("kind: Cluster", "kind: Clustr"))
 
     assert findings("--cluster", "eu", cwd=tmp_path) == [("unknown-document", "eu.yaml", 2, 7)]
-
-
-def test_an_entity_outside_two_scopes_is_reported_for_both_clusters_and_a_double_claim_once(tmp_path, write):
-    scope = "spec: {prune: never, scope: {include: [{ip: {any: true}}]}}"
-    for name in ("eu", "us"):
-        write(f"{name}.yaml", (CLUSTER % name).replace("spec: {prune: never}", scope))
-    write("a.yaml", quotas("alice", "alice"))
-
-    assert [f[0] for f in findings(cwd=tmp_path)] == ["outside-scope", "outside-scope", "duplicate-entity"]
 
 
 def test_names_from_files_cannot_write_to_the_terminal(tmp_path, write):

@@ -19,15 +19,6 @@ def found(body, schema="client-quotas", head=HEAD):
     return [(p.id, p.line, p.column, p.message) for p in check(document, schema)]
 
 
-def test_a_good_document_has_no_problems():
-    assert (
-        found(
-            "spec:\n  quotas:\n    - match: {user: on, client-id: {default: true}}\n      quotas: {producer_byte_rate: 20MiB}\n"
-        )
-        == []
-    )
-
-
 @pytest.mark.parametrize(
     ("body", "kind", "line", "column", "words"),
     [
@@ -56,22 +47,6 @@ def test_every_problem_of_a_document_is_found_at_once():
         "missing-field",
         "unknown-field",
     ]
-
-
-def test_a_cluster_must_say_what_happens_to_entities_that_nobody_declares():
-    head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: a}\n"
-
-    assert [p[3] for p in found("spec: {}\n", "cluster", head)] == ["'spec' needs the field 'prune'"]
-    assert [p[3] for p in found("spec: {prune: alway}\n", "cluster", head)] == [
-        "'prune' cannot be 'alway'. Did you mean 'always'?"
-    ]
-
-
-@pytest.mark.parametrize("match", ["{}", "{prefix: a, glob: b}", "{named: false}", "{startswith: a}"])
-def test_a_selector_says_exactly_one_thing_of_a_type(match):
-    head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: a}\n"
-
-    assert found(f"spec: {{prune: never, protected: [{{user: {match}}}]}}\n", "cluster", head) != []
 
 
 def test_the_place_of_a_problem_does_not_depend_on_the_good_entries_around_it():

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
+from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.reading import FileContent, read_documents
 from reconciler.model import Verdict
-from reconciler.model.cluster import BacktestPolicy, ClusterSpec, HistoryNeeds, OwnerChoice
+from reconciler.model.cluster import ClusterSpec, HistoryNeeds, OwnerChoice
 from reconciler.model.entity import Entity
 from reconciler.workflows.load import load_manifests
 
@@ -58,18 +58,6 @@ def test_a_policy_with_everything_is_read() -> None:
     assert (other.span.line, other.span.column) == (10, 9)
 
 
-def test_without_a_policy_only_coverage_counts() -> None:
-    assert spec().backtest == BacktestPolicy(history=HistoryNeeds(hours=24, coverage_percent=95), fail=())
-    assert spec().brokers.capacity == {}
-
-
-def test_capacity_is_written_as_quotas_are() -> None:
-    assert spec("capacity: {producer_byte_rate: 500MiB, request_percentage: 800%}").brokers.capacity == {
-        "producer_byte_rate": 500 * 1024**2,
-        "request_percentage": 800.0,
-    }
-
-
 @pytest.mark.parametrize(
     ("line", "found"),
     [
@@ -85,25 +73,6 @@ def test_capacity_is_written_as_quotas_are() -> None:
 def test_what_cannot_be_meant_is_a_finding(line: str, found: str) -> None:
     content = read(line)
     assert [one.id for one in content.findings] == [found]
-
-
-def test_a_rule_whose_selector_is_none_fails_nobody() -> None:
-    (document,) = read("backtest: {fail: [{verdicts: [throttled], match: {user: {regex: '('}}}]}").documents
-    assert isinstance(document, ClusterDocument)
-    assert document.spec.backtest.fail == ()
-
-
-def test_owners_have_labels() -> None:
-    content = read("owners: {team-a: {labels: {tier: gold, floor: 3}}, team-b: {}}", head=REPOSITORY)
-    (document,) = content.documents
-    assert isinstance(document, RepositoryDocument)
-    assert content.findings == ()
-    assert {name: owner.labels for name, owner in document.owners.items()} == {
-        "team-a": {"tier": "gold", "floor": "3"},
-        "team-b": {},
-    }
-    gold = OwnerChoice(labels={"tier": "gold"})
-    assert [name for name, owner in document.owners.items() if gold.chooses(name, owner.labels)] == ["team-a"]
 
 
 @pytest.mark.parametrize(

@@ -63,15 +63,6 @@ def test_a_cluster_manifest_lies_where_the_repository_manifest_allows_it(
         assert one.related[0].span.file == str(tmp_path / "kafka-quotas.yaml")
 
 
-def test_a_file_that_a_link_brings_to_the_right_place_still_lies_where_it_lies(tmp_path: Path) -> None:
-    files = {"kafka-quotas.yaml": repository(owners=TEAMS, exclude=["teams"]), "teams/payments/c.yaml": cluster()}
-    (tmp_path / "clusters").mkdir()
-    (tmp_path / "clusters/c.yaml").symlink_to("../teams/payments/c.yaml")
-    (one,) = errors(tmp_path, files)
-    assert (one.id, one.span.file if one.span else None) == ("cluster-misplaced", str(tmp_path / "clusters/c.yaml"))
-    assert "'teams/payments/c.yaml'" in one.message
-
-
 def test_a_repository_manifest_in_a_team_s_folder_does_not_end_the_rule_of_the_one_above(tmp_path: Path) -> None:
     inner = "teams/payments/kafka-quotas.yaml"
     files = {

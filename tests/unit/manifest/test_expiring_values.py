@@ -13,9 +13,8 @@ from reconciler.manifest.stages.units import compute_units
 from reconciler.model import BrokerFacts
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredQuota
-from reconciler.workflows.units import judged_notes
 from tests.builders import user
-from tests.support.manifests import cluster, quotas, repository
+from tests.support.manifests import cluster, quotas
 
 ALICE, BOB = user("alice"), user("bob")
 RATE = QuotaKey.PRODUCER_BYTE_RATE
@@ -88,11 +87,6 @@ def test_a_value_that_cannot_be_decided_is_refused_with_a_sentence(value: object
     assert words in findings[0].message
 
 
-@pytest.mark.parametrize("value", [{**TEMPORARY, "then": None}, {**TEMPORARY, "value": None}, {**TEMPORARY, "until": 2026}])
-def test_null_and_a_bare_year_are_findings(value: object) -> None:
-    assert alice(value)[1] != ()
-
-
 def test_without_then_the_key_is_removed_and_its_expiry_stays_known() -> None:
     result, findings = read(quotas(({"user": "alice"}, {RATE.value: {"value": "20MiB", "until": "2026-12-01"}})), at=EXPIRY)
     declared = result.state.entities[ALICE]
@@ -102,37 +96,6 @@ def test_without_then_the_key_is_removed_and_its_expiry_stays_known() -> None:
     assert declared.expiries[RATE].expired
     assert isinstance(other, DesiredQuota)
     assert other.value == 20 * MIB
-
-
-def test_without_then_the_profile_decides_again() -> None:
-    rules = repository(profiles={"gold": {"quotas": {RATE.value: "5MiB"}}})
-    entry = quotas(({"user": "alice"}, {RATE.value: {"value": "20MiB", "until": "2026-12-01"}}))
-    entry = entry.replace('"quotas": {"', '"profile": "gold", "quotas": {"', 1)
-    before, after = (read(rules, entry, at=at)[0].state.entities[ALICE] for at in (BEFORE, EXPIRY))
-    other = before.expiries[RATE].other
-
-    assert (before.quotas[RATE].value, after.quotas[RATE].value) == (20 * MIB, 5 * MIB)
-    assert after.quotas[RATE].profile == "gold"
-    assert isinstance(other, DesiredQuota)
-    assert other.value == 5 * MIB
-
-
-def test_a_value_of_a_profile_expires_for_all_who_use_it() -> None:
-    rules = repository(profiles={"gold": {"quotas": {RATE.value: TEMPORARY}}})
-    entries = [{"match": {"user": ["alice", "bob"]}, "profile": "gold"}]
-    text = f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: {{quotas: {entries}}}\n"
-    values = [read(rules, text, at=at)[0].state.values() for at in (BEFORE, EXPIRY)]
-
-    assert values == [{each: {RATE.value: rate} for each in (ALICE, BOB)} for rate in (20 * MIB, 10 * MIB)]
-
-
-def test_an_override_that_expires_uncovers_the_entry() -> None:
-    override = {"clusters": ["prod"], "quotas": {RATE.value: {"value": "20MiB", "until": "2026-12-01"}}}
-    entry = [{"match": {"user": "alice"}, "quotas": {RATE.value: "3MiB"}, "overrides": [override]}]
-    text = f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: {{quotas: {entry}}}\n"
-    values = [read(text, at=at)[0].state.values()[ALICE][RATE.value] for at in (BEFORE, EXPIRY)]
-
-    assert values == [20 * MIB, 3 * MIB]
 
 
 def test_a_total_that_expires_is_divided_on_both_sides() -> None:
@@ -145,54 +108,6 @@ def test_a_total_that_expires_is_divided_on_both_sides() -> None:
         assert findings == ()
         assert declared.quotas[RATE].value == now
         assert declared.expiries[RATE].of_value.other == other
-
-
-def test_a_total_on_one_side_needs_no_brokers_for_the_other() -> None:
-    value = {"value": "20MiB", "until": "2026-12-01", "then": {"clusterTotal": "30MiB"}}
-    result, _ = read(quotas(({"user": "alice"}, {RATE.value: value})), at=BEFORE)
-
-    assert result.state.with_units == (ALICE,)
-    assert compute_units(result.state, BrokerFacts())[0].with_units == ()
-    assert compute_units(result.state, BrokerFacts(brokers=(1, 2)))[0].entities[ALICE].expiries[RATE].of_value.other == 15 * MIB
-
-
-def test_shares_are_divided_anew_when_one_of_them_expires() -> None:
-    shares = {"value": {"shares": 3, "of": "40MiB"}, "until": "2026-12-01", "then": {"shares": 1, "of": "40MiB"}}
-    entries = quotas(({"user": "alice"}, {RATE.value: shares}), ({"user": "bob"}, {RATE.value: {"shares": 1, "of": "40MiB"}}))
-    values = [read(entries, at=at)[0].state.values() for at in (BEFORE, EXPIRY)]
-
-    assert [value[ALICE][RATE.value] for value in values] == [30 * MIB, 20 * MIB]
-    assert [value[BOB][RATE.value] for value in values] == [10 * MIB, 20 * MIB]
-
-
-def test_members_of_a_group_get_parts_of_the_value_of_the_moment() -> None:
-    text = (
-        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: {groups: {pay: {users: [alice, bob], quotas: "
-        f"{{{RATE.value}: {{value: 20MiB, until: 2026-12-01, then: 10MiB}}}}}}}}}}\n"
-    )
-    for at, now, other in ((BEFORE, 10 * MIB, 5 * MIB), (EXPIRY, 5 * MIB, 10 * MIB)):
-        result, findings = read(text, at=at)
-        declared = result.state.entities[BOB]
-
-        assert findings == ()
-        assert declared.quotas[RATE].value == now
-        assert declared.expiries[RATE].of_value.other == other
-
-
-def test_the_next_expiry_is_the_first_that_is_not_over() -> None:
-    dates = ("2026-12-01", "2026-12-03", "2026-12-02")
-    entries = quotas(*(({"user": f"u{n}"}, {RATE.value: {"value": 1024, "until": each}}) for n, each in enumerate(dates)))
-
-    assert read(entries, at=EXPIRY)[0].state.next_expiry() == EXPIRY + datetime.timedelta(days=1)
-    assert read(entries, at=EXPIRY + datetime.timedelta(days=9))[0].state.next_expiry() is None
-
-
-def test_a_backtest_notes_what_it_does_not_judge() -> None:
-    now, later = (read(quotas(({"user": "alice"}, {RATE.value: TEMPORARY})), at=at)[0].state for at in (BEFORE, EXPIRY))
-
-    assert [str(note) for note in judged_notes(later)] == []
-    (note,) = judged_notes(now)
-    assert note.startswith("Judged before an expiry: 1 value expires, first on 2026-12-01.")
 
 
 def test_what_follows_is_checked_before_it_applies() -> None:

@@ -12,8 +12,6 @@ from reconciler.manifest.desired import DesiredResult, desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
 from reconciler.manifest.ownership import ownership_findings
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.stages.units import compute_units
-from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import GroupPart
@@ -88,18 +86,6 @@ def test_a_quota_that_names_a_member_decides_before_the_group() -> None:
     assert findings == ("member-with-own-quota",)
     limits = callback_limits(GroupQuotaCallback, shared.state.values(), {1: None})[KEY.value].at(1)
     assert [limits.resolve(name, "app").value for name in ("alice", "bob")] == [60 * MIB, 5 * MIB]
-
-
-def test_a_member_keeps_its_other_keys_beside_its_part() -> None:
-    result, findings = read({"payments": group("alice", "bob")}, ({"user": "bob"}, {"consumer_byte_rate": 7}))
-    assert findings == ()
-    assert result.state.values()[user("bob")] == {KEY.value: 30 * MIB, "consumer_byte_rate": 7.0}
-
-
-def test_a_total_of_the_cluster_is_divided_among_brokers_and_members() -> None:
-    result, _ = read({"payments": group("alice", "bob", rate={"clusterTotal": "60MiB"})})
-    state, findings = compute_units(result.state, BrokerFacts(brokers=(1, 2, 3)))
-    assert (findings, state.values()) == ((), {user(name): {KEY.value: 10 * MIB} for name in ("alice", "bob")})
 
 
 def test_what_cannot_be_is_refused_with_its_place() -> None:

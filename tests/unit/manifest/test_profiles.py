@@ -38,54 +38,6 @@ def entry(match: Mapping[str, object], **fields: object) -> str:
     return text.replace('"quotas": []', f'"quotas": [{json.dumps({"match": match, **fields})}]')
 
 
-def test_an_entry_has_the_values_of_its_profile_and_its_own_on_top() -> None:
-    result = declared(entry({"user": "alice"}, profile="gold", quotas={"producer_byte_rate": 5, "request_percentage": 9}))
-
-    assert result.findings == ()
-    assert result.state.values() == {ALICE: {"producer_byte_rate": 5, "consumer_byte_rate": 40, "request_percentage": 9}}
-    values = result.state.entities[ALICE].quotas
-    assert {key.value: quota.profile for key, quota in values.items()} == {
-        "producer_byte_rate": None,
-        "consumer_byte_rate": "gold",
-        "request_percentage": None,
-    }
-
-
-def test_a_value_of_a_profile_points_at_the_profile() -> None:
-    result = declared(entry({"user": "alice"}, profile="gold"))
-    places = {quota.source.line for quota in result.state.entities[ALICE].quotas.values()}
-
-    assert places == {3}, "the line of the Repository manifest's spec"
-    assert result.state.entities[ALICE].source.line > places.pop()
-
-
-def test_a_cluster_changes_single_values_of_a_profile() -> None:
-    changes = {"gold": {"quotas": {"producer_byte_rate": 7, "consumer_byte_rate": None}}}
-
-    assert declared(entry({"user": "alice"}, profile="gold"), cluster_profiles=changes).state.values() == {
-        ALICE: {"producer_byte_rate": 7}
-    }
-
-
-def test_an_override_replaces_the_profile_and_its_values_stay_on_top() -> None:
-    profiles = {**GOLD, "iron": {"quotas": {"consumer_byte_rate": 1}}}
-    overrides = [{"clusters": ["prod"], "profile": "iron", "quotas": {"request_percentage": None, "producer_byte_rate": 3}}]
-    text = entry({"user": "alice"}, profile="gold", quotas={"request_percentage": 9}, overrides=overrides)
-
-    assert declared(text, profiles).state.values() == {ALICE: {"consumer_byte_rate": 1, "producer_byte_rate": 3}}
-
-
-def test_a_base_gives_the_values_that_a_profile_does_not_name() -> None:
-    profiles = {**GOLD, "low": {"profile": "gold", "quotas": {"producer_byte_rate": 2}}, "lowest": {"profile": "low"}}
-    result = declared(entry({"user": "alice"}, profile="lowest"), profiles)
-    values = result.state.entities[ALICE].quotas
-
-    assert {key.value: (quota.value, quota.profile) for key, quota in values.items()} == {
-        "producer_byte_rate": (2, "low"),
-        "consumer_byte_rate": (40, "gold"),
-    }
-
-
 @pytest.mark.parametrize(
     ("profiles", "rule", "message"),
     [
@@ -112,13 +64,6 @@ def test_a_chain_of_a_thousand_bases_has_the_values_of_the_first() -> None:
     assert declared(entry({"user": "alice"}, profile="p1999"), profiles).state.values() == {ALICE: {"producer_byte_rate": 3}}
 
 
-def test_a_profile_with_a_key_that_the_entity_cannot_have_is_an_error() -> None:
-    result = declared(entry({"ip": "10.0.0.7"}, profile="gold", quotas={"connection_creation_rate": 5}))
-
-    assert {finding.id for finding in result.findings} == {"key-not-for-entity"}
-    assert result.state.values() == {Entity.of({"ip": "10.0.0.7"}): {"connection_creation_rate": 5}}
-
-
 def test_a_list_of_names_declares_an_entity_for_each_pair() -> None:
     names = {"user": ["alice", "bob"], "client-id": ["x", {"default": True}]}
     result = declared(entry(names, quotas={"producer_byte_rate": 1}))
@@ -130,13 +75,6 @@ def test_a_list_of_names_declares_an_entity_for_each_pair() -> None:
     assert len(places) == 2, "each at its client-id, the last list"
 
 
-def test_a_name_twice_in_a_list_is_declared_twice() -> None:
-    (finding,) = declared(entry({"user": ["alice", "bob", "alice"]}, quotas={"producer_byte_rate": 1})).findings
-
-    assert finding.id == "duplicate-entity"
-    assert finding.entity == ALICE
-
-
 def test_an_entry_names_no_more_than_ten_thousand_entities() -> None:
     def names(users: int, clients: int) -> str:
         match = {"user": [f"u{n}" for n in range(users)], "client-id": [f"c{n}" for n in range(clients)]}
@@ -146,13 +84,6 @@ def test_an_entry_names_no_more_than_ten_thousand_entities() -> None:
     assert len(declared(names(100, 100)).state.entities) == 10_000
     content = read_documents(names(101, 100).encode(), "q.yaml")
     assert [finding.id for finding in content.findings] == ["too-many-entities"]
-
-
-@pytest.mark.parametrize("fields", [{}, {"note": "why"}, {"quotas": {}, "overrides": [{"clusters": ["prod"]}]}])
-def test_an_entry_and_an_override_need_quotas_or_a_profile(fields: Mapping[str, object]) -> None:
-    content = read_documents(entry({"user": "alice"}, **fields).encode(), "q.yaml")
-
-    assert [finding.id for finding in content.findings] == ["missing-field"]
 
 
 _KEYS = st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from reconciler.documents import VALUES
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
@@ -83,13 +81,3 @@ def test_unknown_leaders_are_refused() -> None:
         (unknown,) = compute_units(state, BrokerFacts(brokers=(1,), leaders=leaders))[1]
         assert unknown.id == "unknown-leaders"
         assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in unknown.message
-
-
-@pytest.mark.parametrize("value", [{"proportional": 600}, {"proportional": 600, "to": "leaders", "topics": ["a"]}])
-def test_a_value_names_either_all_leaders_or_topics(value: object) -> None:
-    assert declared(value)[1] == ("invalid-unit",)
-
-
-def test_percentages_have_no_total() -> None:
-    text = f"{cluster()}---\n{quotas(({'user': 'etl'}, {'request_percentage': {'proportional': 6, 'to': 'leaders'}}))}"
-    assert [each.id for each in read_documents(text.encode(), "all.yaml").findings] == ["unit-not-for-key"]

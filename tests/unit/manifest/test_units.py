@@ -17,7 +17,7 @@ from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import ClusterTotal, Shares
-from tests.support.manifests import cluster, quotas, repository
+from tests.support.manifests import cluster, quotas
 
 ALICE, BOB, CAROL = (Entity.of({"user": name}) for name in ("alice", "bob", "carol"))
 MIB = 2.0**20
@@ -53,13 +53,6 @@ def test_a_total_is_divided_by_the_brokers_and_keeps_what_was_declared() -> None
     assert quota.text == "clusterTotal: 60MiB"
 
 
-def test_without_brokers_a_total_stays_what_it_is() -> None:
-    result, _ = declared({"clusterTotal": "60MiB"})
-
-    assert compute_units(result.state, BrokerFacts()) == (result.state, ())
-    assert result.state.values() == {}
-
-
 @given(total=st.integers(1, 2**53), brokers=st.integers(1, 500))
 def test_the_parts_of_a_total_never_exceed_it_and_miss_it_by_less_than_one_for_each_broker(total: int, brokers: int) -> None:
     part = part_of_total(QuotaKey.PRODUCER_BYTE_RATE, float(total), brokers)
@@ -79,30 +72,6 @@ def test_a_percentage_is_rounded_down_to_three_decimals(exact: Fraction) -> None
         assert exact < Fraction(1, 1000)
     else:
         assert exact - Fraction(1, 1000) - Fraction(1, 10**6) < Fraction(number) <= exact
-
-
-def test_a_total_smaller_than_the_number_of_brokers_is_an_error() -> None:
-    result, _ = declared({"clusterTotal": "2B"}, {"clusterTotal": "3B"})
-    state, (wrong,) = compute_units(result.state, THREE)
-
-    assert (wrong.id, wrong.entity, wrong.key) == ("part-too-small", ALICE, "producer_byte_rate")
-    assert "2 B/s" in wrong.message
-    assert "3 brokers" in wrong.message
-    assert state.with_units == (ALICE,)
-    assert state.values() == {BOB: {"producer_byte_rate": 1.0}}
-
-
-@pytest.mark.parametrize("key", ["request_percentage", "controller_mutation_rate"])
-def test_a_key_that_is_no_sum_over_brokers_has_no_total(key: str) -> None:
-    assert declared({"clusterTotal": 60}, key=key)[1] == ("unit-not-for-key",)
-
-
-def test_connections_of_an_address_have_a_total() -> None:
-    text = f"{cluster()}---\n{quotas(({'ip': '10.0.0.7'}, {'connection_creation_rate': {'clusterTotal': 50}}))}"
-    state, wrong = compute_units(read(text)[0].state, THREE)
-
-    assert wrong == ()
-    assert state.values() == {Entity.of({"ip": "10.0.0.7"}): {"connection_creation_rate": 16.0}}
 
 
 def test_shares_divide_their_capacity_among_all_that_have_shares_of_it() -> None:
@@ -127,38 +96,6 @@ def test_shares_without_a_capacity_of_their_own_divide_that_of_the_cluster() -> 
         BOB: {"producer_byte_rate": 25 * MIB},
         CAROL: {"producer_byte_rate": 5 * MIB},
     }
-
-
-def test_an_entity_that_comes_takes_from_the_shares_of_the_others() -> None:
-    before, _ = declared({"shares": 1, "of": "90MiB"}, {"shares": 1, "of": "90MiB"})
-    after, _ = declared({"shares": 1, "of": "90MiB"}, {"shares": 1, "of": "90MiB"}, {"shares": 1, "of": "90MiB"})
-
-    assert before.state.values()[ALICE] == {"producer_byte_rate": 45 * MIB}
-    assert after.state.values()[ALICE] == {"producer_byte_rate": 30 * MIB}
-
-
-def test_a_profile_gives_each_of_its_entities_the_shares() -> None:
-    profiles = {"gold": {"quotas": {"producer_byte_rate": {"shares": 2, "of": "10MiB"}}}}
-    entries = quotas().replace('"quotas": []', '"quotas": [{"match": {"user": ["alice", "bob"]}, "profile": "gold"}]')
-    result, findings = read("---\n".join([repository(profiles=profiles), cluster(), entries]))
-
-    assert findings == ()
-    assert result.state.values() == {entity: {"producer_byte_rate": 5 * MIB} for entity in (ALICE, BOB)}
-    assert result.state.entities[BOB].quotas[QuotaKey.PRODUCER_BYTE_RATE].profile == "gold"
-
-
-def test_an_override_replaces_a_total_and_a_number_alike() -> None:
-    entries = quotas().replace(
-        '"quotas": []',
-        '"quotas": [{"match": {"user": "alice"}, "quotas": {"producer_byte_rate": {"clusterTotal": "6MiB"}, '
-        '"consumer_byte_rate": 5}, "overrides": [{"clusters": ["prod"], "quotas": {"producer_byte_rate": 7, '
-        '"consumer_byte_rate": {"clusterTotal": 9}}}]}]',
-    )
-    result, findings = read(f"{cluster()}---\n{entries}")
-    state, _ = compute_units(result.state, THREE)
-
-    assert findings == ()
-    assert state.values() == {ALICE: {"producer_byte_rate": 7, "consumer_byte_rate": 3}}
 
 
 @pytest.mark.parametrize(

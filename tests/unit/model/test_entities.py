@@ -7,13 +7,6 @@ import pytest
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 
 
-def test_an_entity_without_types_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one type"):
-        Entity.of({})
-    with pytest.raises(ValueError, match="at least one type"):
-        Entity(parts=())
-
-
 @pytest.mark.parametrize(
     "parts",
     [

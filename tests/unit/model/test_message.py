@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import pickle
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.documents import VALUES
-from reconciler.model import Entity, Message, MessagePart, PartKind, Span, compose, flag_part, join_messages, key_part, name_part
+from reconciler.model import Entity, Message, MessagePart, PartKind, Span, compose, flag_part, key_part
 from reconciler.render.html_page import message_html
 from reconciler.render.layout import line
 from reconciler.render.markdown_text import message_markdown
@@ -32,11 +31,6 @@ PARTS = st.builds(
 )
 
 
-def test_a_message_is_its_text() -> None:
-    assert CUT == ("Cuts producer_byte_rate for user=alice to 2 MiB/s. See a.yaml:3:5, or pass --accept large-reduction.")
-    assert [part.kind for part in CUT.parts][1::2] == ["key", "entity", "amount", "place", "flag"]
-
-
 def test_every_output_styles_the_parts() -> None:
     assert message_markdown(CUT) == (
         "Cuts `producer_byte_rate` for `user=alice` to 2\N{NO-BREAK SPACE}MiB/s. See `a.yaml:3:5`, or pass "
@@ -53,16 +47,6 @@ def test_words_of_others_are_code_whatever_part_they_claim_to_be() -> None:
     outside = "".join(shown.split("``")[::2])
     assert not set("@#<[|") & set(outside), shown
     assert "<b>" not in message_html(evil)
-
-
-def test_a_field_without_a_filling_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        compose("{entity}")
-
-
-def test_lists_keep_their_parts() -> None:
-    both = join_messages([ALICE, compose("{x}", x=name_part("prod"))], " and ")
-    assert (both, [part.kind for part in both.parts]) == ("user=alice and prod", ["entity", "text", "name"])
 
 
 @given(st.lists(PARTS, max_size=6), st.lists(PARTS, max_size=6))
