@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
 WITHOUT_EXAMPLE = {
+    "refused-by-broker",
     "withheld-in-stage",
     "policy-violated",
     "duplicate-group",
