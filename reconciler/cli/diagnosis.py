@@ -6,14 +6,11 @@ stderr is one JSON object, messages for people included. stdout never changes.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import enum
 import logging
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TextIO, cast
 
@@ -30,63 +27,31 @@ _FROM_LIBRARIES: Final = 2
 """How many ``-v`` show records of libraries, and tracebacks."""
 
 
-class DiagnosticFormat(enum.StrEnum):
-    """How a record is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """What the command line asks for. ``verbosity`` counts ``-v``."""
-
-    verbosity: int = 0
-    log_format: DiagnosticFormat = DiagnosticFormat.TEXT
-
-    @property
-    def tracebacks(self) -> bool:
-        """Whether an error prints its traceback."""
-        return self.verbosity >= _FROM_LIBRARIES
-
-
-def diagnosis_of(args: argparse.Namespace) -> Diagnosis:
-    """The options of every command that are about diagnosis."""
-    return Diagnosis(
-        verbosity=args.verbose_before + getattr(args, "verbose", 0),
-        log_format=DiagnosticFormat(args.log_format),
-    )
-
-
 @contextlib.contextmanager
-def diagnosed(wanted: Diagnosis, *, is_service: bool = False) -> Iterator[None]:
+def diagnosed(verbosity: int, *, as_json: bool, is_service: bool = False) -> Iterator[None]:
     """Configure logging inside, and undo it at the end, for who calls ``main`` in a process of their own.
 
-    A service (``is_service``) writes its own lines, and prints the warnings of libraries itself.
+    ``verbosity`` counts ``-v``. A service (``is_service``) writes its own lines, and prints the warnings of libraries itself.
     """
-    package_log, root = logging.getLogger(OURS), logging.getLogger()
-    levels = {log: log.level for log in (package_log, *(logging.getLogger(name) for name in LIBRARIES))}
     stderr, raises = sys.stderr, logging.raiseExceptions
-    added: list[tuple[logging.Logger, logging.Handler]] = []
-
-    def add(log: logging.Logger, handler: logging.Handler) -> None:
-        log.addHandler(handler)
-        added.append((log, handler))
-
+    package_log, root = logging.getLogger(OURS), logging.getLogger()
+    known = [package_log, *map(logging.getLogger, LIBRARIES)]
+    levels = [log.level for log in known]
+    # Without any handler, Python itself would print the warnings of libraries.
+    added: list[tuple[logging.Logger, logging.Handler]] = [(log, logging.NullHandler()) for log in known]
     # A full disk or a reader that went away must not print the traceback of a handler.
     logging.raiseExceptions = False
-    # Without any handler, Python itself would print the warnings of libraries.
-    for name in (OURS, *LIBRARIES):
-        add(logging.getLogger(name), logging.NullHandler())
-    hush_libraries(logging.INFO if wanted.tracebacks else logging.WARNING)
-    if wanted.verbosity:
+    hush_libraries(logging.INFO if verbosity >= _FROM_LIBRARIES else logging.WARNING)
+    if verbosity:
         package_log.setLevel(logging.DEBUG)
-        add(package_log, _handler(wanted, stderr))
-    if wanted.tracebacks:
-        handler = _handler(wanted, stderr)
+        added.append((package_log, _handler(stderr, as_json=as_json)))
+    if verbosity >= _FROM_LIBRARIES:
+        handler = _handler(stderr, as_json=as_json)
         handler.addFilter(lambda record: _is_foreign(record) and not (is_service and record.levelno >= logging.WARNING))
-        add(root, handler)
-    if wanted.log_format is DiagnosticFormat.JSON and not is_service:
+        added.append((root, handler))
+    for log, handler in added:
+        log.addHandler(handler)
+    if as_json and not is_service:
         sys.stderr = cast("TextIO", JsonLines(stderr))
     try:
         yield
@@ -97,18 +62,19 @@ def diagnosed(wanted: Diagnosis, *, is_service: bool = False) -> Iterator[None]:
             sys.stderr = stderr
         for log, handler in added:
             log.removeHandler(handler)
-        for log, level in levels.items():
+        for log, level in zip(known, levels, strict=True):
             log.setLevel(level)
 
 
-def print_error(message: str, error: BaseException, wanted: Diagnosis) -> None:
+def print_error(message: str, error: BaseException, verbosity: int) -> None:
     """Print what ended a command on stderr, after its traceback where that is wanted; with ``--log-format json`` in one line."""
+    traced = verbosity >= _FROM_LIBRARIES
     # Where stderr takes nothing (a log on a full disk), the exit code still reports the failure.
     with contextlib.suppress(OSError):
         if isinstance(sys.stderr, JsonLines):
-            sys.stderr.error(escaped(message), error if wanted.tracebacks else None)
+            sys.stderr.error(escaped(message), error if traced else None)
             return
-        if wanted.tracebacks:
+        if traced:
             traceback.print_exception(error)
         print(f"{_PREFIX}{escaped(message)}", file=sys.stderr)
 
@@ -157,9 +123,9 @@ class JsonLines(Sink):
         self._stream.write(f"{self._formatter.format(record)}\n")
 
 
-def _handler(wanted: Diagnosis, stream: TextIO) -> logging.Handler:
+def _handler(stream: TextIO, *, as_json: bool) -> logging.Handler:
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter() if wanted.log_format is DiagnosticFormat.JSON else TextFormatter())
+    handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     return handler
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, output
 from reconciler.cli.declaration import option
@@ -24,10 +24,12 @@ _AT_ONCE: Final = 8
 """Clusters that are read at the same time."""
 
 
-def changed_since(verb: str) -> Any:
-    """``--changed-since``, beside ``--all-clusters``; ``verb``: what the command does to a cluster."""
-    text = f"with --all-clusters: {verb} only clusters whose manifests differ from this git reference"
-    return option("--changed-since", section="Git", metavar="REF", help=text)
+CHANGED_SINCE: Final = option(
+    "--changed-since",
+    section="Git",
+    metavar="REF",
+    help="with --all-clusters: take only clusters whose manifests differ from this git reference",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import reconciler
@@ -23,7 +23,6 @@ from reconciler.hooks import Command
 from reconciler.render import Sink
 
 if TYPE_CHECKING:
-    from reconciler.cli.diagnosis import Diagnosis
     from reconciler.cli.results import Result
 
 _OF_OTHER_TOOLS: Final = frozenset({"--list", "list", "--describe", "--alter"})
@@ -92,19 +91,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or pipe that cannot spell a name shows its escape; it is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
-    with _through_sinks() as sinks:
-        return _run(list(sys.argv[1:] if argv is None else argv), sinks)
-
-
-@contextlib.contextmanager
-def _through_sinks() -> Iterator[Sequence[Sink]]:
-    """Let everything that is printed inside, tracebacks and usage errors too, pass through a ``Sink``."""
-    breaks = ci_reads(os.environ)
-    out, err = sys.stdout, sys.stderr
+    # Everything that is printed, tracebacks and usage errors too, passes through a sink.
+    out, err, breaks = sys.stdout, sys.stderr, ci_reads(os.environ)
     sinks = (Sink(out, breaks=breaks), Sink(err, breaks=breaks))
     sys.stdout, sys.stderr = (cast("TextIO", sink) for sink in sinks)
     try:
-        yield sinks
+        return _run(list(sys.argv[1:] if argv is None else argv), sinks)
     finally:
         sys.stdout, sys.stderr = out, err
 
@@ -130,10 +122,10 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
         sink.needs_reader = entry.needs_reader
     from reconciler.cli import diagnosis, output
 
-    wanted = diagnosis.diagnosis_of(args)
+    verbosity = args.verbose_before + getattr(args, "verbose", 0)
     console = output.console(color=args.color, quiet=args.quiet, log_format=args.log_format)
-    with diagnosis.diagnosed(wanted, is_service=entry.is_service), console:
-        return contextvars.copy_context().run(_run_command, entry, args, wanted)
+    with diagnosis.diagnosed(verbosity, as_json=args.log_format == "json", is_service=entry.is_service), console:
+        return contextvars.copy_context().run(_run_command, entry, args, verbosity)
 
 
 def command_of(arguments: Sequence[str]) -> str | None:
@@ -141,7 +133,7 @@ def command_of(arguments: Sequence[str]) -> str | None:
     return next((argument for argument in arguments if not argument.startswith("-") and find_command(argument)), None)
 
 
-def _run_command(entry: Command, args: argparse.Namespace, wanted: Diagnosis) -> int:
+def _run_command(entry: Command, args: argparse.Namespace, verbosity: int) -> int:
     """Run the command, and print its result or, in its place, the findings that stopped it."""
     from reconciler.cli import results
 
@@ -162,7 +154,7 @@ def _run_command(entry: Command, args: argparse.Namespace, wanted: Diagnosis) ->
         if _began_with_an_interrupt(error):
             _say("interrupted")
             return exit_codes.INTERRUPTED
-        return _report(_named(error, entry.name), entry, wanted)
+        return _report(error, entry, verbosity)
 
 
 def _began_with_an_interrupt(error: BaseException | None) -> bool:
@@ -174,33 +166,24 @@ def _began_with_an_interrupt(error: BaseException | None) -> bool:
     return False
 
 
-def _named(error: Exception, command: str) -> Exception:
-    """A package that an extra brings and that nothing asked for before, as the error that names the extra."""
-    if isinstance(error, ImportError) and (missing := errors.MissingPackageError.of(f"kafka-quotas {command} needs", error)):
-        missing.__cause__ = error
-        return missing
-    return error
-
-
-def _report(error: Exception, entry: Command, wanted: Diagnosis) -> int:
+def _report(error: Exception, entry: Command, verbosity: int) -> int:
+    """Print what ended a command before anything was written, and return its exit code."""
     from reconciler.cli.diagnosis import print_error
 
+    # A package that an extra brings, and that nothing asked for before.
+    missing = errors.MissingPackageError.of(f"kafka-quotas {entry.name} needs", error) if isinstance(error, ImportError) else None
+    if missing is not None:
+        missing.__cause__ = error
+        error = missing
     message = f"internal error: {type(error).__name__}: {error}. Run again with -vv for the traceback, and please report it"
     if isinstance(error, errors.ReconcilerError):
         message = str(error)
     if isinstance(error, errors.ManifestError) and not entry.is_service:  # its findings are printed
         message = error.brief
-    print_error(message, error, wanted)
-    return exit_code(error)
-
-
-def exit_code(error: Exception) -> int:
-    """The exit code for an error that ended a command before anything was written."""
+    print_error(message, error, verbosity)
     if isinstance(error, errors.UsageError):
         return exit_codes.USAGE
-    if isinstance(error, errors.RefusedError):
-        return exit_codes.REFUSED
-    return exit_codes.NOT_DONE
+    return exit_codes.REFUSED if isinstance(error, errors.RefusedError) else exit_codes.NOT_DONE
 
 
 def _say(message: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -44,12 +44,11 @@ def connection_paths(also: str = "") -> Any:
     return argument("PATH", nargs="*", default=[], help=f"manifests with the connection of the cluster{also} [default: none]")
 
 
-def owners(verb: str) -> Any:
-    """``--owner``; ``verb``: what the command does to the changes of these owners."""
-    text = f"{verb} only changes of this owner's entities, and measure the guards for it alone (repeatable)"
-    return option("--owner", metavar="NAME", help=text)
-
-
+OWNERS: Final = option(
+    "--owner",
+    metavar="NAME",
+    help="take only changes of this owner's entities, and measure the guards for it alone (repeatable)",
+)
 CURRENT: Final = option("--current", section="Cluster", metavar="FILE", help="read this snapshot instead of the live cluster")
 
 
@@ -133,34 +132,33 @@ class ConnectionOptions(AddressOptions):
     )
 
 
-def baseline_option(also: str = "") -> Any:
-    """``--baseline``; ``also``: what else may be written."""
-    text = f"compare with the last apply: a git reference, or the file of apply --record-baseline{also}"
-    return option("--baseline", section="Git", metavar="REF|FILE", help=text)
+BASELINE: Final = option(
+    "--baseline",
+    section="Git",
+    metavar="REF|FILE",
+    help="compare with the last apply: a git reference, or the file of apply --record-baseline",
+)
 
 
-class BaselineSource:
-    """The baseline that the user named, if any; a reference is read once for all clusters."""
+def require_reference(name: str) -> None:
+    """Raise ``UsageError`` for a file, where the baseline of all clusters is wanted."""
+    if Path(name).is_file():
+        raise UsageError("a baseline file is of one cluster. With --all-clusters give a git reference as --baseline")
 
-    def __init__(self, name: str | None, paths: Sequence[str], *, all_clusters: bool = False) -> None:
-        """Raise ``UsageError`` for a file with ``all_clusters``."""
-        self._name = name
-        self._paths = paths
-        self._of_all: GivenBaseline | None = None
-        if all_clusters and name is not None:
-            self.check(name)
-            self._of_all = self.given(None)
 
-    @staticmethod
-    def check(name: str) -> None:
-        """Raise ``UsageError`` for a file, where the baseline of all clusters is wanted."""
-        if Path(name).is_file():
-            raise UsageError("a baseline file is of one cluster. With --all-clusters give a git reference as --baseline")
+def baseline_reader(
+    name: str | None, paths: Sequence[str], *, all_clusters: bool = False
+) -> Callable[[TrustedTree | None], GivenBaseline | None]:
+    """Reads the baseline that the user named, if any: a file of a repository as the trusted reference has it.
 
-    def given(self, trusted: TrustedTree | None) -> GivenBaseline | None:
-        """The baseline of one cluster; a file of a repository counts as the trusted reference has it."""
-        if self._name is None or self._of_all is not None:
-            return self._of_all
-        from reconciler.workflows import given_baseline
+    A reference is read once for all clusters. Raises ``UsageError`` for a file with ``all_clusters``.
+    """
+    if name is None:
+        return lambda _: None
+    from reconciler.workflows import given_baseline
 
-        return given_baseline(self._name, self._paths, trusted=trusted)
+    if not all_clusters:
+        return lambda trusted: given_baseline(name, paths, trusted=trusted)
+    require_reference(name)
+    of_all = given_baseline(name, paths)
+    return lambda _: of_all

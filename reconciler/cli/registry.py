@@ -78,19 +78,6 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="revert",
-        group=CommandGroup.CHANGE,
-        summary="Restore the quotas from before a run, and verify",
-        module="reconciler.cli.commands.revert",
-        page="apply.md",
-        examples=(
-            ("Restore the quotas from before a run", "revert report.json quotas"),
-            ("Let the cluster validate that, and write nothing", "revert report.json quotas --validate-only"),
-        ),
-        needs_reader=True,
-        is_short=True,
-    ),
-    Command(
         name="alter",
         group=CommandGroup.CHANGE,
         summary="Change the quotas of one entity by hand, and verify",

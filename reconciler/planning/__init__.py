@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from reconciler.planning.diff import (
         Difference,
+        action_of,
         brokers_of_part,
         change_of_one,
         difference,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     )
     from reconciler.planning.drift import compare
     from reconciler.planning.proposed_values import propose_values
-    from reconciler.planning.saved_documents import is_applied, plan_way_back, read_saved_plan, require_current
+    from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.undeclared import (
         OverriddenLimit,
         forgotten_entities,

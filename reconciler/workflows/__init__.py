@@ -25,7 +25,10 @@ if TYPE_CHECKING:
         Dialogue,
         Observation,
         apply_manifests,
+        in_steps,
         observe,
+        refused,
+        write,
         write_observed,
     )
     from reconciler.workflows.backtest import (
@@ -81,7 +84,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
-    from reconciler.workflows.intent import Intent, load_intent, with_lint
+    from reconciler.workflows.intent import Intent, claimed_elsewhere, load_intent, with_lint
     from reconciler.workflows.load import (
         LoadedManifests,
         chosen_cluster,
@@ -108,7 +111,6 @@ if TYPE_CHECKING:
         require_client,
         resolve_known,
     )
-    from reconciler.workflows.revert import Undoing, load_undoing, revert_report
     from reconciler.workflows.server_check import Seeded, check_plan
     from reconciler.workflows.session_backtest import backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation

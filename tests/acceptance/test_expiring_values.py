@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reconciler.errors import StalePlanError
-from reconciler.planning.saved_documents import read_saved_plan, require_current
+from reconciler.planning.saved_plan import read_saved_plan, require_current
 from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.stepping import StepDown, SteppedExecutor
 from reconciler.documents import APPLY_REPORT, plan_digest
+from reconciler.features.reverting.revert import plan_way_back
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference, sort_for_writing
-from reconciler.planning.saved_documents import plan_way_back
 from tests.builders import NOON, declared, desired, plan, user
 from tests.fakes import IDENTITY, FakeClock, FakeCluster, Silent
 

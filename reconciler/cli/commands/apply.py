@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import every_cluster, exit_codes, option_groups, output, writing
 from reconciler.cli.declaration import group, option
-from reconciler.cli.every_cluster import ChosenClusters, Wanted, changed_since, load_one
-from reconciler.cli.option_groups import BaselineSource, baseline_option
+from reconciler.cli.every_cluster import CHANGED_SINCE, ChosenClusters, Wanted, load_one
+from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import Result
 from reconciler.cli.writing import INTERRUPTS
 from reconciler.errors import NotConfirmedError, UsageError
@@ -33,17 +33,17 @@ class ApplyArguments:
     plan: str | None = option(
         "--plan", metavar="FILE", help="apply this saved plan (plan --out json=FILE), and refuse when a new plan would differ"
     )
-    owner: tuple[str, ...] = option_groups.owners("apply")
+    owner: tuple[str, ...] = option_groups.OWNERS
     write: writing.LongWritingOptions = group(writing.LongWritingOptions)
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
     base: str | None = option_groups.BASE
-    baseline: str | None = baseline_option()
+    baseline: str | None = BASELINE
     record_baseline: str | None = option(
         "--record-baseline", section="Git", metavar="FILE", help="write a baseline for drift to this file, after a complete run"
     )
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="apply to every cluster (not with --cluster)")
-    changed_since: str | None = changed_since("apply to")
+    changed_since: str | None = CHANGED_SINCE
     parallel: int = option(
         "--parallel", section="Cluster", default=8, metavar="N", help="with --all-clusters: N clusters at once [default: 8]"
     )
@@ -95,7 +95,7 @@ def run(args: ApplyArguments) -> Result:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         progress.step("reading the manifests")
         intent = load_one(args.wanted)
-        given = BaselineSource(args.baseline, args.paths).given(intent.trusted)
+        given = baseline_reader(args.baseline, args.paths)(intent.trusted)
         if args.record_baseline:
             check_recordable(intent, Path(args.record_baseline), validate_only=args.write.validate_only)
         audit.about(intent.spec, access, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
@@ -183,7 +183,7 @@ class _EachCluster:
     def __init__(self, args: ApplyArguments, progress: PatientProgress) -> None:
         self._args = args
         self._progress = progress
-        self._baseline = BaselineSource(args.baseline, args.paths, all_clusters=True)
+        self._baseline = baseline_reader(args.baseline, args.paths, all_clusters=True)
         # A signal is raised in the main thread, and these runs may be in others: it ends them between two requests.
         self._settings = dataclasses.replace(args.write.settings(), breakable=contextlib.nullcontext)
         self._steps = args.write.steps()
@@ -218,7 +218,7 @@ class _EachCluster:
                     dialogue=Dialogue(confirm=lambda _: True, show=self._keep_findings),
                     clock=SystemClock(),
                     progress=self._progress,
-                    given=self._baseline.given(None),
+                    given=self._baseline(None),
                 )
             audit.ended(report)
             audit.notify(report)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, result_for
-from reconciler.cli.option_groups import BaselineSource, baseline_option
+from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import DRIFT_FORMATS, OutFile, Result
 from reconciler.errors import ReconcilerError
 
@@ -25,7 +25,7 @@ class DriftArguments:
     paths: tuple[str, ...] = option_groups.PATHS
     show_unmanaged: bool = option("--show-unmanaged", help="list unmanaged entities in the text too")
     trusted_ref: str | None = option_groups.TRUSTED_REF
-    baseline: str | None = baseline_option()
+    baseline: str | None = BASELINE
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="compare every cluster (not with --cluster)")
     current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 on drift, to which unmanaged entities do not belong")
@@ -43,10 +43,10 @@ def run(args: DriftArguments) -> Result:
     wanted = Wanted(paths=args.paths, choice=args.clusters, references=References(trusted=args.trusted_ref))
     with PatientProgress() as progress:
         progress.step("reading the manifests")
-        baseline = BaselineSource(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
+        baseline = baseline_reader(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
 
         def compare(intent: Intent) -> Result:
-            return _result(args, _drift(args, with_lint(intent), baseline.given(intent.trusted), progress))
+            return _result(args, _drift(args, with_lint(intent), baseline(intent.trusted), progress))
 
         return result_for(wanted, compare, args.format, args.out)
 

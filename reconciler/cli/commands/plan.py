@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, option_groups
 from reconciler.cli.declaration import group, option
-from reconciler.cli.every_cluster import ChosenClusters, Wanted, changed_since, result_for
-from reconciler.cli.option_groups import BaselineSource, baseline_option
+from reconciler.cli.every_cluster import CHANGED_SINCE, ChosenClusters, Wanted, result_for
+from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import PLAN_FORMATS, OutFile, Result, result_of_plan
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ class PlanArguments:
 
     paths: tuple[str, ...] = option_groups.PATHS
     views: PlanViewOptions = group(PlanViewOptions)
-    owner: tuple[str, ...] = option_groups.owners("plan")
+    owner: tuple[str, ...] = option_groups.OWNERS
     accept: tuple[str, ...] = option_groups.ACCEPT
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
     base: str | None = option_groups.BASE
-    baseline: str | None = baseline_option()
+    baseline: str | None = BASELINE
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="plan every cluster (not with --cluster)")
-    changed_since: str | None = changed_since("plan")
+    changed_since: str | None = CHANGED_SINCE
     current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 when there are changes")
     format: str = option_groups.format_option(PLAN_FORMATS)
@@ -72,10 +72,10 @@ def run(args: PlanArguments) -> Result:
     )
     with PatientProgress() as progress:
         progress.step("reading the manifests")
-        baseline = BaselineSource(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
+        baseline = baseline_reader(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
 
         def plan(intent: Intent) -> Result:
-            given = baseline.given(intent.trusted)
+            given = baseline(intent.trusted)
             return _result(args, _plan(args, intent, given, progress))
 
         return result_for(wanted, plan, args.format, args.out)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, option_groups
 from reconciler.cli.declaration import group, option
-from reconciler.cli.option_groups import baseline_option
 from reconciler.cli.results import OutFile, Result
 
 if TYPE_CHECKING:
@@ -24,7 +23,12 @@ class ReportArguments:
     paths: tuple[str, ...] = option_groups.PATHS
     audit: tuple[str, ...] = option("--audit", metavar="FILE", help="show the last runs of this audit file (repeatable)")
     trusted_ref: str | None = option_groups.TRUSTED_REF
-    baseline: str | None = baseline_option(", with {cluster} for the name of each cluster")
+    baseline: str | None = option(
+        "--baseline",
+        section="Git",
+        metavar="REF|FILE",
+        help="compare with the last apply: a git reference, or a baseline file, with {cluster} for the name of each cluster",
+    )
     connection: option_groups.ConnectionOptions = group(
         option_groups.ConnectionOptions, cluster="show this Cluster manifest only [default: all]"
     )

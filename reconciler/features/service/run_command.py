@@ -10,7 +10,7 @@ from pathlib import Path
 from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters
-from reconciler.cli.option_groups import BaselineSource, baseline_option
+from reconciler.cli.option_groups import BASELINE, require_reference
 from reconciler.cli.results import Result
 from reconciler.cli.writing import DEADLINE
 from reconciler.errors import UsageError
@@ -67,7 +67,7 @@ class RunArguments:
     deadline: float = DEADLINE
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
-    baseline: str | None = baseline_option()
+    baseline: str | None = BASELINE
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="follow every cluster (not with --cluster)")
     audit: Path | None = option(
         "--audit", section="Output", metavar="FILE", help="add one line of JSON to this file for every write"
@@ -132,7 +132,7 @@ def _check(args: RunArguments) -> None:
         raise UsageError(f"--port takes a number from 0 to {_MOST_PORT}, not {service.port}")
     args.clusters.check()
     if args.clusters.all_clusters and args.baseline is not None:
-        BaselineSource.check(args.baseline)
+        require_reference(args.baseline)
     if args.clusters.all_clusters and args.report and not args.report.is_dir():
         raise UsageError(f"with --all-clusters, --report names a folder that exists, and {shown(str(args.report))} does not")
     if not args.apply and (args.audit or args.report):

@@ -17,7 +17,7 @@ from reconciler.formats.canonical import value_to_json
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.model.state import ClusterIdentity
-from reconciler.planning.saved_documents import differences, read_saved_plan, require_current
+from reconciler.planning.saved_plan import differences, read_saved_plan, require_current
 from tests.builders import pair, plan, user
 
 RATE = "producer_byte_rate"

@@ -11,8 +11,9 @@ from reconciler.cli.declaration import argument, group
 from reconciler.cli.results import Result
 
 if TYPE_CHECKING:
+    from reconciler.features.reverting.revert import Undoing
     from reconciler.model import ApplyReport
-    from reconciler.workflows import Access, Approval, Undoing
+    from reconciler.workflows import Access, Approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +31,8 @@ class RevertArguments:
 def run(args: RevertArguments) -> Result:
     """Plan the way back, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.output import PatientProgress
+    from reconciler.features.reverting.revert import load_undoing
     from reconciler.policy import check_guard_ids
-    from reconciler.workflows import load_undoing
 
     check_guard_ids(args.write.accept)
     access = args.connection.access()
@@ -60,8 +61,9 @@ def _approval(write: writing.LongWritingOptions) -> Approval:
 
 
 def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writing.Approver) -> ApplyReport:
+    from reconciler.features.reverting.revert import revert_report
     from reconciler.ports import SystemClock
-    from reconciler.workflows import Dialogue, open_cluster, revert_report
+    from reconciler.workflows import Dialogue, open_cluster
 
     cluster = open_cluster(undoing.target.spec, access, trusted=undoing.target.trusted)
     with writing.given_back(cluster):

@@ -21,6 +21,7 @@ from reconciler.documents import (
     read_apply_report,
 )
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
+from reconciler.features.reverting.revert import Undoing, load_undoing, revert_report
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity
@@ -29,7 +30,6 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.apply import UNASKED, Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget
-from reconciler.workflows.revert import Undoing, load_undoing, revert_report
 from tests.builders import cluster_spec, plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.git_repository import GitRepository

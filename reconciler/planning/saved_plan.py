@@ -1,33 +1,23 @@
-"""Documents of earlier runs, compared with the cluster now: a saved plan as ``apply`` uses it, a report as ``revert`` does.
+"""A saved plan, compared with the cluster now.
 
-Of a saved plan the digest is compared, and its values explain why it differs now. Guards, scope and changes come from the
-manifests and the cluster each time anew. Of a report the changes are reversed, and quotas that changed since stay.
+Its digest is compared, and its values explain why it differs now. Guards, scope and changes come from the manifests and the
+cluster each time anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
 from reconciler.documents import read_plan
-from reconciler.errors import AlteredDocumentError, ChangedSinceError, DocumentVersionError, OutOfScopeError, StalePlanError
+from reconciler.errors import AlteredDocumentError, DocumentVersionError, StalePlanError
 from reconciler.model import (
-    ApplyReport,
-    Change,
-    ChangeOutcome,
-    ChangeStatus,
     CurrentState,
     Entity,
-    KeyChange,
     Plan,
-    Quotas,
-    Reason,
-    Scope,
     escaped,
     same_value,
 )
-from reconciler.planning.diff import action_of
 from reconciler.text import list_some, moment_text, number_text
 
 _SHOWN: Final = 10
@@ -102,53 +92,3 @@ def _values(plan: Plan) -> dict[tuple[Entity, str], tuple[str, str]]:
 
 def _arrow(pair: tuple[str, str] | None) -> str:
     return "no change" if pair is None else " -> ".join(pair)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WayBack:
-    """The changes, not yet in writing order, and how many entities are as they were before already."""
-
-    changes: tuple[Change, ...]
-    already_back: int
-
-
-def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: Scope) -> WayBack:
-    """Plan every key that the report's run wrote, or may have written, back to its value before.
-
-    A key that has its value from before again needs nothing. Raises ``ChangedSinceError`` when a key has neither that nor a
-    value of the run, because another writer changed it since; and ``OutOfScopeError`` for entities outside of the scope.
-    """
-    touched = [outcome for outcome in report.outcomes if _may_be_written(outcome)]
-    outside = [str(outcome.change.entity) for outcome in touched if not scope.contains(outcome.change.entity)]
-    if outside:
-        raise OutOfScopeError(f"the report changed what is outside the scope of the cluster: {list_some(outside, _SHOWN)}")
-    foreign = [text for outcome in touched for text in _changed_since(outcome, live.get(outcome.change.entity, {}))]
-    if foreign:
-        raise ChangedSinceError(f"another writer changed it since: {list_some(foreign, _SHOWN, between='. ')}")
-    changes = tuple(change for outcome in touched if (change := _back(outcome.change, live.get(outcome.change.entity, {}))))
-    return WayBack(changes=changes, already_back=len(touched) - len(changes))
-
-
-def _may_be_written(outcome: ChangeOutcome) -> bool:
-    return outcome.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) or bool(outcome.reached)
-
-
-def _changed_since(outcome: ChangeOutcome, live: Quotas) -> Iterator[str]:
-    for key in outcome.change.keys:
-        now = live.get(key.key)
-        written: tuple[float | None, ...] = outcome.reached.get(key.key, (key.after,))
-        if not any(same_value(now, value) for value in (*written, key.before)):
-            left = " or ".join(number_text(value) for value in written)
-            place = f"{outcome.change.entity} {key.key} is {number_text(now)}"
-            yield f"{place}, the run left it at {left} (before it: {number_text(key.before)})"
-
-
-def _back(change: Change, live: Quotas) -> Change | None:
-    keys = tuple(
-        KeyChange(key=key.key, before=live.get(key.key), after=key.before, reason=Reason.WAY_BACK)
-        for key in change.keys
-        if not same_value(live.get(key.key), key.before)
-    )
-    if not keys:
-        return None
-    return Change(entity=change.entity, action=action_of(live, keys), keys=keys)

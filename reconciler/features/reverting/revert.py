@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.documents import plan_digest, read_apply_report
-from reconciler.errors import RefusedError, WrongClusterError
+from reconciler.errors import ChangedSinceError, OutOfScopeError, RefusedError, WrongClusterError
 from reconciler.model import (
     Action,
     ApplyReport,
     Change,
+    ChangeOutcome,
+    ChangeStatus,
     ClusterIdentity,
     CurrentState,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
+    Entity,
+    KeyChange,
     Plan,
     QuotaKey,
+    Quotas,
+    Reason,
+    Scope,
     Span,
     Summary,
     escaped,
+    same_value,
 )
-from reconciler.planning import plan_way_back, sort_for_writing
+from reconciler.planning import action_of, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.resolution import callback_notes
-from reconciler.workflows.apply import Approval, Dialogue, in_steps, refused, write
-from reconciler.workflows.connect import ClusterTarget, load_target, read_state
-from reconciler.workflows.intent import claimed_elsewhere
-from reconciler.workflows.trusted import read_trusted_files
+from reconciler.text import list_some, number_text
+from reconciler.workflows import (
+    Approval,
+    ClusterTarget,
+    Dialogue,
+    claimed_elsewhere,
+    in_steps,
+    load_target,
+    read_state,
+    read_trusted_files,
+    refused,
+    write,
+)
 
+_SHOWN: Final = 10
 _NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
 """Guards that ask what manifests declare, where there are none that the way back comes from."""
 
@@ -148,3 +166,53 @@ def _desired(changes: tuple[Change, ...], file: str) -> DesiredState:
         },
         complete=False,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBack:
+    """The changes, not yet in writing order, and how many entities are as they were before already."""
+
+    changes: tuple[Change, ...]
+    already_back: int
+
+
+def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: Scope) -> WayBack:
+    """Plan every key that the report's run wrote, or may have written, back to its value before.
+
+    A key that has its value from before again needs nothing. Raises ``ChangedSinceError`` when a key has neither that nor a
+    value of the run, because another writer changed it since; and ``OutOfScopeError`` for entities outside of the scope.
+    """
+    touched = [outcome for outcome in report.outcomes if _may_be_written(outcome)]
+    outside = [str(outcome.change.entity) for outcome in touched if not scope.contains(outcome.change.entity)]
+    if outside:
+        raise OutOfScopeError(f"the report changed what is outside the scope of the cluster: {list_some(outside, _SHOWN)}")
+    foreign = [text for outcome in touched for text in _changed_since(outcome, live.get(outcome.change.entity, {}))]
+    if foreign:
+        raise ChangedSinceError(f"another writer changed it since: {list_some(foreign, _SHOWN, between='. ')}")
+    changes = tuple(change for outcome in touched if (change := _back(outcome.change, live.get(outcome.change.entity, {}))))
+    return WayBack(changes=changes, already_back=len(touched) - len(changes))
+
+
+def _may_be_written(outcome: ChangeOutcome) -> bool:
+    return outcome.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) or bool(outcome.reached)
+
+
+def _changed_since(outcome: ChangeOutcome, live: Quotas) -> Iterator[str]:
+    for key in outcome.change.keys:
+        now = live.get(key.key)
+        written: tuple[float | None, ...] = outcome.reached.get(key.key, (key.after,))
+        if not any(same_value(now, value) for value in (*written, key.before)):
+            left = " or ".join(number_text(value) for value in written)
+            place = f"{outcome.change.entity} {key.key} is {number_text(now)}"
+            yield f"{place}, the run left it at {left} (before it: {number_text(key.before)})"
+
+
+def _back(change: Change, live: Quotas) -> Change | None:
+    keys = tuple(
+        KeyChange(key=key.key, before=live.get(key.key), after=key.before, reason=Reason.WAY_BACK)
+        for key in change.keys
+        if not same_value(live.get(key.key), key.before)
+    )
+    if not keys:
+        return None
+    return Change(entity=change.entity, action=action_of(live, keys), keys=keys)

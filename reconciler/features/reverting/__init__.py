@@ -1,0 +1,1 @@
+"""The way back from a run, by its report."""
