@@ -65,7 +65,6 @@ WITHOUT_EXAMPLE = {
     "kind-without-series",
     "no-client-series",
     "no-pair-series",
-    "pair-quota-overrides",
     "scrape-gaps",
     "series-without-broker",
     "several-exporters",

@@ -52,12 +52,6 @@ for lower in ("lower-case", "strimzi"):
     PAGES[lower] = re.sub(
         "kafka_server_(Produce|Fetch|Request|ControllerMutation)", lambda m: m[0].lower(), PAGES["default-format"]
     )
-CONNECTIONS = """
-kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"} 9
-kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.2"} 1
-kafka_server_socket_server_metrics_connection_accept_rate{ip="\\"0:0:0:0:0:0:0:1\\""} 5
-kafka_server_socket_server_metrics_connection_accept_rate{listener="PLAINTEXT"} 50
-"""
 QUOTAS = quotas(
     ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
     ({"user": {"default": True}, "client-id": {"default": True}}, {"producer_byte_rate": 500_000}),
@@ -132,49 +126,6 @@ def test_each_layout_gives_the_same_series(layout: str, tmp_path: Path) -> None:
         for panel in dashboard["panels"]:
             for target in panel["targets"]:
                 assert server.get("query", query=chosen(target["expr"]))["result"], (panel["title"], target["expr"])
-
-
-def test_limits_of_addresses_are_compared_with_connections_of_addresses(tmp_path: Path) -> None:
-    root = manifests(tmp_path)
-    (root / "quotas.yaml").write_text(
-        quotas(
-            ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
-            ({"ip": "10.0.0.1"}, {"connection_creation_rate": 10}),
-            ({"ip": "::1"}, {"connection_creation_rate": 50}),
-            ({"ip": "10.9.9.9"}, {"connection_creation_rate": 1}),
-            ({"ip": {"default": True}}, {"connection_creation_rate": 20}),
-            owner="team",
-        )
-    )
-    rules = tmp_path / "quota-rules.yaml"
-    done = invoke("rules", str(root), "--out", f"prometheus={rules}", "--for", "1s", "--unused", "15s", cwd=tmp_path)
-    assert done.code == 0, done.err
-    hurried(rules)
-    assert "SUCCESS" in promtool("check", "rules", str(rules))
-
-    def firing(server: Prometheus) -> set[tuple[str, ...]]:
-        return set(labels_of(server, 'ALERTS{alertstate="firing"}', "alertname", "entity"))
-
-    page = [PAGES["default-format"]]
-    with served(page_of(lambda: page[0])) as port, prometheus(tmp_path, port, rules) as server:
-        # An exporter without rates of addresses leaves their limits without use, which is not a finding.
-        near = ("KafkaQuotaNearLimit", "user=alice client-id=app")
-        wait_until(lambda: near in firing(server), within_s=60)
-        seen = "count_over_time(kafka_quota_limit{ip='10.9.9.9'}[5m]) > 20"
-        wait_until(lambda: server.get("query", query=seen)["result"], within_s=60)
-        assert not {one for one in firing(server) if one[0] == "KafkaQuotaNeverUsed"}
-        page[0] += CONNECTIONS
-        wait_until(lambda: len(server.get("query", query="kafka_quota_utilization{ip!=''}")["result"]) == 3, within_s=60)
-        assert labels_of(server, "kafka_quota_utilization{ip!=''}", "ip", "entity", "owner") == {
-            ("10.0.0.1", "ip=10.0.0.1", "team"): 0.9,
-            ("10.0.0.2", "ip=<default>", "team"): 0.05,
-            ('"0:0:0:0:0:0:0:1"', "ip=::1", "team"): 0.1,
-        }
-        wanted = {("KafkaQuotaNearLimit", "ip=10.0.0.1"), ("KafkaQuotaNeverUsed", "ip=10.9.9.9"), near}
-        wait_until(lambda: wanted <= firing(server), within_s=90)
-        assert ("KafkaQuotaNeverUsed", "ip=::1") not in firing(server)
-        summaries = {alert["annotations"]["summary"] for alert in server.get("alerts")["alerts"]}
-        assert f"ip=10.0.0.1 is near its connection_creation_rate on broker 127.0.0.1:{port}." in summaries
 
 
 def chosen(expression: str) -> str:

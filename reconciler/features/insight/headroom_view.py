@@ -22,7 +22,6 @@ _KINDS: Final[Mapping[QuotaKey, str]] = {
 }
 _GROUPS: Final = (
     Column(title="%", to_the_right=True),
-    Column(title="trend", to_the_right=True),
     Column(title="rate", to_the_right=True),
     Column(title="limit", to_the_right=True),
     Column(title="throttled"),
@@ -31,7 +30,6 @@ _GROUPS: Final = (
     Column(title="limited by", least=7),
 )
 _WARN: Final = 0.8
-_SMALL_TREND: Final = 0.01
 
 
 def percent_of_limit(group: GroupLoad) -> float | None:
@@ -42,7 +40,7 @@ def percent_of_limit(group: GroupLoad) -> float | None:
 LOADS: Final = VALUES.extended(
     {
         GroupLoad: row(
-            "broker key bucket=tags rate limit percent trend throttled=throttling source level owner", percent=percent_of_limit
+            "broker key bucket=tags rate limit percent throttled=throttling source level owner", percent=percent_of_limit
         ),
         Headroom: row("at groups muted notes"),
     }
@@ -93,7 +91,6 @@ def _group_row(group: GroupLoad, at: datetime.datetime | None) -> tuple[str | tu
     source = "not known" if group.source is None else "own" if str(group.source) == tags else str(group.source)
     return (
         ("" if share is None else _percent(share), style),
-        _trend(group),
         rate(group.key, group.rate),
         "" if limit is None else rate(group.key, limit) if math.isfinite(limit) else amount(group.key, limit),
         ("" if group.throttling is None or at is None else _since(group.throttling, at), Style.BAD),
@@ -107,14 +104,6 @@ def _percent(share: float) -> str:
     if not math.isfinite(share):
         return "over"
     return f"{share * 100:,.0f}" if share >= 0.1 else f"{share * 100:.1f}"
-
-
-def _trend(group: GroupLoad) -> str:
-    """Percentage points of the limit."""
-    if group.trend is None or not group.limit:
-        return ""
-    change = group.trend.change / group.limit
-    return "=" if abs(change) < _SMALL_TREND else f"{change * 100:+,.0f}"
 
 
 def _since(throttling: Throttling, at: datetime.datetime) -> str:

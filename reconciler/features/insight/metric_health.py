@@ -47,7 +47,7 @@ _TITLES: Final = {
     Layout.QUOTA_LABELS: "jmx_exporter, rules as in the example kafka-2_0_0",
     Layout.OLD_RULE_ORDER: "jmx_exporter, an older order of the rules of kafka-2_0_0: several tags in one label",
     Layout.NAME_ONLY: "jmx_exporter, rules as in the example kafka-kraft-3_0_0: clients in metric names",
-    Layout.LOWER_CASE: "Confluent's jmx-monitoring-stacks",
+    Layout.LOWER_CASE: "Confluent's jmx-monitoring-stacks, Strimzi's metrics-reporter, or rules in lower case",
     Layout.DEFAULT_FORMAT: "jmx_exporter without rules, as Amazon MSK",
     Layout.CONTRACT: "kafka_server_quota_* with quota_type",
     Layout.MAPPED: "metrics of the mapping file",
@@ -147,25 +147,11 @@ def examine_metrics(scraped: MetricTargets, request: DoctorRequest, read: ReadSo
 
 
 def _layouts(targets: Iterable[ScrapeTarget]) -> Iterator[LayoutUse]:
-    counts: Counter[tuple[Layout, str]] = Counter()
+    counts: Counter[Layout] = Counter()
     for target in targets:
-        for layout, series in target.layouts.items():
-            counts[layout, _title(layout, target)] += series
-    for (layout, title), series in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        yield LayoutUse(id=layout.value, title=title, series=series)
-
-
-def _title(layout: Layout, target: ScrapeTarget) -> str:
-    """Some layouts are distinguished by other series of the same exporter."""
-    measures = {key.measure for key in target.keys}
-    if layout is Layout.LOWER_CASE:
-        if target.layouts[Layout.NAME_ONLY]:
-            return _TITLES[Layout.NAME_ONLY]
-        if target.layouts[Layout.QUOTA_LABELS]:
-            return "queue sizes beside kafka-2_0_0, as koperator"
-        if any(key.kind is Kind.MUTATION for key in target.keys) or Measure.QUEUE_SIZE in measures:
-            return "Strimzi's metrics-reporter, or the jmx_exporter without rules in lower case"
-    return _TITLES[layout]
+        counts.update(target.layouts)
+    for layout, series in counts.most_common():
+        yield LayoutUse(id=layout.value, title=_TITLES[layout], series=series)
 
 
 def _brokers(targets: Sequence[ScrapeTarget], read: ReadSource) -> Iterator[BrokerTraffic]:
@@ -270,10 +256,6 @@ def _kinds(seen: _Examined) -> Iterator[Finding]:
         if any(key in values for values in quotas.values()):
             reason = "Quotas with this key exist, so either no client has used it, or the exporter leaves its MBeans out."
         yield _finding("kind-without-series", f"{about}. {reason}")
-        if overridden := overridden_by_default_pair(quotas, key):
-            shown = list_some([str(entity) for entity in overridden], _SHOWN)
-            text = f"A default pair quota with {key} would override {shown}. Give these clients pair quotas instead."
-            yield _finding("pair-quota-overrides", text)
 
 
 def _missing_brokers(seen: _Examined) -> Iterator[Finding]:

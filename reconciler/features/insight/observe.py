@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _FRESH_S: Final = 150
 """A series whose last sample is older than that is gone; two scrapes of a minute and some delay are not."""
-_TREND_S: Final = 60
-_SHORTEST_TREND_S: Final = 5
 _LEAST_SHARE: Final = 0.3
 """A group that reaches less of its limit in the last minutes than this did not throttle anything."""
 _NO_SERIES: Final = "The source has no series of a quota group. Without a quota, brokers count nothing: set one, or see {page}."
@@ -40,16 +38,6 @@ class Throttling:
     """Time of the first sample that shows the throttling, in UTC."""
     or_earlier: bool = False
     """True when no sample before that one is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateTrend:
-    """By how much the rate changed in the last ``seconds``."""
-
-    change: float
-    """Rate now less rate before."""
-    seconds: float
-    """How long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +63,6 @@ class GroupLoad:
     """Precedence level of the source, 1 is the strongest. ``None`` when no quota limits the group."""
     owner: str | None = None
     """Who declares the source in the manifests. ``None`` when not known."""
-    trend: RateTrend | None = None
-    """How the rate changed. ``None`` when no earlier sample is known."""
     throttling: Throttling | None = None
     """Set when the broker throttled the group within the last minute."""
 
@@ -196,7 +182,6 @@ def _load(
         key=key,
         tags={tag: name for tag, name in names.items() if name},
         rate=samples[-1][1],
-        trend=_trend(samples),
     )
     if candidate is None:
         return load
@@ -240,16 +225,6 @@ def _broker(series: MetricSeries, reading: RateReading) -> str:
 def _order(group: GroupLoad) -> tuple[float, str, str, str]:
     share = -1.0 if group.share is None else group.share
     return -share, str(group.tags), group.key.value, group.broker
-
-
-def _trend(samples: Samples) -> RateTrend | None:
-    """From about a minute ago until now."""
-    at, value = samples[-1]
-    older = [(then, before) for then, before in samples if at - then >= _TREND_S and math.isfinite(before)]
-    then, before = older[-1] if older else samples[0]
-    if at - then < _SHORTEST_TREND_S or not math.isfinite(before):
-        return None
-    return RateTrend(change=value - before, seconds=at - then)
 
 
 def _throttling(times: Samples, oldest_s: float) -> Throttling | None:

@@ -75,12 +75,6 @@ _RULES: Final = (
         "some exporters leave MBeans out: Confluent's jmx-monitoring-stacks have no controller mutations.",
     ),
     Rule(
-        id="pair-quota-overrides",
-        severity=Severity.INFO,
-        explanation="A quota of the default user with the default client-id is stronger than quotas of default users, of "
-        "client-ids and of default client-ids. It would lift their limits, so doctor does not propose it for this key.",
-    ),
-    Rule(
         id="no-pair-series",
         severity=Severity.INFO,
         explanation="A series has the identity of the quota group that a broker measures. Without a quota of pairs no series has "

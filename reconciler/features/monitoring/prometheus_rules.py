@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +19,6 @@ from reconciler.resolution import (
     CLIENT_PRECEDENCE,
     USER_LEVELS,
     NameMatch,
-    host_address,
     level_of,
     quote_client_id,
     sanitize_name,
@@ -42,13 +40,10 @@ _LIMITS_A_GROUP: Final = 1_000
 _INTERVAL_S: Final = 60
 _PEAKS: Final = 168
 """So many peaks are kept of the time without use: of seven days, one an hour."""
-_GROUP: Final = "broker, user, client_id, ip, key"
+_GROUP: Final = "broker, user, client_id, key"
 _MATCHED: Final = f"on ({_GROUP}) group_left (entity, level, owner)"
-_WHOSE: Final = (
-    "{{ if $labels.ip }}ip={{ $labels.ip }}{{ else }}user={{ $labels.user }} client-id={{ $labels.client_id }}{{ end }}"
-)
-_CONNECTIONS: Final = QuotaKey.CONNECTION_CREATION_RATE
-_NO_SERIES: Final = "no series has the rate of their quotas"
+_WHOSE: Final = "user={{ $labels.user }} client-id={{ $labels.client_id }}"
+_NO_SERIES: Final = "rules compare rates of users and client-ids, and these quotas have none"
 _SHAPES: Final = {frozenset(USER_LEVELS): 'user!="",client_id=""', frozenset(CLIENT_LEVELS): 'user="",client_id!=""'}
 """Labels of the quota groups that levels make, where they are not pairs."""
 _SENSORS: Final = {
@@ -158,14 +153,17 @@ class RuleFile:
 
 def render_prometheus_rules(quotas: QuotaRules, options: RuleOptions) -> RuleFile:
     """Recording and alert rules as YAML, equal for equal quotas and options."""
-    left_out = _left_out(quotas, options.layout)
+    left_out: list[Entity] = []
     limits: list[Rule] = []
-    levels: set[int | None] = set()
+    levels: set[int] = set()
     for entity in in_canonical_order(quotas.entities):
-        if entity not in left_out and (rules := list(_limits(entity, quotas, options.layout))):
-            limits += rules
-            level = level_of(entity)
-            levels.add(None if level is None else level.number)
+        level = level_of(entity)
+        rules = [] if level is None else list(_limits(entity, level.number, quotas, options.layout))
+        if level is None or not rules:
+            left_out.append(entity)
+            continue
+        limits += rules
+        levels.add(level.number)
     peak_s = max(_INTERVAL_S, options.unused_s // _PEAKS)
     groups: list[tuple[str, int, Sequence[Rule]]] = [
         ("rates", _INTERVAL_S, [*_rates(quotas, options, levels), *_alerts(quotas, options)])
@@ -174,7 +172,7 @@ def render_prometheus_rules(quotas: QuotaRules, options: RuleOptions) -> RuleFil
         (f"limits {at // _LIMITS_A_GROUP + 1}", _INTERVAL_S, limits[at:][:_LIMITS_A_GROUP])
         for at in range(0, len(limits), _LIMITS_A_GROUP)
     ]
-    groups += [("use", peak_s, _never_used(quotas, options, peak_s, has_addresses=None in levels))]
+    groups += [("use", peak_s, _never_used(quotas, options, peak_s))]
     lines = [
         f"# Written by kafka-quotas rules for cluster {escaped(quotas.cluster)}. Do not edit: write it anew.\n",
         f"# Limits: {quotas.origin}. Layout: {options.layout.value}.\n",
@@ -184,66 +182,33 @@ def render_prometheus_rules(quotas: QuotaRules, options: RuleOptions) -> RuleFil
         lines.append(f"  - name: {scalar_text(f'kafka-quotas {name} of {quotas.cluster}')}\n")
         lines.append(f"    interval: {_time(interval_s)}\n    rules:\n")
         lines += (line for rule in of_group for line in _rule_lines(rule))
-    by_reason: dict[str, list[Entity]] = {}
-    for entity in in_canonical_order(left_out):
-        by_reason.setdefault(left_out[entity], []).append(entity)
-    return RuleFile(
-        text="".join(lines),
-        limits=len(limits),
-        left_out={reason: tuple(entities) for reason, entities in by_reason.items()},
-    )
+    return RuleFile(text="".join(lines), limits=len(limits), left_out={_NO_SERIES: tuple(left_out)} if left_out else {})
 
 
-def _left_out(quotas: QuotaRules, layout: RuleLayout) -> dict[Entity, str]:
-    """Entities whose limits rules cannot compare, and why."""
-    names = {entity: entity.name(EntityType.IP) for entity in quotas.entities if entity.types == (EntityType.IP.value,)}
-    addresses = {entity: host_address(name) for entity, name in names.items() if isinstance(name, str)}
-    same = Counter(addresses.values())
-    reasons = {}
-    for entity, values in quotas.entities.items():
-        has_rates = any(math.isfinite(values.get(key.value, math.nan)) for key in (*CLIENT_KEYS, _CONNECTIONS))
-        if not has_rates or (entity not in names and level_of(entity) is None):
-            reasons[entity] = _NO_SERIES
-        elif entity in names and layout is RuleLayout.LOWER_CASE:
-            reasons[entity] = "this layout has no connection rates of addresses"
-        elif entity in addresses and addresses[entity] is None:
-            reasons[entity] = "series have addresses, and brokers look up the address of a host name"
-        elif entity in addresses and same[addresses[entity]] > 1:
-            reasons[entity] = "several of them are the same address"
-    return reasons
-
-
-def _limits(entity: Entity, quotas: QuotaRules, layout: RuleLayout) -> Iterator[Rule]:
-    level, address = level_of(entity), entity.name(EntityType.IP)
-    if isinstance(address, str):
-        address = host_address(address) or address
-
-    def label(name: EntityName | None, *, is_user: bool = False) -> str:
+def _limits(entity: Entity, level: int, quotas: QuotaRules, layout: RuleLayout) -> Iterator[Rule]:
+    def label(name: EntityName | None, spelling: Callable[[str], str]) -> str:
         """``<default>`` is not an encoded name, so it can only be the default."""
         if name is None or name is DEFAULT:
             return "" if name is None else "<default>"
-        # The colons of IPv6 are quoted in a tag, as special characters of a client-id are.
-        quoted = name if layout is RuleLayout.STRIMZI else quote_client_id(name)
-        return sanitize_name(name) if is_user else quoted
+        return spelling(name)
 
-    for key in (_CONNECTIONS,) if level is None else CLIENT_KEYS:
+    for key in CLIENT_KEYS:
         value = quotas.entities[entity].get(key.value)
         if value is None or not math.isfinite(value):
             continue
         labels = {
             "cluster": quotas.cluster,
-            "user": label(entity.name(EntityType.USER), is_user=True),
-            "client_id": label(entity.name(EntityType.CLIENT_ID)),
-            "ip": label(address),
+            "user": label(entity.name(EntityType.USER), sanitize_name),
+            "client_id": label(entity.name(EntityType.CLIENT_ID), str if layout is RuleLayout.STRIMZI else quote_client_id),
             "entity": str(entity),
-            "level": "" if level is None else str(level.number),
+            "level": str(level),
             "owner": escaped(quotas.owners.get(entity, "")),
             "key": key.value,
         }
         yield {"record": LIMIT, "expr": f"vector({number_text(value)})", "labels": labels}
 
 
-def _rates(quotas: QuotaRules, options: RuleOptions, levels: Collection[int | None]) -> Iterator[Rule]:
+def _rates(quotas: QuotaRules, options: RuleOptions, levels: Collection[int]) -> Iterator[Rule]:
     cluster = {"cluster": quotas.cluster}
     clients = "broker, user, client_id"
     for record, by, sensor, test in (
@@ -254,16 +219,13 @@ def _rates(quotas: QuotaRules, options: RuleOptions, levels: Collection[int | No
         for key in CLIENT_KEYS:
             expr = f"max by ({by}) ({options.series(key, sensor, test)})"
             yield {"record": record, "expr": expr, "labels": {**cluster, "key": key.value}}
-    if None in levels:
-        series = options.selected("kafka_server_socket_server_metrics_connection_accept_rate", 'ip!=""', " >= 0")
-        yield {"record": RATE, "expr": f"max by (broker, ip) ({series})", "labels": {**cluster, "key": _CONNECTIONS.value}}
     if levels:
         yield {"record": GROUP_LIMIT, "expr": _group_limits(quotas, levels), "labels": cluster}
         expr = f"{quotas.of(RATE)} / {_MATCHED} {quotas.of(GROUP_LIMIT)}"
         yield {"record": UTILIZATION, "expr": expr, "labels": cluster}
 
 
-def _group_limits(quotas: QuotaRules, levels: Collection[int | None]) -> str:
+def _group_limits(quotas: QuotaRules, levels: Collection[int]) -> str:
     """By the names that a group has, its limit: of the strongest level that has one."""
     terms: list[tuple[str, str, str]] = []
     """Matchers of groups, labels that agree, matchers of limits."""
@@ -274,8 +236,6 @@ def _group_limits(quotas: QuotaRules, levels: Collection[int | None]) -> str:
             matched += ["user"] if level.user is NameMatch.NAME else []
             matched += ["client_id"] if level.client_id is NameMatch.NAME else []
             terms.append((shape, ", ".join(matched), f"level={_quoted(str(level.number))}"))
-    if None in levels:
-        terms += [('ip!=""', "key, ip", 'ip!="",ip!="<default>"'), ('ip!=""', "key", 'ip="<default>"')]
     return f"\nor on ({_GROUP}) ".join(
         f"0 * {quotas.of(RATE, shape)} + on ({matched}) group_left (entity, level, owner) {quotas.of(LIMIT, limits)}"
         for shape, matched, limits in terms
@@ -297,19 +257,11 @@ def _alerts(quotas: QuotaRules, options: RuleOptions) -> Iterator[Rule]:
         }
 
 
-def _never_used(quotas: QuotaRules, options: RuleOptions, interval_s: int, *, has_addresses: bool) -> Sequence[Rule]:
+def _never_used(quotas: QuotaRules, options: RuleOptions, interval_s: int) -> Sequence[Rule]:
     unused, whose = _time(options.unused_s), "(entity, key)"
     over = _time(max(interval_s, 2 * _INTERVAL_S))
     # Neither a limit nor rates that began later than that can be judged.
     judged = f"{quotas.of(LIMIT)}\nand on () {quotas.of(RATE)} offset {unused}"
-    if has_addresses:
-        # Some exporters have rates of clients, and none of addresses.
-        none = 'ip=""'
-        clients, addresses = (quotas.of(LIMIT, test) for test in (none, 'ip!=""'))
-        judged = (
-            f"({clients}\nand on () {quotas.of(RATE, none)} offset {unused}\n"
-            f"or {addresses}\nand on (key) {quotas.of(RATE)} offset {unused})"
-        )
     expr = (
         f"{judged}\n"
         f"and on {whose} {quotas.of(LIMIT)} offset {unused}\n"

@@ -64,7 +64,7 @@ def test_a_good_server_is_a_table_and_exit_code_0(tmp_path: Path) -> None:
         done = invoke("doctor", "--traffic", source, cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[1] == "  Strimzi's metrics-reporter, or the jmx_exporter without rules in lower case: 4 series"
+    assert lines[1] == "  Confluent's jmx-monitoring-stacks, Strimzi's metrics-reporter, or rules in lower case: 4 series"
     assert lines[3].split() == ["broker", "exporter", "clients", "shows", "every", "covered"]
     assert lines[4].split(maxsplit=3)[:3] == ["1", "kafka-1:7071", "1"]
     assert lines[4].endswith("5 s    100 %")

@@ -1,4 +1,4 @@
-"""Limits, trends and throttling of quota groups, of samples as sources give them."""
+"""Limits and throttling of quota groups, of samples as sources give them."""
 
 from __future__ import annotations
 
@@ -95,14 +95,6 @@ def test_throttling_began_at_the_first_sample_after_one_without_it() -> None:
     assert group.throttling is not None
     assert (since_s(group), group.throttling.or_earlier) == (NOW - 30, False)
     assert group.throttling.mean_ms == 30
-
-
-def test_a_trend_is_over_a_minute() -> None:
-    (group,) = read({}, series(1.0, 40.0, 50.0, 60.0, 70.0, 90.0)).groups
-
-    assert group.trend is not None
-    assert (group.trend.change, group.trend.seconds) == (50.0, 60.0)
-    assert read({}, series(1.0)).groups[0].trend is None
 
 
 def test_a_broker_without_fresh_samples_is_named_and_left_out() -> None:

