@@ -24,19 +24,15 @@ from reconciler.model import (
     ClusterFailure,
     ClusterIdentity,
     ClusterTotal,
-    Direction,
     Effect,
-    EffectGroup,
     Entity,
     Finding,
     GroupPart,
     GuardResult,
     JudgedQuotas,
     KeyChange,
-    Known,
     KnownClient,
     LeaderSpread,
-    Limit,
     Message,
     MessagePart,
     MetricSamples,
@@ -90,41 +86,6 @@ def value_that_expired(expiry: ValueExpiry) -> float | None:
 def expiry_of(*, at: datetime.datetime, expired: bool, then: float | None = None, was: float | None = None) -> ValueExpiry:
     """The value on the side where it stands."""
     return ValueExpiry(at=at, expired=expired, other=was if expired else then)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitRange:
-    """Limits of several clients."""
-
-    lowest: float
-    """The lowest limit of these clients."""
-    highest: float
-    """The highest limit of these clients."""
-    entity: Entity | None
-    """The entity that set it for all of them. ``None``: each client had a limit of its own."""
-
-
-def limits_before(group: EffectGroup) -> LimitRange | None:
-    """The limits before. ``None``: unlimited."""
-    if group.before is None:
-        return None
-    lowest, highest = group.before
-    return LimitRange(lowest=lowest, highest=highest, entity=group.before_entity)
-
-
-def effect_group_of(
-    *, key: str, direction: Direction, clients: int, examples: tuple[Known, ...], before: LimitRange | None, after: Limit | None
-) -> EffectGroup:
-    """With its limits before."""
-    return EffectGroup(
-        key=key,
-        direction=direction,
-        clients=clients,
-        examples=examples,
-        before=None if before is None else (before.lowest, before.highest),
-        before_entity=None if before is None else before.entity,
-        after=after,
-    )
 
 
 def share_over_limit(metrics: MetricSamples) -> tuple[float, ...] | None:
@@ -239,7 +200,6 @@ VALUES: Final = Codec(
         ClusterIdentity: row("name id kafka_version quota_callback?"),
         ClusterTotal: row("clusterTotal=value brokers?"),
         Effect: row("client key before after direction!"),
-        EffectGroup: row("key direction clients examples before after", before=limits_before, build=effect_group_of),
         Finding: row("id severity *message *span? related entity? key?", message=Message),
         GroupPart: row("group members? limit"),
         GuardResult: row("id status measured limit set_in *message advice? owner? entities?", message=Message),

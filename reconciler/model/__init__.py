@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         KnownAddress,
         KnownClient,
         Limit,
+        LimitRange,
         PlanEffects,
     )
     from reconciler.model.entity import (

@@ -119,8 +119,20 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitRange:
+    """Limits of several clients."""
+
+    lowest: float
+    """The lowest limit of these clients."""
+    highest: float
+    """The highest limit of these clients."""
+    entity: Entity | None
+    """The entity that set it for all of them. ``None``: each client had a limit of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectGroup:
-    """More than one client with effects of the same cause. ``before``: the lowest and highest limit; ``None``: unlimited."""
+    """More than one client with effects of the same cause."""
 
     key: str
     """The quota key."""
@@ -132,16 +144,15 @@ class EffectGroup:
     """How many clients these are."""
     examples: tuple[Known, ...]
     """The first few."""
-    before: tuple[float, float] | None
-    before_entity: Entity | None
-    """``None``: unlimited, or each client had a limit of its own."""
+    before: LimitRange | None
+    """The limits before. ``None``: unlimited."""
     after: Limit | None
     """The effective limit after. ``None``: unlimited."""
 
     @property
     def cause(self) -> tuple[object, ...]:
         """That of each of its effects."""
-        before = None if self.before is None else _source(self.before_entity, self.before[0])
+        before = None if self.before is None else _source(self.before.entity, self.before.lowest)
         return self.key, self.direction, before, _limit_key(self.after)
 
 

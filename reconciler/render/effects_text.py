@@ -119,9 +119,9 @@ def group_sentence(group: EffectGroup) -> str:
 def _limit_before(group: EffectGroup) -> str:
     if group.before is None:
         return "unlimited"
-    lowest, highest = (amount(group.key, value) for value in group.before)
+    lowest, highest = (amount(group.key, value) for value in (group.before.lowest, group.before.highest))
     values = lowest if lowest == highest else f"{lowest} to {highest}"
-    return f"{values}, {'of their own' if group.before_entity is None else f'from {group.before_entity}'}"
+    return f"{values}, {'of their own' if group.before.entity is None else f'from {group.before.entity}'}"
 
 
 def effect_table(clients: Sequence[tuple[str, Sequence[Effect]]], *, unknown: Sequence[tuple[str, str]] = ()) -> Block:

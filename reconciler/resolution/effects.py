@@ -33,6 +33,7 @@ from reconciler.model import (
     KnownAddress,
     KnownClient,
     Limit,
+    LimitRange,
     PlanEffects,
     QuotaKey,
     same_value,
@@ -338,13 +339,16 @@ def _group(effects: list[Effect]) -> EffectGroup:
     first = effects[0]
     values = [effect.before.value for effect in effects if effect.before is not None]
     entities: set[Entity | None] = {effect.before.entity if effect.before else None for effect in effects}
+    before = None
+    if values:
+        source = entities.pop() if len(entities) == 1 else None
+        before = LimitRange(lowest=min(values, key=_strength), highest=max(values, key=_strength), entity=source)
     return EffectGroup(
         key=first.key,
         direction=first.direction,
         clients=len(effects),
         examples=tuple(effect.client for effect in effects[:MOST_EXAMPLES]),
-        before=(min(values, key=_strength), max(values, key=_strength)) if values else None,
-        before_entity=entities.pop() if len(entities) == 1 else None,
+        before=before,
         after=first.after,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
+from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit, LimitRange
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.effects import effects_between, unclear_effects
@@ -110,4 +110,8 @@ def test_clients_that_lose_limits_of_their_own_are_one_cause() -> None:
     own = {user(name): {KEY: value} for name, value in (("a", 1.0), ("b", 5.0), ("c", 3.0))}
     default = {user(): {KEY: 9.0}}
     (group,) = effects_between({**own, **default}, default).groups
-    assert (group.clients, group.before, group.before_entity, group.direction) == (3, (1.0, 5.0), None, Direction.LOOSENS)
+    assert (group.clients, group.before, group.direction) == (
+        3,
+        LimitRange(lowest=1.0, highest=5.0, entity=None),
+        Direction.LOOSENS,
+    )
