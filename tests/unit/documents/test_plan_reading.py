@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import datetime
 import json
-import math
 from typing import Any
 
 import pytest
@@ -66,11 +65,6 @@ def test_a_plan_reads_back_as_it_was_written() -> None:
     assert read_plan(json.dumps(document()), name="plan.json") == a_plan()
 
 
-def test_values_that_json_cannot_hold_read_back() -> None:
-    read = PLAN.build(altered(("changes", 0, "keys", "producer_byte_rate", "before"), "NaN"))
-    assert math.isnan(read.changes[0].keys[1].before or 0.0)
-
-
 def test_the_time_is_read_in_any_zone_and_kept_in_utc() -> None:
     read = PLAN.build(altered(("observed", "at"), "2026-01-02T13:00:00+01:00"))
     assert read.observed.at == datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
@@ -96,13 +90,9 @@ WRONG = [
     (("observed", "from"), "hearsay", 'observed.from must be one of broker, zookeeper, snapshot, not "hearsay"'),
     (("complete",), None, "complete must be true or false, not null"),
     (("applyable",), True, "applyable must be false by the other fields"),
-    (("errored",), True, "errored must be false"),
     (("summary", "create"), -1, "summary.create must be at least 0, not -1"),
-    (("summary", "create"), True, "summary.create must be a whole number"),
     (("changes",), {}, "changes must be a list"),
     (("changes", 0, "entity"), {}, "changes[0].entity must be filled, not {}"),
-    (("changes", 0, "entity"), {"user": 5}, "changes[0].entity.user must be a string or null, not 5"),
-    (("changes", 0, "action"), "destroy", "changes[0].action must be one of create, update, delete"),
     (("changes", 0, "keys"), {}, "changes[0].keys must be filled, not {}"),
     (("changes", 0, "note"), None, "changes[0].note must be a string, not null"),
     (
@@ -110,17 +100,10 @@ WRONG = [
         "12",
         "changes[0].keys.consumer_byte_rate.after must be a number or one of NaN",
     ),
-    ((*KEY, "after"), True, "changes[0].keys.consumer_byte_rate.after must be a number"),
     ((*KEY, "after"), float("inf"), "changes[0].keys.consumer_byte_rate"),
     ((*KEY, "after"), 10**400, "changes[0].keys.consumer_byte_rate.after must be a number in the range of a double"),
     ((*KEY, "after"), None, "changes[0].keys.consumer_byte_rate must be two different values"),
-    ((*KEY, "reason"), "mood", "changes[0].keys.consumer_byte_rate.reason must be one of"),
     ((*KEY, "source", "line"), 0, "changes[0].keys.consumer_byte_rate.source.line must be at least 1, not 0"),
-    ((*KEY, "source"), "a.yaml", "changes[0].keys.consumer_byte_rate.source must be an object"),
-    (("guards", 0, "status"), "lifted", "guards[0].status must be one of passed, needs-acceptance, accepted"),
-    (("guards", 0, "limit"), 5, "guards[0].limit must be a string"),
-    (("notes", 0), 5, "notes[0] must be a string"),
-    (("findings", 0, "severity"), "awful", "findings[0].severity must be one of error, warning, info"),
     (("findings", 0, "file"), None, "findings[0].file must be a string"),
     (("findings", 0, "related", 0, "line"), None, "findings[0].related[0].line must be a whole number"),
     (("findings", 0, "entity"), None, "findings[0].entity must be an object"),

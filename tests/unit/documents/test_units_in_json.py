@@ -37,15 +37,6 @@ def test_leaders_are_read_as_they_were_written(partitions: dict[int, int], leade
     assert LEADERS.read(json.loads(json.dumps(LEADERS.written(leaders)))) == leaders
 
 
-@given(partitions=st.dictionaries(IDS, st.integers(1, 10**6), min_size=1, max_size=20))
-def test_the_factor_of_a_spread_is_one_only_when_it_is_even(partitions: dict[int, int]) -> None:
-    factor = LeaderSpread(partitions=tuple(sorted(partitions.items()))).largest_share(len(partitions))
-
-    assert factor is not None
-    assert factor >= 1 - 1e-12
-    assert (abs(factor - 1) < 1e-12) == (len(set(partitions.values())) == 1)
-
-
 def test_a_value_without_a_known_field_is_refused() -> None:
     with pytest.raises(FieldError, match="clusterTotal"):
         UNIT.read({"of": 3})

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Reason, Summary
 from reconciler.render.findings_text import findings_view
@@ -106,26 +103,6 @@ def test_it_reads_in_the_order_of_a_reviewer() -> None:
     places = [text.find(part) for part in order]
     assert -1 not in places, dict(zip(order, places, strict=True))
     assert places == sorted(places)
-
-
-def test_effects_have_a_section_of_their_own() -> None:
-    limit = Limit(value=1024.0, entity=user("a"), level=3)
-    effect = Effect(client=KnownClient(user="<b>", client_id=""), key="producer_byte_rate", before=None, after=limit)
-    found = page(view_html(plan_view(dataclasses.replace(PLAN, effects=PlanEffects(effects=(effect,))))))
-    assert [
-        'user="<b>" client-id=(none)',
-        "producer_byte_rate",
-        "unlimited -> 1 KiB/s from user=a, level 3",
-        "first limit",
-    ] in found.rows
-    assert "b" not in found.elements
-    assert "Effects" not in page(view_html(plan_view(PLAN))).text()
-
-
-def test_an_empty_plan_has_no_table_and_says_so() -> None:
-    found = page(view_html(plan_view(dataclasses.replace(PLAN, changes=(), findings=(), guards=(), notes=(), complete=True))))
-    assert "table" not in found.elements
-    assert "No changes: the cluster has what the manifests declare" in found.text()
 
 
 def test_controls_and_bidirectional_marks_are_shown_as_escapes() -> None:
