@@ -24,10 +24,6 @@ from reconciler.ports import Clock, Progress, QuotaCluster
 _log: Final = logging.getLogger(__name__)
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplySettings:
     """How one run writes.
@@ -42,7 +38,7 @@ class ApplySettings:
     verify_seconds: float = 30.0
     run_seconds: float = 900.0
     validate_only: bool = False
-    stop_wanted: Callable[[], bool] = _never
+    stop_wanted: Callable[[], bool] = bool
     breakable: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 

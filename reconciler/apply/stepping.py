@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -40,8 +40,6 @@ from reconciler.ports import Clock, Progress, QuotaCluster
 WINDOW_SECONDS: Final = 11.0
 """The longest window of a rate with Kafka's default settings; after it, nothing of the old rate counts any more."""
 
-_BINARY_UNITS: Final = (1024.0**4, 1024.0**3, 1024.0**2, 1024.0)
-
 _log: Final = logging.getLogger(__name__)
 
 
@@ -56,13 +54,18 @@ class StepDown:
 def way_down(key: KeyChange, factor: float) -> tuple[float, ...]:
     """The values to write one after the other, the planned one last; a single one for a change that is not a large reduction.
 
-    The values between are round where that costs little, whole for integer keys, and fall strictly. No step divides by more
-    than ``factor``, except that one unit is always taken where whole numbers leave no smaller step.
+    The values between are whole for integer keys, and fall strictly. No step divides by more than ``factor``, except that one
+    unit is always taken where whole numbers leave no smaller step.
     """
-    after = key.after
-    if after is None:
+    if key.after is None:
         return ()
-    return (*_between(key, after, factor), after)
+    way = [] if key.before is None or not is_stepped(key, factor) else [key.before]
+    while way and way[-1] / factor > key.after:
+        lower = way[-1] / factor
+        if QuotaKey(key.key).value_type is not ValueType.DOUBLE:
+            lower = min(float(math.ceil(lower)), way[-1] - 1)
+        way.append(min(lower, math.nextafter(way[-1], 0.0)))
+    return (*(value for value in way[1:] if value > key.after), key.after)
 
 
 def is_stepped(key: KeyChange, factor: float) -> bool:
@@ -71,41 +74,6 @@ def is_stepped(key: KeyChange, factor: float) -> bool:
     if before is None or after is None or key.key not in KNOWN_KEYS:
         return False
     return math.isfinite(before) and 0 < after < before / factor
-
-
-def _between(key: KeyChange, after: float, factor: float) -> Iterator[float]:
-    if key.before is None or not is_stepped(key, factor):
-        return
-    kind = QuotaKey(key.key)
-    now = key.before
-    while now / factor > after:
-        now = _next(now, now / factor, kind)
-        if now <= after:
-            return
-        yield now
-
-
-def _next(now: float, lowest: float, kind: QuotaKey) -> float:
-    """The value after ``now``, from ``lowest`` up: a round one if it keeps at least half of the step."""
-    whole = kind.value_type is not ValueType.DOUBLE
-    smallest = float(math.ceil(lowest)) if whole else lowest
-    if smallest >= now:
-        return now - 1 if whole else math.nextafter(now, 0.0)
-    rounded = _round_up(lowest, binary=kind.is_bytes and now % 1024 == 0)
-    if whole:
-        rounded = float(math.ceil(rounded))
-    return rounded if smallest <= rounded <= (smallest + now) / 2 else smallest
-
-
-def _round_up(value: float, *, binary: bool) -> float:
-    unit = next((u for u in _BINARY_UNITS if value >= u), None) if binary else None
-    if unit is not None:
-        count = value / unit
-        quantum = 0.125 if count < 10 else 1.0 if count < 100 else 8.0
-        return math.ceil(count / quantum) * quantum * unit
-    digits = 1 - math.floor(math.log10(value))
-    rounded = round(value, digits)
-    return rounded if rounded >= value else round(rounded + 10.0**-digits, digits)
 
 
 def rounds_of(changes: Sequence[Change], step_down: StepDown) -> tuple[tuple[Change, ...], ...]:
@@ -251,7 +219,8 @@ class SteppedExecutor:
                 final = {k.key for k in outcome.change.keys} - here.keys()
                 reached = {k: v for k, v in earlier.reached.items() if k not in final} | {k: (v,) for k, v in here.items()}
                 status = ChangeStatus.FAILED if reached else ChangeStatus.APPLIED
-                error = _on_the_way(reached) if reached else None
+                places = ", ".join(f"{key} is at {values[-1]:.17g}" for key, values in sorted(reached.items()))
+                error = f"the change stopped on its way: {places}" if reached else None
                 self._outcomes[entity] = ChangeOutcome(change=whole, status=status, error=error, reached=reached)
             elif outcome.status is ChangeStatus.UNKNOWN:
                 tried = {k.key: (k.after,) for k in outcome.change.keys if k.after is not None and k.key in earlier.reached}
@@ -277,8 +246,3 @@ class SteppedExecutor:
             guards=plan.guards,
             origin=plan.observed.origin,
         )
-
-
-def _on_the_way(reached: dict[str, tuple[float, ...]]) -> str:
-    places = ", ".join(f"{key} is at {values[-1]:.17g}" for key, values in sorted(reached.items()))
-    return f"the change stopped on its way: {places}"

@@ -165,9 +165,15 @@ def action_of(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
 
 def change_of_one(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Change | None:
     """What is left to do; ``None`` when the entity has all of ``add`` and nothing of ``delete`` already."""
-    keys = tuple(sorted((*_set(live, add), *_removed(live, delete)), key=lambda key: key.key))
-    if not keys:
+    changes = [KeyChange(key=key, before=live[key], after=None, reason=Reason.ON_REQUEST) for key in delete if key in live]
+    for key, value in add.items():
+        before = live.get(key)
+        if not same_value(before, value):
+            reason = Reason.NOT_IN_CURRENT if before is None else Reason.VALUE_DIFFERS
+            changes.append(KeyChange(key=key, before=before, after=value, reason=reason))
+    if not changes:
         return None
+    keys = tuple(sorted(changes, key=lambda key: key.key))
     return Change(entity=entity, action=action_of(live, keys), keys=keys)
 
 
@@ -181,20 +187,6 @@ def nothing_to_do_notes(entity: Entity, live: Quotas, *, add: Mapping[str, float
             yield compose(
                 "{key} for {entity} is {value} already.", key=key_part(key), entity=entity, value=amount_part(key, value)
             )
-
-
-def _set(live: Quotas, add: Mapping[str, float]) -> Iterator[KeyChange]:
-    for key, value in add.items():
-        before = live.get(key)
-        if not same_value(before, value):
-            reason = Reason.NOT_IN_CURRENT if before is None else Reason.VALUE_DIFFERS
-            yield KeyChange(key=key, before=before, after=value, reason=reason)
-
-
-def _removed(live: Quotas, delete: Collection[str]) -> Iterator[KeyChange]:
-    for key in delete:
-        if key in live:
-            yield KeyChange(key=key, before=live[key], after=None, reason=Reason.ON_REQUEST)
 
 
 def quotas_after(entities: Mapping[Entity, Quotas], changes: Iterable[Change]) -> dict[Entity, Quotas]:

@@ -120,7 +120,7 @@ def _entity(entity: Entity, sides: _Sides) -> EntityDrift | None:
     """``None`` for an entity that is not there and shall not be."""
     owned = sides.scope.contains(entity)
     declared = sides.desired.entities.get(entity) if owned else None
-    wanted = _wanted(declared)
+    wanted = _NOTHING if declared is None else {key.value: quota.value for key, quota in declared.quotas.items()}
     present = sides.live.get(entity, _NOTHING)
     was = None if sides.baseline is None or not owned else sides.baseline.get(entity)
     overrides = sides.overrides.get(entity, {})
@@ -151,10 +151,6 @@ def _classify(wanted: Quotas, live: Quotas, was: Quotas | None, *, declared: boo
     if _equal(live, _known(was or _NOTHING)):
         return DriftClass.UNAPPLIED
     return DriftClass.CHANGED if live else DriftClass.MISSING
-
-
-def _wanted(declared: DesiredEntity | None) -> Quotas:
-    return _NOTHING if declared is None else {key.value: quota.value for key, quota in declared.quotas.items()}
 
 
 def _known(quotas: Quotas) -> Quotas:

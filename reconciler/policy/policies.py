@@ -183,12 +183,8 @@ def _guard(
         message=message,
         advice=how,
         # One exception has to cover all of a violation.
-        entities=violation.entities if violation is not None and policy.acceptable and _is_one(violation, how) else (),
+        entities=violation.entities if violation and how and policy.acceptable and len(violation.entities) == 1 else (),
     )
-
-
-def _is_one(violation: _Violation, advice: Message | None) -> bool:
-    return advice is not None and len(violation.entities) == 1
 
 
 def _standing(policy: PlanPolicy, violation: _Violation, about: PolicyInput) -> Iterator[Acceptance]:

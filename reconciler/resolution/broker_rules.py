@@ -115,7 +115,8 @@ def value_refusal(key: str, value: float) -> str | None:
 
 def unsendable(alteration: Alteration) -> str | None:
     """Why the alteration does not fit into a request at all; these words are ours, because a broker has none for it."""
-    for text in _texts(alteration):
+    parts = alteration.entity.parts
+    for text in (*(t for t, _ in parts), *(n for _, n in parts if n is not DEFAULT), *alteration.ops):
         try:
             size = len(text.encode())
         except UnicodeEncodeError:
@@ -123,11 +124,6 @@ def unsendable(alteration: Alteration) -> str | None:
         if size > LONGEST_STRING:
             return f"a name or key is longer than {LONGEST_STRING} bytes"
     return None
-
-
-def _texts(alteration: Alteration) -> tuple[str, ...]:
-    parts = alteration.entity.parts
-    return (*(t for t, _ in parts), *(n for _, n in parts if n is not DEFAULT), *alteration.ops)
 
 
 def _ops_refusal(alteration: Alteration) -> str | None:

@@ -308,7 +308,13 @@ class Rung:
 
 def client_ladder(resolver: Resolver, client: KnownClient, winner: Candidate | None) -> tuple[Rung, ...]:
     """The eight levels, the strongest first."""
-    return tuple(_rungs(resolver, client, winner))
+    user, client_id = client.user, client.client_id
+    rungs = []
+    for level, candidate in zip(CLIENT_PRECEDENCE, resolver.candidates(user, client_id), strict=True):
+        entity = level.entity_for(user, client_id)
+        reachable = entity is not None and (client_id != "" or level.grouped_by is GroupedBy.USER)
+        rungs.append(_rung(level.number, entity, candidate, winner, reachable=reachable))
+    return tuple(rungs)
 
 
 def address_ladder(table: AddressTable, address: KnownAddress) -> tuple[Rung, ...]:
@@ -318,17 +324,10 @@ def address_ladder(table: AddressTable, address: KnownAddress) -> tuple[Rung, ..
     rungs = []
     for number, match in enumerate(ADDRESS_PRECEDENCE, start=1):
         held = by_level.get(number)
-        entity = held.entity if held is not None else _address_entity(match, address)
+        name = DEFAULT if match is NameMatch.DEFAULT else address.ip
+        entity = held.entity if held else None if name is OTHER else Entity.of({EntityType.IP: name})
         rungs.append(_rung(number, entity, held, winner, reachable=entity is not None))
     return tuple(rungs)
-
-
-def _rungs(resolver: Resolver, client: KnownClient, winner: Candidate | None) -> Iterator[Rung]:
-    user, client_id = client.user, client.client_id
-    for level, candidate in zip(CLIENT_PRECEDENCE, resolver.candidates(user, client_id), strict=True):
-        entity = level.entity_for(user, client_id)
-        reachable = entity is not None and (client_id != "" or level.grouped_by is GroupedBy.USER)
-        yield _rung(level.number, entity, candidate, winner, reachable=reachable)
 
 
 def _rung(level: int, entity: Entity | None, held: Candidate | None, winner: Candidate | None, *, reachable: bool) -> Rung:
@@ -339,8 +338,3 @@ def _rung(level: int, entity: Entity | None, held: Candidate | None, winner: Can
     else:
         status = RungStatus.WINS if held is winner else RungStatus.HIDDEN
     return Rung(level=level, entity=entity, value=held.value if held else None, status=status)
-
-
-def _address_entity(match: NameMatch, address: KnownAddress) -> Entity | None:
-    name = DEFAULT if match is NameMatch.DEFAULT else address.ip
-    return None if name is OTHER else Entity.of({EntityType.IP: name})

@@ -311,13 +311,9 @@ def _addresses(limits: _AddressEffects, named: _Named) -> Iterator[Effect]:
 
 
 def _order(effect: Effect) -> tuple[object, ...]:
-    anyone = all(name is OTHER for name in _names(effect))
-    return (not anyone, _ORDER[effect.direction], len(effect.client.sort_key), effect.client.sort_key, effect.key)
-
-
-def _names(effect: Effect) -> tuple[ClientName, ...]:
     client = effect.client
-    return (client.ip,) if isinstance(client, KnownAddress) else (client.user, client.client_id)
+    anyone = client.ip is OTHER if isinstance(client, KnownAddress) else client.user is OTHER and client.client_id is OTHER
+    return (not anyone, _ORDER[effect.direction], len(client.sort_key), client.sort_key, effect.key)
 
 
 def _limit(winner: Candidate | None) -> Limit | None:

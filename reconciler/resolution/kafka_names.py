@@ -191,7 +191,8 @@ def client_of(entity: Entity) -> Known:
         elif entity_type == _IP:
             address = name
         else:
-            raise ValueError(_unknown_type(entity_type))
+            near = near_miss(entity_type, _TYPES)
+            raise ValueError(f"{shown(entity_type)} is not an entity type. The types are user, client-id, ip{near}")
         if name is not DEFAULT and (not name.isascii() or len(name) > LONGEST_STRING):
             _require_sendable(entity_type, name)
     if address is None:
@@ -212,11 +213,6 @@ def entity_of(client: Known) -> Entity:
 
 def _name(name: ClientName) -> EntityName:
     return DEFAULT if name is OTHER else name
-
-
-def _unknown_type(entity_type: str) -> str:
-    near = near_miss(entity_type, _TYPES)
-    return f"{shown(entity_type)} is not an entity type. The types are user, client-id, ip{near}"
 
 
 def _require_sendable(entity_type: str, name: str) -> None:

@@ -376,7 +376,7 @@ class AddressTable:
         """The quotas about an address in any spelling, or about a host name in just this one."""
         explicit = self._explicit(name)
         default = self._by_name.get(DEFAULT)
-        unclear = tuple(explicit) if _disagree(explicit) else ()
+        unclear = () if all(same_value(c.value, explicit[0].value) for c in explicit) else tuple(explicit)
         by_match = {NameMatch.NAME: explicit[0] if explicit else None, NameMatch.DEFAULT: default}
         candidates = (by_match[match] for match in ADDRESS_PRECEDENCE)
         return AddressAnswer(candidates=tuple(c for c in candidates if c is not None), unclear=unclear)
@@ -390,10 +390,6 @@ class AddressTable:
         same = self._by_address.get(address, []) if address is not None else []
         others = sorted((other for other in same if other is not asked), key=lambda other: other.entity.sort_key)
         return [c for c in (asked, *others) if c is not None]
-
-
-def _disagree(candidates: Sequence[Candidate]) -> bool:
-    return any(not same_value(candidate.value, candidates[0].value) for candidate in candidates)
 
 
 def canonical_address(name: str) -> str:

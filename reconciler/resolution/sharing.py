@@ -147,7 +147,7 @@ class TagGroups:
         self._client_ids = _by_marks(before, after, _OF_CLIENT_IDS)
         self._client_ids_of: dict[ClientName, set[ClientName]] = {}
         self._users_of: dict[ClientName, set[ClientName]] = {}
-        for user, client_id in _pairs(before, after):
+        for user, client_id in itertools.chain(before.names_of_level(_PAIRS), after.names_of_level(_PAIRS)):
             self._client_ids_of.setdefault(user, set()).add(client_id)
             self._users_of.setdefault(client_id, set()).add(user)
 
@@ -193,11 +193,6 @@ def _by_marks(before: Resolver, after: Resolver, levels: Iterable[int]) -> dict[
     for name in dict.fromkeys(name for table in tables for name in table):
         alike.setdefault(tuple(name in table for table in tables), []).append(name)
     return alike
-
-
-def _pairs(before: Resolver, after: Resolver) -> Iterator[tuple[ClientName, ClientName]]:
-    for resolver in (before, after):
-        yield from resolver.names_of_level(_PAIRS)
 
 
 def _one_of_each(names_alike: Iterable[list[ClientName]], known: set[ClientName]) -> Iterator[ClientName]:

@@ -127,12 +127,8 @@ def login_settings(login: BrokerLogin | None, *, host: str) -> dict[str, Any]:
         }
     if isinstance(opened, BearerTokens):
         return {"sasl_mechanism": login.mechanism, _CARRIER: _Tokens(opened)}
-    return _exchange_settings(opened)
-
-
-def _exchange_settings(login: ExchangeLogin) -> dict[str, Any]:
-    _register(login.mechanism)
-    return {"sasl_mechanism": login.mechanism, _CARRIER: _Begun(login)}
+    _register(opened.mechanism)
+    return {"sasl_mechanism": opened.mechanism, _CARRIER: _Begun(opened)}
 
 
 def _register(name: str) -> None:

@@ -434,12 +434,8 @@ def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> 
     try:
         body(_NEWEST)
     except ValueError:
-        _require_sendable(alterations)
+        for alteration in alterations:
+            if reason := unsendable(alteration):
+                raise RequestRefusedError(f"{alteration.entity} cannot be sent: {reason}", error_code=INVALID_REQUEST) from None
         raise
     return RawRequest(AlterClientQuotasRequest, AlterClientQuotasResponse, body)
-
-
-def _require_sendable(alterations: Sequence[Alteration]) -> None:
-    for alteration in alterations:
-        if reason := unsendable(alteration):
-            raise RequestRefusedError(f"{alteration.entity} cannot be sent: {reason}", error_code=INVALID_REQUEST)

@@ -169,7 +169,11 @@ class _KerberosExchange:
     def __init__(self, login: KerberosLogin, host: str) -> None:
         self._login = login
         self._service = f"{login.service_name}@{host}"
-        self._gssapi = _load_gssapi()
+        try:
+            import gssapi
+        except (ImportError, OSError) as error:  # OSError: the package is there, MIT Kerberos is not
+            raise MissingPackageError("Logging in with Kerberos needs", "gssapi", remark=_REMARK) from error
+        self._gssapi: Any = gssapi
         self._context = self._guarded(self._make_context)
         self._is_complete = False
 
@@ -244,14 +248,6 @@ class _KerberosExchange:
         place = self._login.keytab or self._login.ticket_cache
         client = escaped(self._login.principal or "the owner of the ticket") + (f" ({escaped(place)})" if place else "")
         return AuthenticationError(f"The Kerberos login of {client} at {escaped(self._service)} failed: {reason}")
-
-
-def _load_gssapi() -> Any:
-    try:
-        import gssapi
-    except (ImportError, OSError) as error:  # OSError: the package is there, MIT Kerberos is not
-        raise MissingPackageError("Logging in with Kerberos needs", "gssapi", remark=_REMARK) from error
-    return gssapi
 
 
 class SaslExchange(Protocol):

@@ -201,7 +201,8 @@ class ConfigProviders:
 
     def _kind(self, provider: str) -> Callable[[str, str, str], str]:
         """How references to a provider are read."""
-        match self._class_of(provider).rpartition(".")[2]:
+        java_class = self._properties.get(f"{_NAMES}.{provider}.class", "").strip() or _BUILT_IN.get(provider, "")
+        match java_class.rpartition(".")[2]:
             case "EnvVarConfigProvider":
                 return self._variable
             case "FileConfigProvider":
@@ -214,9 +215,6 @@ class ConfigProviders:
                 raise ValueError(
                     f"the provider {provider} is a Java class, which cannot be used here. Built in are env, file and dir"
                 )
-
-    def _class_of(self, provider: str) -> str:
-        return self._properties.get(f"{_NAMES}.{provider}.class", "").strip() or _BUILT_IN.get(provider, "")
 
     def _parameter(self, provider: str, name: str) -> str:
         return self._properties.get(f"{_NAMES}.{provider}.param.{name}", "").strip()

@@ -421,7 +421,9 @@ def _acquired(client: KazooClient, holder: str) -> Lock:
     for _ in range(_ATTEMPTS):
         lock = client.Lock(FOLDER, holder)
         try:
-            _make_folders(client)
+            for path in (HOME, FOLDER):
+                with contextlib.suppress(NodeExistsError):
+                    client.create(path, b"")
             if lock.acquire(timeout=_WAIT_S):
                 return lock
         except NoNodeError:
@@ -432,12 +434,6 @@ def _acquired(client: KazooClient, holder: str) -> Lock:
             pass
         _refuse(lock)
     raise UnreachableError(f"the lock at {FOLDER} could not be taken: other runs take and leave it all the time. Try again")
-
-
-def _make_folders(client: KazooClient) -> None:
-    for path in (HOME, FOLDER):
-        with contextlib.suppress(NodeExistsError):
-            client.create(path, b"")
 
 
 def _refuse(lock: Lock) -> None:

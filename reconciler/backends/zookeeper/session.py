@@ -194,7 +194,7 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
     connection = LoginConnection(
         client, login=settings.security.login, answer_seconds=_LOGIN_S, waiting=settings.request_seconds, logger=_SILENT
     )
-    client.add_listener(_log_state)
+    client.add_listener(lambda state: log_event(_log, "session state changed", level=logging.INFO, state=str(state)))
     client._connection = connection  # noqa: SLF001 - kazoo has no other way to choose how to log in
     try:
         log_event(
@@ -228,11 +228,6 @@ def close_client(client: KazooClient) -> None:
 def is_read_only(client: KazooClient) -> bool:
     """Whether the server that answers has lost the majority of its ensemble: what it has may be old, and it takes no writes."""
     return bool(client.client_state == KeeperState.CONNECTED_RO)
-
-
-def _log_state(state: str) -> None:
-    """A listener of the client: it is called whenever the connection is lost, made again, or the session has ended."""
-    log_event(_log, "session state changed", level=logging.INFO, state=str(state))
 
 
 def _resolve(settings: ZooKeeperSettings) -> None:
@@ -329,7 +324,10 @@ class Pipeline:
         for number, task in enumerate(tasks):
             while len(waiting) >= self.window:
                 self._advance(waiting, results)
-            _begin(number, task, waiting, results)
+            try:
+                waiting.append((number, task, next(task)))
+            except StopIteration as done:
+                results[number] = done.value
         while waiting:
             self._advance(waiting, results)
         return [results[number] for number in sorted(results)]
@@ -363,12 +361,3 @@ class Pipeline:
             results[number] = done.value
         else:
             waiting.append((number, task, following))
-
-
-def _begin(
-    number: int, task: Task[Result], waiting: deque[tuple[int, Task[Result], Pending]], results: dict[int, Result]
-) -> None:
-    try:
-        waiting.append((number, task, next(task)))
-    except StopIteration as done:
-        results[number] = done.value

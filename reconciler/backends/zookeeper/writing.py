@@ -190,20 +190,15 @@ class QuotaWriter:
         transaction.create(NOTIFICATION, notification(path), self._acls.acl_for(NOTIFICATION), sequence=True)
         self.committed = True
         answers = self._checks.passed((yield transaction.commit_async()))
-        _raise_cause(answers)
+        if errors := [answer for answer in answers if isinstance(answer, Exception)]:
+            # A failed transaction has one for each of its parts; all but one only state that it was rolled back.
+            raise next((error for error in errors if not isinstance(error, _NOT_THE_CAUSE)), errors[0])
         created = getattr(answers[0], "czxid", None)
         if node is not None and created is not None and created != node.created:
             # The version was equal by chance. It cannot be undone: what the new node held is not known.
             msg = f"{path} was deleted and made anew while it was written: check that it has its quotas and credentials"
             return AlterationResult(entity=alteration.entity, error_code=UNKNOWN_SERVER_ERROR, error=msg)
         return AlterationResult(entity=alteration.entity)
-
-
-def _raise_cause(answers: Sequence[Any]) -> None:
-    """A failed transaction answers with one error for each of its parts; all but one only state that it was rolled back."""
-    errors = [answer for answer in answers if isinstance(answer, Exception)]
-    if errors:
-        raise next((error for error in errors if not isinstance(error, _NOT_THE_CAUSE)), errors[0])
 
 
 def zookeeper_refusal(alteration: Alteration) -> str | None:
@@ -304,7 +299,11 @@ def require_writable(client: KazooClient) -> int | None:
             "no broker is registered in this ZooKeeper: either all are down, or the cluster was migrated "
             f"to KRaft and what is here is left over from before. {_BROKERS_INSTEAD}"
         )
-    _require_allowed(client)
+    # ZooKeeper itself is asked, with transactions whose last part is refused in any case, so that nothing of them is done.
+    _probe(client, _CHANGES)
+    for folder in (USERS, CLIENTS, IPS):
+        if _is_there(client, folder):
+            _probe(client, folder)
     return None if stat is None else int(stat.version)
 
 
@@ -346,14 +345,6 @@ def _require_not_kraft(client: KazooClient) -> None:
             "a KRaft controller controls this cluster (seen in ZooKeeper's /controller): it has the quotas, and writes them to "
             f"ZooKeeper at most as a copy. {_BROKERS_INSTEAD}"
         )
-
-
-def _require_allowed(client: KazooClient) -> None:
-    """Ask ZooKeeper itself, with transactions whose last part is refused in any case, so that nothing of them is done."""
-    _probe(client, _CHANGES)
-    for folder in (USERS, CLIENTS, IPS):
-        if _is_there(client, folder):
-            _probe(client, folder)
 
 
 def _probe(client: KazooClient, folder: str) -> None:

@@ -186,7 +186,7 @@ def _request_parts(endpoint: TokenEndpoint, now: float) -> tuple[dict[str, str],
 def _assertion(proof: Assertion, now: float) -> str:
     if isinstance(proof, AssertionFile):
         try:
-            return _text_of(proof.path)
+            return Path(proof.path).read_text("ascii").strip()
         except (OSError, ValueError) as error:
             raise AuthenticationError(f"The assertion in {escaped(proof.path)} cannot be read: {_file_reason(error)}") from None
     return sign_assertion(proof, now)
@@ -297,10 +297,6 @@ def _unreachable(endpoint: TokenEndpoint, error: Exception) -> AuthenticationErr
 def _failed(endpoint: TokenEndpoint, why: str, *, is_passing: bool = False) -> AuthenticationError:
     kind = _PassingError if is_passing else AuthenticationError
     return kind(f"No token from {escaped(endpoint.url)}: {why}")
-
-
-def _text_of(path: str) -> str:
-    return Path(path).read_text("ascii").strip()
 
 
 def _file_reason(error: Exception) -> str:

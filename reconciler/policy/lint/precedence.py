@@ -202,12 +202,13 @@ def captures_protected(subject: Subject) -> Iterator[Finding]:
         captured = {key: _captured(subject, declared.entity, key, protected) for key in _reachable(declared)}
         keys = [key for key, names in captured.items() if names]
         if keys:
+            names = dict.fromkeys(name for key in keys for name in captured[key])
             message = compose(
                 "{keys} of {entity} also {limit} {names}, which the Cluster manifest protects. Declare quotas for them.",
                 keys=_keys(keys),
                 entity=declared.entity,
                 limit="limits" if len(keys) == 1 else "limit",
-                names=_names(list(dict.fromkeys(name for key in keys for name in captured[key]))),
+                names=join_messages(Message([name_part(display_name(name))]) for name in names),
             )
             span = declared.quotas[keys[0]].source
             yield lint("default-captures-protected", message, entity=declared.entity, key=keys[0], span=span)
@@ -262,10 +263,6 @@ def protected_users(subject: Subject) -> tuple[str, ...]:
         if entity_type == USER and wanted.kind is MatchKind.NAME
     }
     return tuple(names)
-
-
-def _names(names: Sequence[str]) -> Message:
-    return join_messages(Message([name_part(display_name(name))]) for name in names)
 
 
 def _defaults(subject: Subject) -> Iterator[DesiredEntity]:
