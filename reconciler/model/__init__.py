@@ -218,6 +218,7 @@ if TYPE_CHECKING:
         SecondsOver,
         Verdict,
         broker_words,
+        bucket_words,
         group_verdicts,
         peak_of,
         worst_of_buckets,

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, display_name
+from reconciler.model.message import Message, compose, join_messages, name_part
 from reconciler.model.metric_samples import MetricSamples
 
 CONTROLLER: Final = -1
@@ -67,6 +68,20 @@ class BucketName(NamedTuple):
     client_id: str
     other: tuple[tuple[str, str], ...] = ()
     """Further tags that a quota callback gave, sorted by their names."""
+
+
+def bucket_words(name: BucketName) -> Message:
+    """Whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
+    tags = [(tag, value) for tag, value in (("user", name.user), ("client-id", name.client_id), *name.other) if value]
+    named = (
+        compose(
+            "{tag} {value}",
+            tag=tag if tag in ("user", "client-id", "ip") else name_part(display_name(tag)),
+            value=name_part(display_name(value)),
+        )
+        for tag, value in tags or [("client-id", "")]
+    )
+    return join_messages(named, " with ")
 
 
 class RowPlace(NamedTuple):

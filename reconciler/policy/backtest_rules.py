@@ -16,7 +16,6 @@ from reconciler.model import (
     EntityType,
     FailedBucket,
     FailRule,
-    Filling,
     Finding,
     KnownOwner,
     Message,
@@ -29,12 +28,14 @@ from reconciler.model import (
     Verdict,
     any_matches,
     broker_words,
+    bucket_words,
     compose,
     display_name,
     join_messages,
     key_part,
     name_part,
 )
+from reconciler.text import count_of
 
 FAILED: Final = "backtest-policy"
 
@@ -42,33 +43,12 @@ _MOST_FINDINGS: Final = 50
 """Of one rule; the last one counts the rest."""
 
 
-def judged_by_rules(
-    report: BacktestReport,
-    policy: BacktestPolicy,
-    *,
-    owners: Sequence[KnownOwner] = (),
-    owner_of: Mapping[Entity, str] | None = None,
-    sources: Mapping[tuple[Entity, str], Span] | None = None,
-) -> BacktestReport:
-    """The report with the outcome of each rule, and an error for each (entity, key) that one does not allow.
-
-    ``owner_of``: who declares an entity. ``sources``: where each proposed value is written.
-    """
-    known = owner_of or {}
-    failing = [_failing(report.verdicts, rule, owners, known) for rule in policy.fail]
-    unjudged = [tuple(_failing_unjudged(report.unjudged, rule, owners, known)) for rule in policy.fail]
-    rules = tuple(map(_outcome, policy.fail, failing, unjudged))
-    findings = [
-        finding
-        for number, (rule, outcome) in enumerate(zip(failing, rules, strict=True), start=1)
-        for finding in _findings(number, outcome, rule, sources or {})
-    ]
-    return replace(report, rules=rules, findings=(*findings, *report.findings))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingRows:
-    """The rows that a rule does not allow, as a function of rows that travels to other processes."""
+    """The rows that a rule does not allow, as a function of rows that travels to other processes.
+
+    ``owner_of``: who declares an entity.
+    """
 
     policy: BacktestPolicy
     owners: tuple[KnownOwner, ...] = ()
@@ -76,47 +56,54 @@ class FailingRows:
 
     def __call__(self, verdicts: Sequence[BucketVerdict]) -> list[BucketVerdict]:
         """Each row once, in their order."""
-        failing = (_failing(verdicts, rule, self.owners, self.owner_of) for rule in self.policy.fail)
-        chosen = {id(verdict) for of_rule in failing for verdict, _ in of_rule}
+        chosen = {id(verdict) for rule in self.policy.fail for verdict, _ in self._failing(verdicts, rule)}
         return [verdict for verdict in verdicts if id(verdict) in chosen]
 
+    def judge(self, report: BacktestReport, sources: Mapping[tuple[Entity, str], Span]) -> BacktestReport:
+        """The report with the outcome of each rule, and an error for each (entity, key) that one does not allow.
 
-def _failing(
-    verdicts: Iterable[BucketVerdict], rule: FailRule, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]
-) -> list[tuple[BucketVerdict, tuple[str, ...]]]:
-    failing = []
-    labels = {owner.name: owner.labels for owner in owners}
-    for verdict in verdicts:
-        if not _concerns(verdict, rule):
-            continue
-        whose = tuple(_owners(verdict, owners, owner_of))
-        if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in whose):
-            failing.append((verdict, whose))
-    return failing
+        ``sources``: where each proposed value is written.
+        """
+        rules: list[RuleOutcome] = []
+        findings: list[Finding] = []
+        for number, rule in enumerate(self.policy.fail, start=1):
+            failing = self._failing(report.verdicts, rule)
+            rules.append(_outcome(rule, failing, tuple(self._unjudged(report.unjudged, rule))))
+            findings += _findings(number, rules[-1], [verdict for verdict, _ in failing], sources)
+        return replace(report, rules=tuple(rules), findings=(*findings, *report.findings))
 
+    def _failing(self, verdicts: Iterable[BucketVerdict], rule: FailRule) -> list[tuple[BucketVerdict, tuple[str, ...]]]:
+        """With their owners: of the quota, and of a client of the quota group."""
+        failing = []
+        for verdict in verdicts:
+            if verdict.verdict not in rule.verdicts or not (verdict.changed or rule.unchanged):
+                continue
+            if verdict.verdict is not Verdict.INCONCLUSIVE and _seconds(verdict) < rule.seconds:
+                continue
+            clients = list(_clients(verdict))
+            if (rule.keys and verdict.key not in rule.keys) or not (rule.match is None or any(map(rule.match.matches, clients))):
+                continue
+            whose = self._owners(verdict.limits.entity, clients)
+            if self._concerns(rule, whose):
+                failing.append((verdict, whose))
+        return failing
 
-def _failing_unjudged(
-    unjudged: Iterable[UnjudgedChange], rule: FailRule, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]
-) -> Iterator[UnjudgedChange]:
-    """Changes without recorded traffic count as inconclusive; who they are about is the quota's own entity."""
-    labels = {owner.name: owner.labels for owner in owners}
-    for change in unjudged if Verdict.INCONCLUSIVE in rule.verdicts else ():
-        if (rule.keys and change.key not in rule.keys) or (rule.match is not None and not rule.match.matches(change.entity)):
-            continue
-        names = {owner.name for owner in owners if any_matches(owner.entities, change.entity)}
-        names |= {owner_of[change.entity]} if change.entity in owner_of else set()
-        if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in names):
-            yield change
+    def _unjudged(self, changes: Iterable[UnjudgedChange], rule: FailRule) -> Iterator[UnjudgedChange]:
+        """Changes without recorded traffic count as inconclusive; their client is the quota's own entity."""
+        for change in changes if Verdict.INCONCLUSIVE in rule.verdicts else ():
+            if (rule.keys and change.key not in rule.keys) or not (rule.match is None or rule.match.matches(change.entity)):
+                continue
+            if self._concerns(rule, self._owners(change.entity, [change.entity])):
+                yield change
 
+    def _owners(self, entity: Entity | None, clients: Sequence[Entity]) -> tuple[str, ...]:
+        names = {self.owner_of[entity]} if entity is not None and entity in self.owner_of else set()
+        names |= {owner.name for owner in self.owners if any(any_matches(owner.entities, client) for client in clients)}
+        return tuple(sorted(names))
 
-def _concerns(bucket_verdict: BucketVerdict, rule: FailRule) -> bool:
-    if bucket_verdict.verdict not in rule.verdicts or not (bucket_verdict.changed or rule.unchanged):
-        return False
-    if rule.keys and bucket_verdict.key not in rule.keys:
-        return False
-    if bucket_verdict.verdict is not Verdict.INCONCLUSIVE and _seconds(bucket_verdict) < rule.seconds:
-        return False
-    return rule.match is None or any(rule.match.matches(entity) for entity in _clients(bucket_verdict))
+    def _concerns(self, rule: FailRule, names: Iterable[str]) -> bool:
+        labels = {owner.name: owner.labels for owner in self.owners}
+        return rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in names)
 
 
 def _seconds(bucket_verdict: BucketVerdict) -> int:
@@ -136,16 +123,6 @@ def _clients(bucket_verdict: BucketVerdict) -> Iterator[Entity]:
         known = {entity_type: name for entity_type, name in names.items() if name}
         if known:
             yield Entity.of(known)
-
-
-def _owners(bucket_verdict: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]) -> Iterator[str]:
-    """Who declares the quota, and who has a client of the bucket; sorted."""
-    entity = bucket_verdict.limits.entity
-    names = {owner_of[entity]} if entity is not None and entity in owner_of else set()
-    for owner in owners:
-        if owner.name not in names and any(any_matches(owner.entities, entity) for entity in _clients(bucket_verdict)):
-            names.add(owner.name)
-    yield from sorted(names)
 
 
 def _outcome(
@@ -193,72 +170,46 @@ def _owner_words(owners: OwnerChoice) -> Message:
 
 
 def _findings(
-    number: int,
-    rule: RuleOutcome,
-    failing: Sequence[tuple[BucketVerdict, tuple[str, ...]]],
-    sources: Mapping[tuple[Entity, str], Span],
+    number: int, rule: RuleOutcome, failing: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span]
 ) -> Iterator[Finding]:
     by_quota: dict[tuple[Entity | None, str], list[BucketVerdict]] = {}
-    for verdict, _ in failing:
+    for verdict in failing:
         by_quota.setdefault((verdict.limits.entity, verdict.key), []).append(verdict)
+    failed = [(quota, _worst(rows)) for quota, rows in by_quota.items()]
+    for change in rule.unjudged:
+        words = compose("{key} of {entity} limits no recorded traffic", key=key_part(change.key), entity=change.entity)
+        failed.append(((change.entity, change.key), words))
     reason = compose(" ({reason})", reason=name_part(rule.reason)) if rule.reason else ""
-    of_rule: dict[str, Filling] = {"number": number, "why": reason}
-    for count, ((entity, key), hit) in enumerate(by_quota.items()):
-        rest = len(by_quota) - count
-        more = f" {rest - 1} more quotas fail this rule." if count == _MOST_FINDINGS - 1 and rest > 1 else ""
-        message = compose(
-            "Rule {number}{why}: {words}. {worst}.{more}", words=rule.words, worst=_worst(hit), more=more, **of_rule
+    for count, ((entity, key), words) in enumerate(failed[:_MOST_FINDINGS], start=1):
+        rest = len(failed) - count
+        yield Finding(
+            id=FAILED,
+            severity=Severity.ERROR,
+            message=compose(
+                "Rule {number}{why}: {rule}. {words}.{more}",
+                number=number,
+                why=reason,
+                rule=rule.words,
+                words=words,
+                more=f" {count_of(rest, 'more quota fails', 'more quotas fail')} this rule."
+                if count == _MOST_FINDINGS and rest
+                else "",
+            ),
+            span=sources.get((entity, key)) if entity is not None else None,
+            related=(Related(span=rule.span, message="the rule"),) if rule.span is not None else (),
+            entity=entity,
+            key=key,
         )
-        yield _finding(message, rule, (entity, key), sources)
-        if more:
-            break
-    for count, change in enumerate(rule.unjudged[:_MOST_FINDINGS], start=1):
-        rest = len(rule.unjudged) - count
-        more = f" {rest} more changed quotas limit none either." if count == _MOST_FINDINGS and rest else ""
-        message = compose(
-            "Rule {number}{why}: {words}. {key} of {entity} limits no recorded traffic.{more}",
-            words=rule.words,
-            key=key_part(change.key),
-            entity=change.entity,
-            more=more,
-            **of_rule,
-        )
-        yield _finding(message, rule, (change.entity, change.key), sources)
 
 
-def _finding(
-    message: Message, rule: RuleOutcome, quota: tuple[Entity | None, str], sources: Mapping[tuple[Entity, str], Span]
-) -> Finding:
-    entity, key = quota
-    return Finding(
-        id=FAILED,
-        severity=Severity.ERROR,
-        message=message,
-        span=sources.get((entity, key)) if entity is not None else None,
-        related=(Related(span=rule.span, message="the rule"),) if rule.span is not None else (),
-        entity=entity,
-        key=key,
-    )
-
-
-def _worst(hit: Sequence[BucketVerdict]) -> Message:
-    worst = max(hit, key=lambda verdict: (_seconds(verdict), -verdict.broker, verdict.name))
-    others = len({verdict.name for verdict in hit}) - 1
+def _worst(rows: Sequence[BucketVerdict]) -> Message:
+    worst = max(rows, key=lambda verdict: (_seconds(verdict), -verdict.broker, verdict.name))
+    others = len({verdict.name for verdict in rows}) - 1
     return compose(
         "{group}{also} is {verdict} on {broker}{long}",
-        group=_group_words(worst),
+        group=bucket_words(worst.name),
         also=f" (and {others} more of the same quota)" if others else "",
         verdict=worst.verdict.value,
         broker=broker_words(worst.broker),
         long="" if worst.verdict is Verdict.INCONCLUSIVE else f" for {_seconds(worst)} s",
     )
-
-
-def _group_words(bucket_verdict: BucketVerdict) -> Message:
-    tags = (
-        (EntityType.USER.value, bucket_verdict.name.user),
-        (EntityType.CLIENT_ID.value, bucket_verdict.name.client_id),
-        *bucket_verdict.name.other,
-    )
-    named = [compose("{tag} {name}", tag=display_name(tag), name=name_part(display_name(name))) for tag, name in tags if name]
-    return join_messages(named, " ") or compose("A quota group without tags")

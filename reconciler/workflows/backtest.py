@@ -29,7 +29,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.planning import difference, quotas_after
-from reconciler.policy import FailingRows, judged_by_rules
+from reconciler.policy import FailingRows
 from reconciler.ports import Progress
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.resolution import callback_notes as quota_class_notes
@@ -271,8 +271,11 @@ def _with_rows(
 
 def failing_rows(proposal: Proposal) -> FailingRows | None:
     """The rows that a rule of the cluster does not allow; ``None`` without rules."""
-    policy = proposal.spec.backtest
-    return FailingRows(policy=policy, owners=proposal.owners, owner_of=proposal.owner_of) if policy.fail else None
+    return _rules_of(proposal) if proposal.spec.backtest.fail else None
+
+
+def _rules_of(proposal: Proposal) -> FailingRows:
+    return FailingRows(policy=proposal.spec.backtest, owners=proposal.owners, owner_of=proposal.owner_of)
 
 
 def _rows_note(report: BacktestReport, where: str) -> Iterator[str]:
@@ -434,9 +437,7 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
         commit=proposal.commit,
         declared=DeclaredQuotas(sources=proposal.sources, owner_of=proposal.owner_of),
     )
-    return judged_by_rules(
-        named, proposal.spec.backtest, owners=proposal.owners, owner_of=proposal.owner_of, sources=proposal.sources
-    )
+    return _rules_of(proposal).judge(named, proposal.sources)
 
 
 def _step(progress: Progress | None, message: str) -> None:

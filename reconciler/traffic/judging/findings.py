@@ -31,12 +31,10 @@ from reconciler.model import (
     Span,
     Verdict,
     broker_words,
+    bucket_words,
     compose,
-    display_name,
     flag_part,
-    join_messages,
     key_part,
-    name_part,
     worst_of_buckets,
 )
 from reconciler.text import amount_part, count_of, number_text, rate_part
@@ -52,7 +50,6 @@ WOULD_THROTTLE: Final = "would-throttle"
 ALREADY_OVER: Final = "over-current-limit"
 MAY_THROTTLE: Final = "may-throttle"
 
-_OWN_TAGS: Final = frozenset({"user", "client-id", "ip"})
 _WHILE: Final = {
     QuotaKey.PRODUCER_BYTE_RATE: "while producing",
     QuotaKey.CONSUMER_BYTE_RATE: "while fetching",
@@ -93,7 +90,7 @@ def _message(quota: HitQuota, hit: Hits, *, of_requests: bool) -> Message:
         state = f"is over its limit, which does not change, and {state}"
     return compose(
         "{group}{also} {state} {doing}, on {broker}{why}",
-        group=bucket_words(worst),
+        group=bucket_words(worst.name),
         also=also,
         state=state,
         doing=_WHILE[QuotaKey(worst.key)],
@@ -180,19 +177,6 @@ def _proof(hit: Hits) -> Message:
     )
 
 
-def bucket_words(verdict: BucketVerdict) -> Message:
-    """Whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
-    own = verdict.name
-    tags = [(tag, name) for tag, name in (("user", own.user), ("client-id", own.client_id), *own.other) if name]
-    named = (
-        compose(
-            "{tag} {name}", tag=name_part(display_name(tag)) if tag not in _OWN_TAGS else tag, name=name_part(display_name(name))
-        )
-        for tag, name in tags or [("client-id", "")]
-    )
-    return join_messages(named, " with ")
-
-
 ABOVE_CAPACITY: Final = "limits-above-capacity"
 
 
@@ -246,7 +230,10 @@ def unkept_findings(unkept: Mapping[UnkeptQuota, Unkept], sources: Mapping[Quota
             id=finding_id,
             severity=Severity.WARNING if verdict.changed else Severity.INFO,
             message=compose(
-                "{group} on {broker}: {words}.", group=bucket_words(verdict), broker=broker_words(verdict.broker), words=words
+                "{group} on {broker}: {words}.",
+                group=bucket_words(verdict.name),
+                broker=broker_words(verdict.broker),
+                words=words,
             ),
             span=sources.get((entity, key)) if entity else None,
             entity=entity,

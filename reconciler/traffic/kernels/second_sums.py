@@ -251,9 +251,9 @@ class SecondStream:
     def bounds(self, cells: Integers) -> Bounds:
         """Of whole cells, those that come next. Raises ``ValueError`` as ``bounds`` does."""
         every = np.concatenate((self._tail, cells), axis=1)
-        found, new = bounds(every[0], every[1], self._window), slice(self._tail.shape[1], None)
+        bounded, new = bounds(every[0], every[1], self._window), slice(self._tail.shape[1], None)
         self._tail = every[:, -self._reach :].copy()
-        return Bounds(found.lower[new], found.expected[new], found.upper[new])
+        return Bounds(bounded.lower[new], bounded.expected[new], bounded.upper[new])
 
 
 class SecondsJudge:

@@ -12,7 +12,7 @@ from reconciler.model.cluster import BacktestPolicy, FailRule, KnownOwner, Owner
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.policy.backtest_rules import judged_by_rules, rule_words
+from reconciler.policy.backtest_rules import FailingRows, rule_words
 from tests.support.backtest_reports import altered, member, report_of, verdict
 
 ALICE = Entity.of({"user": "alice"})
@@ -25,13 +25,12 @@ def users(prefix: str) -> Selector:
 
 
 def judged(rule: FailRule, *verdicts: BucketVerdict, owners: tuple[KnownOwner, ...] = ()) -> BacktestReport:
-    return judged_by_rules(
-        report_of(*verdicts),
-        BacktestPolicy(fail=(rule,)),
-        owners=owners,
-        owner_of={ALICE: "team-a"},
-        sources={(ALICE, "producer_byte_rate"): PLACE},
-    )
+    return judge(report_of(*verdicts), rule, owners)
+
+
+def judge(report: BacktestReport, rule: FailRule, owners: tuple[KnownOwner, ...]) -> BacktestReport:
+    rules = FailingRows(policy=BacktestPolicy(fail=(rule,)), owners=owners, owner_of={ALICE: "team-a"})
+    return rules.judge(report, {(ALICE, "producer_byte_rate"): PLACE})
 
 
 HIT = verdict(user="alice", entity=ALICE, verdict=Verdict.THROTTLED, changed=True, seconds_over=20)
@@ -166,13 +165,8 @@ INCONCLUSIVE = (Verdict.INCONCLUSIVE,)
     ],
 )
 def test_a_change_without_recorded_traffic_counts_as_inconclusive(rule: FailRule, failed: list[str]) -> None:
-    report = judged_by_rules(
-        report_of(unjudged=(unjudged("alice"), unjudged("bob"))),
-        BacktestPolicy(fail=(rule,)),
-        owners=(KnownOwner(name="team-b", labels={"tier": "gold"}, entities=(users("bob"),)),),
-        owner_of={ALICE: "team-a"},
-        sources={(ALICE, "producer_byte_rate"): PLACE},
-    )
+    owners = (KnownOwner(name="team-b", labels={"tier": "gold"}, entities=(users("bob"),)),)
+    report = judge(report_of(unjudged=(unjudged("alice"), unjudged("bob"))), rule, owners)
     assert report.refused is bool(failed)
     assert [one.entity for one in report.rules[0].unjudged] == [Entity.of({"user": name}) for name in failed]
     assert [one.id for one in report.findings] == ["backtest-policy"] * len(failed)
