@@ -98,7 +98,8 @@ WORK: Final[dict[str, Callable[[SparkSession, Path], object]]] = {
 
 def main() -> None:
     """Measure, and print a table."""
-    from reconciler.traffic.session import SessionOptions, spark_session
+    from reconciler.traffic.session import spark_session
+    from reconciler.traffic.spark_setup import SessionOptions
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=500)

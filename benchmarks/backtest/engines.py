@@ -129,7 +129,8 @@ def main() -> None:
     if not engine.spark:
         print(json.dumps(_timed(engine, None, folder)))
         return
-    from reconciler.traffic.session import SessionOptions, spark_session
+    from reconciler.traffic.session import spark_session
+    from reconciler.traffic.spark_setup import SessionOptions
 
     with spark_session(SessionOptions(master=f"local[{THREADS}]", memory=MEMORY, light=engine.light)) as spark:
         spark.range(10).count()

@@ -14,7 +14,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher, MetricServer
-    from reconciler.traffic import Between
+    from reconciler.traffic import Between, SessionOptions
     from reconciler.workflows import PrometheusRequest
 
 
@@ -87,7 +87,7 @@ def label_matcher(text: str) -> LabelMatcher:
 
 if TYPE_CHECKING:
     from reconciler.traffic import Between
-    from reconciler.workflows import BacktestOptions, PrometheusRequest, SparkPlace
+    from reconciler.workflows import BacktestOptions, PrometheusRequest
 
 _REMOTE: Final = "sc://"
 """How an address of Spark Connect begins."""
@@ -195,17 +195,15 @@ class SparkOptions:
         "--properties-file", section="Spark", metavar="FILE", help="read settings of Spark from this file, as spark-submit does"
     )
 
-    @property
-    def place(self) -> SparkPlace:
-        """The master, or the server of Spark Connect, with the settings."""
-        from reconciler.workflows import SparkPlace
+    def session(self) -> SessionOptions:
+        """The master, or the server of Spark Connect, with the settings. Raises ``UsageError`` and ``FileAccessError``."""
+        from reconciler.traffic import SessionOptions, read_spark_settings
 
         is_remote = self.master is not None and self.master.startswith(_REMOTE)
-        return SparkPlace(
+        return SessionOptions(
             master=None if is_remote else self.master,
             remote=self.master if is_remote else None,
-            conf=self.conf,
-            properties=self.properties_file,
+            settings=read_spark_settings(self.conf, self.properties_file),
         )
 
 
@@ -262,7 +260,7 @@ def reading_options(
     return BacktestOptions(
         traffic=tuple(traffic),
         kafka_version=model.kafka_version,
-        spark=spark.place,
+        spark=spark.session(),
         log_timezone=reading.log_timezone,
         mapping=mapping,
         max_unreadable=reading.max_unreadable,

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.day_totals import SmallerDay
     from reconciler.traffic.seconds.days import DaysRequest, write_days
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
-    from reconciler.traffic.session import SessionOptions, spark_with_progress
+    from reconciler.traffic.session import spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
     from reconciler.traffic.shuffle.on_spark import SparkRows
@@ -131,7 +131,7 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.sources.parquet_parts import Between, Part, footer_of, parts_of
     from reconciler.traffic.spark_jobs import raise_as_sentences
-    from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
+    from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic, shown_files
     from reconciler.traffic.traffic_source import (
         GAP_FILES,

@@ -87,6 +87,64 @@ def _is_there(module: str) -> bool:
         return False
 
 
+_MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""In the environment of what ``spark-submit`` started: its JVM runs, and knows its master."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """Where Spark runs and how much memory its driver gets (on a local master that is all of it).
+
+    ``master``: ``None`` is the master of ``spark-submit``, else ``local[*]``. ``remote``: the ``sc://`` address of a Spark
+    Connect server, in place of a master. Raises ``UsageError`` for what Spark would not know.
+    """
+
+    master: str | None = None
+    remote: str | None = None
+    memory: str = "2g"
+    shuffle_partitions: int | None = None
+    """``None``: twice the cores of a local master, Spark's own default elsewhere."""
+    small: bool = False
+    """For little input on a local master: less compiling, which is most of what such a run takes."""
+    light: bool = False
+    """On a local master, where workers do the work and Java only carries it: Java does not compile twice."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Spark's own settings, such as the credentials of a file system; they override those of this module."""
+
+    def __post_init__(self) -> None:
+        """Refuse early what would fail late, in Java's words."""
+        if self.remote is not None and not re.match(r"sc://[^/]", self.remote):
+            raise UsageError(f"--master {self.remote}: write the address of a Spark Connect server as sc://host:15002")
+        if self.master is not None and not _MASTER.fullmatch(self.master):
+            raise UsageError(
+                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, k8s://https://host:443, or "
+                "sc://host:15002 for a Spark Connect server"
+            )
+
+    @property
+    def submitted(self) -> bool:
+        """Whether ``spark-submit`` decides."""
+        return self.master is None and self.remote is None and _SUBMITTED in os.environ
+
+    @property
+    def unasked(self) -> bool:
+        """Whether no option asks for Spark."""
+        return self.master is None and self.remote is None and not self.submitted
+
+    @property
+    def local(self) -> bool:
+        """Whether everything runs in a JVM of our own."""
+        return self.where == "local" or self.where.startswith("local[")
+
+    @property
+    def where(self) -> str:
+        """Where, for people."""
+        if self.remote is not None:
+            return self.remote
+        return self.master or ("the master of spark-submit" if self.submitted else "local[*]")
+
+
 _PREFIX: Final = "spark."
 
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.traffic.seconds.compact import SourceFile
-    from reconciler.traffic.session import SessionOptions
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import Rows
+    from reconciler.traffic.spark_setup import SessionOptions
     from reconciler.traffic.traffic_source import RecordingGap
 
 _log: Final = logging.getLogger(__name__)
@@ -142,6 +142,12 @@ class Traffic:
     def own_columns(self) -> tuple[str, ...]:
         """What its rows have beside the canonical schema, where they are judged."""
         return ()
+
+    def session(self, asked: SessionOptions | None) -> SessionOptions:
+        """The session that was asked for, as this traffic needs it."""
+        from reconciler.traffic.spark_setup import SessionOptions
+
+        return replace(asked or SessionOptions(), small=self.small, light=self.needs_little_jvm)
 
     def stays_here(self, options: SessionOptions, *, compacting: bool = False) -> bool:
         """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for."""

@@ -118,7 +118,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.traffic_inputs import (
         FetchedSamples,
         PrometheusRequest,
-        SparkPlace,
         configured_server,
         is_prometheus,
         metric_rules,

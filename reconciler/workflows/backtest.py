@@ -19,7 +19,6 @@ from reconciler.model import (
     DeclaredQuotas,
     DesiredState,
     Entity,
-    Form,
     KnownOwner,
     LeaderSpread,
     ManifestCommit,
@@ -36,7 +35,6 @@ from reconciler.resolution import callback_notes as quota_class_notes
 from reconciler.workflows.broker_model import broker_model, release
 from reconciler.workflows.traffic_inputs import (
     PrometheusRequest,
-    SparkPlace,
     fetch_from_server,
     metric_rules,
     names_of,
@@ -60,7 +58,7 @@ class BacktestOptions:
 
     traffic: tuple[str, ...]
     kafka_version: str | None = None
-    spark: SparkPlace = field(default_factory=SparkPlace)
+    spark: SessionOptions | None = None
     log_timezone: str = "UTC"
     requests: Path | None = None
     exact: bool = False
@@ -197,7 +195,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options), *notes))
     if store is not None:
         return _with_rows(proposal, question, options, store, progress)
-    with open_recorded(proposal, options, form=_form(question), progress=progress) as recorded:
+    with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
         report = apply_rules(run.report(), proposal)
@@ -261,7 +259,7 @@ def _with_rows(
                 noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
                 return apply_rules(report, noted)
     _require_folder(store)
-    with open_recorded(proposal, options, form=_form(question), progress=progress) as recorded:
+    with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress) as recorded:
         _step(progress, "judging")
         report = Backtest(recorded, question).report()
         _step(progress, f"writing {len(report.verdicts):,} rows of verdicts to {store}")
@@ -349,22 +347,18 @@ def fetch_samples(
     return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None), pages.notes
 
 
-def _form(question: BacktestRequest) -> Form:
-    return Form.EXACT if question.exact else Form.SECONDS
-
-
 @contextlib.contextmanager
 def open_recorded(
     proposal: Proposal,
     options: BacktestOptions,
     *,
-    form: Form | None = None,
+    by_seconds: bool = False,
     throttles: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[TrafficSource]:
     """The files that ``options`` name as traffic, closed at the end; Spark starts where they are large.
 
-    ``form``: as ``open_traffic`` has it. ``throttles``: recorded throttles will be asked for, of requests of every kind.
+    ``by_seconds``: as ``Reading`` has it. ``throttles``: recorded throttles will be asked for, of requests of every kind.
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
     from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
@@ -382,7 +376,7 @@ def open_recorded(
             Reading(
                 log_timezone=options.log_timezone,
                 kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
-                by_seconds=form is Form.SECONDS,
+                by_seconds=by_seconds,
             ),
             in_process=traffic.stays_here(wanted),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),
@@ -403,7 +397,7 @@ def _find(proposal: Proposal, options: BacktestOptions) -> tuple[Traffic, Sessio
         raise UsageError(
             "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
         )
-    return traffic, options.spark.session(small=traffic.small, light=traffic.needs_little_jvm)
+    return traffic, traffic.session(options.spark)
 
 
 def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from reconciler.ports import Progress
 from reconciler.text import list_some
 from reconciler.workflows.traffic_inputs import (
     PrometheusRequest,
-    SparkPlace,
     fetch_from_server,
     metric_rules,
     read_client_names,
@@ -40,7 +39,7 @@ class CompactOptions:
     until: datetime.datetime | None = None
     replace: bool = False
     """Write also a day of which the dataset has more than the traffic."""
-    spark: SparkPlace = field(default_factory=SparkPlace)
+    spark: SessionOptions | None = None
     log_timezone: str = "UTC"
     mapping: Path | None = None
     max_unreadable: float = 0.01
@@ -160,7 +159,7 @@ def _write_days(traffic: Traffic, dataset: Dataset, options: CompactOptions, pro
         max_unreadable=options.max_unreadable,
     )
     # Spark itself adds up, sorts and writes: what Java compiles twice is faster then.
-    where = replace(_session(traffic, options), light=False)
+    where = replace(traffic.session(options.spark), light=False)
     with spark_with_progress(where, progress) as spark:
         progress.step(f"compacting into {dataset}")
         written = write_days(spark, traffic, request)
@@ -180,10 +179,6 @@ def _day(given: datetime.datetime | None, option: str) -> datetime.date | None:
     if moment.time() != datetime.time():
         raise UsageError(f"{option} {given.isoformat()}: days are written whole. Write a midnight of UTC")
     return moment.date()
-
-
-def _session(traffic: Traffic, options: CompactOptions) -> SessionOptions:
-    return options.spark.session(small=traffic.small, light=traffic.needs_little_jvm)
 
 
 def _add(
@@ -206,7 +201,7 @@ def _add(
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
     also = ("file", CLUSTER) if traffic.logs else ("file",)
     reading = Reading(log_timezone=options.log_timezone, kinds=tuple(Kind), also=also)
-    where = _session(traffic, options)
+    where = traffic.session(options.spark)
     if traffic.stays_here(where, compacting=True):
         progress.step(step)
         return compaction.in_process(traffic.batches(reading))

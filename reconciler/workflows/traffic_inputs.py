@@ -17,27 +17,7 @@ from reconciler.workflows.plan_effects import read_clients
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import ClientNames, ColumnMapping, MetricRule, SessionOptions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkPlace:
-    """Where Spark runs. ``conf``: settings as ``KEY=VALUE``, which win over those of the file ``properties``."""
-
-    master: str | None = None
-    remote: str | None = None
-    memory: str = "2g"
-    conf: tuple[str, ...] = ()
-    properties: Path | None = None
-
-    def session(self, *, small: bool = False, light: bool = False) -> SessionOptions:
-        """The session for this traffic. Raises ``UsageError`` and ``TrafficError`` as ``read_spark_settings``."""
-        from reconciler.traffic import SessionOptions, read_spark_settings
-
-        settings = read_spark_settings(self.conf, self.properties)
-        return SessionOptions(
-            master=self.master, remote=self.remote, memory=self.memory, small=small, light=light, settings=settings
-        )
+    from reconciler.traffic import ClientNames, ColumnMapping, MetricRule
 
 
 def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> ColumnMapping | None:

@@ -24,7 +24,8 @@ MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 DAY = ("--since", "2026-11-21T00:00Z", "--until", "2026-11-22T00:00Z")
 READER = """
 import json, sys, threading
-from reconciler.traffic.session import SessionOptions, spark_session
+from reconciler.traffic.session import spark_session
+from reconciler.traffic.spark_setup import SessionOptions
 out, settings, traffic = json.loads(sys.argv[1])
 with spark_session(SessionOptions(master="local[2]", settings=tuple(map(tuple, settings)))) as spark:
     from reconciler.traffic import DaysRequest, find_traffic, parse_dataset, write_days

@@ -29,7 +29,8 @@ MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 WRITE_FILES = """
 import json, sys
 from pathlib import Path
-from reconciler.traffic.session import SessionOptions, spark_session
+from reconciler.traffic.session import spark_session
+from reconciler.traffic.spark_setup import SessionOptions
 from reconciler.traffic.spark_jobs import java_gateway
 folder, address, settings = json.loads(sys.argv[1])
 with spark_session(SessionOptions(master="local[1]", settings=tuple(map(tuple, settings)))):

@@ -33,7 +33,8 @@ def recorded_snapshot() -> str:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from reconciler.traffic.session import SessionOptions, spark_session
+    from reconciler.traffic.session import spark_session
+    from reconciler.traffic.spark_setup import SessionOptions
 
     # Options of Java from the user leave the archive of its classes alone. Written at the end of a run, it would serve no test.
     java = (("spark.driver.extraJavaOptions", "-XX:-UsePerfData"),)

@@ -20,7 +20,8 @@ SESSION = """
 import json
 from pathlib import Path
 from pyspark import SparkContext
-from reconciler.traffic.session import SessionOptions, spark_session
+from reconciler.traffic.session import spark_session
+from reconciler.traffic.spark_setup import SessionOptions
 with spark_session(SessionOptions(master="local[1]", memory="512m", small=True)) as spark:
     maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
     mapped = {Path(line.split()[-1]).name for line in maps.splitlines() if "spark-classes" in line}

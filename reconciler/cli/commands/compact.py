@@ -74,7 +74,7 @@ def run(args: CompactArguments) -> Result:
         since=args.since if prometheus is None else None,
         until=args.until if prometheus is None else None,
         replace=args.replace,
-        spark=args.spark.place,
+        spark=args.spark.session(),
         log_timezone=args.log_timezone,
         mapping=args.mapping,
         max_unreadable=args.max_unreadable,

@@ -65,7 +65,7 @@ def check_traffic(args: CheckTrafficArguments, *, now: datetime.datetime) -> Con
     if args.since is not None and args.until is not None and args.until <= args.since:
         raise UsageError("The time between --since and --until is empty")
     between = None if args.since is None and args.until is None else Between.of(args.since, args.until)
-    options, progress = args.spark.place.session(), output.StderrProgress()
+    options, progress = args.spark.session(), output.StderrProgress()
     with contextlib.ExitStack() as stack:
 
         @functools.cache

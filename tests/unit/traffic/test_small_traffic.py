@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.traffic import find_traffic
-from reconciler.traffic.session import SessionOptions
+from reconciler.traffic.spark_setup import SessionOptions
 
 
 def file_of(path: Path, rows: int, semantics: str) -> Path:
