@@ -1,4 +1,4 @@
-"""When a client was throttled: what brokers recorded, or seconds over a limit, joined to incidents."""
+"""What traffic shows of a client: recorded throttles, and rates under the quotas of each moment, joined to incidents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.workflows import BacktestOptions, Proposal, backtest_request, fe
 
 if TYPE_CHECKING:
     from reconciler.features.insight.recorded_time import GroupTimeline
-    from reconciler.traffic import RecordedThrottle
+    from reconciler.traffic import BacktestRequest, RecordedThrottle, TrafficSource
 
 PAUSE_S: Final = 12
 """Seconds without a throttle that end an incident: no request counts longer in a sampled rate."""
@@ -137,10 +137,6 @@ def moment_at(second: float) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(second, tz=datetime.UTC)
 
 
-if TYPE_CHECKING:
-    from reconciler.features.insight.recorded_time import GroupTimeline
-    from reconciler.traffic import BacktestRequest, RecordedThrottle, TrafficSource
-
 _SOURCES: Final = {
     "cells": "per-second totals",
     "log-cells": "per-second totals of request logs",
@@ -244,14 +240,10 @@ def read_evidence(
         question = backtest_request(quotas, options)
         return replace(question, unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
 
-    source = f"samples of {escaped(server.address)}" if server is not None else _words(recorded)
+    name = recorded.facts.source
+    source = f"samples of {escaped(server.address)}" if server is not None else _SOURCES.get(name, name.replace("-", " "))
     texts = tuple(str(note).removesuffix(".") for note in (*notes, *recorded.facts.notes))
     return _evidence(asked, then, recorded, request_of, source=source, notes=texts)
-
-
-def _words(recorded: TrafficSource) -> str:
-    source = recorded.facts.source
-    return _SOURCES.get(source, source.replace("-", " "))
 
 
 def _evidence(
@@ -263,8 +255,8 @@ def _evidence(
     source: str,
     notes: tuple[str, ...],
 ) -> SourceEvidence | MissingEvidence:
-    from reconciler.features.insight.recorded_time import between, has_requests, is_request_log, recorded_throttles, unread_lines
-    from reconciler.traffic import recorded_coverage
+    from reconciler.features.insight.recorded_time import between, has_requests, recorded_throttles
+    from reconciler.traffic import UNCLEAR_TIME, Source, recorded_coverage
 
     facts = recorded.facts
     of_violations = facts.source == _VIOLATIONS
@@ -283,7 +275,7 @@ def _evidence(
     if not throttles and not timelines and not has_requests(in_time, asked.names):
         return _not_logged(asked.client) if of_violations else _unknown_client(asked.client, in_time)
     coverage = in_time.facts.coverage
-    is_log = is_request_log(recorded) and bool(asked.names) and has_requests(in_time, asked.names)
+    is_log = facts.source == Source.LOGS.value and bool(asked.names) and has_requests(in_time, asked.names)
     # What one broker logged after the end of another's log does not clear the other.
     starts, ends = [part.start for part in coverage], [part.end for part in coverage]
     holes = (part.gap_words for part in recorded_coverage(in_time)) if is_log else ()
@@ -299,7 +291,7 @@ def _evidence(
         end=min(asked.until, min(ends) if is_log else max(ends)),
         holes=tuple(words for words in holes if words is not None),
         brokers=tuple(part.broker for part in coverage if part.broker != CONTROLLER),
-        unread=unread_lines(recorded),
+        unread=facts.unreadable + facts.not_charged.get(UNCLEAR_TIME, 0),
         notes=notes,
     )
 

@@ -10,7 +10,7 @@ import datetime
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +31,6 @@ from reconciler.traffic import (
     RecordedThrottle,
     RequestTraffic,
     SecondsTraffic,
-    Source,
     Totals,
     TrafficSource,
     add_up,
@@ -39,6 +38,7 @@ from reconciler.traffic import (
 
 _SECOND_US: Final = 1_000_000
 _NAMES: Final = ("broker", "kind", "user", "client_id")
+_COLUMNS: Final = ("status", "part", "ts_us", *_NAMES, "records", "throttled", "interval_us")
 _KEYS: Final = (*_NAMES, "of_samples", "second")
 _FOLDS: Final = {
     "requests": "sum", "refused": "sum", "throttle_ms": "sum", "longest_ms": "max", "begin_us": "min", "end_us": "max",
@@ -127,16 +127,7 @@ def recorded_throttles(
     has_times = RECORDED_THROTTLE in recorded.columns
     work: Totals[pa.RecordBatch] = Totals(
         name="recorded throttles",
-        columns=(
-            "status",
-            "part",
-            "ts_us",
-            *_NAMES,
-            "records",
-            "throttled",
-            "interval_us",
-            *((RECORDED_THROTTLE,) if has_times else ()),
-        ),
+        columns=(*_COLUMNS, *((RECORDED_THROTTLE,) if has_times else ())),
         count=functools.partial(
             _count_throttles, client=client, has_times=has_times, begin_us=_micros(since), end_us=_micros(until)
         ),
@@ -144,18 +135,9 @@ def recorded_throttles(
         keys=_KEYS,
         folds=_FOLDS,
     )
-    made = (_throttle(row) for row in recorded.rows.total(work).to_pylist())
+    rows = recorded.rows.total(work).drop_columns(["second"]).to_pylist()
+    made = (RecordedThrottle(kind=Kind(row.pop("kind")), **row) for row in rows)
     return tuple(sorted(made, key=lambda second: (second.begin_us, second.broker, second.kind, str(second))))
-
-
-def is_request_log(recorded: TrafficSource) -> bool:
-    """Whether each request of its brokers and time has a line, with its throttle."""
-    return recorded.facts.source == Source.LOGS.value
-
-
-def unread_lines(recorded: TrafficSource) -> int:
-    """How many lines could not be read, or not be placed in time."""
-    return recorded.facts.unreadable + recorded.facts.not_charged.get(UNCLEAR_TIME, 0)
 
 
 def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
@@ -179,11 +161,6 @@ def _is_of(client: Names, user: str | None, client_id: str | None) -> bool:
     """Whether a quota group with these tags may be the client's; a tag that is absent does not contradict."""
     tags = {"user": user, "client_id": client_id}
     return all(tags[kind] in (None, name) for kind, name in client) and any(tags[kind] == name for kind, name in client)
-
-
-def _throttle(row: dict[str, Any]) -> RecordedThrottle:
-    del row["second"]
-    return RecordedThrottle(kind=Kind(row.pop("kind")), **row)
 
 
 def _count_throttles(
