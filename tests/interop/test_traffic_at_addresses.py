@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import environment, run
+from tests.support.command import run
 from tests.support.hdfs_server import HdfsServer, hdfs_server
 from tests.support.lake_days import days_of_parquet
 from tests.support.manifests import quotas
@@ -121,30 +119,6 @@ def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: Store, tmp_pa
     store.get("/verdicts/today/part-*.parquet", tmp_path / "copy")
     rows = [sorted(map(repr, pq.read_table(folder).to_pylist())) for folder in (tmp_path / "local", tmp_path / "copy")]
     assert rows[0] == rows[1] != []
-
-
-def test_names_there_may_have_spaces_percent_signs_and_any_letter(store: Store, tmp_path: Path) -> None:
-    name = "tëam 1%20+x%"
-    days_of_parquet(tmp_path / name, 2, file=f"part {name}")
-    # Hadoop's shell decodes names.
-    properties = [Path(file).read_text("utf-8").splitlines() for file in store.settings[1:]]
-    settings = [line.partition("=")[::2] for lines in properties for line in lines]
-    arguments = json.dumps([str(tmp_path / name), f"{store.address}/traffic/{name}", settings])
-    env = environment({"PYTHONPATH": str(Path(__file__).parents[2])})
-    subprocess.run([sys.executable, "-c", WRITE_FILES, arguments], env=env, check=True, capture_output=True, timeout=600)
-    traffic, out = f"{store.address}/traffic/{name}", f"{store.address}/out {name}"
-    compact = ("compact", "--traffic", traffic, "--master", "local[2]", "--format", "json", *store.settings)
-
-    def compacted(*arguments: str) -> dict[str, Any]:
-        done = run(*compact, *arguments, cwd=tmp_path)
-        assert done.code == 0, done.err
-        document: dict[str, Any] = done.json()
-        return document
-
-    first, again = (compacted("--folder", out) for _ in range(2))
-    assert (first["requests"], again) == (380, first)
-    of_days = report_of(tmp_path, out, *store.settings)
-    assert of_days["provenance"]["requests"] == report_of(tmp_path, traffic, *store.settings)["provenance"]["requests"] == 380
 
 
 def test_access_that_is_denied_halfway_is_a_sentence_and_writes_nothing(hdfs: HdfsServer, tmp_path: Path) -> None:

@@ -104,18 +104,3 @@ def test_its_samples_give_the_verdicts_of_prometheus(path: str, server: str, man
         "alice": ("throttled", 1),
         "bob": ("inconclusive", 1),
     }
-
-
-def test_doctor_names_its_layout_and_interval(server: str, manifests: Path, tmp_path: Path) -> None:
-    done = invoke("doctor", str(manifests), "--traffic", f"prometheus+{server}", cwd=tmp_path)
-
-    assert "rules as in the example kafka-2_0_0: 3 series" in done.out, done.err
-    assert "every" in done.out
-    assert " 1 s " in done.out
-
-
-def test_a_label_that_it_lacks_is_a_sentence(server: str, manifests: Path, tmp_path: Path) -> None:
-    options = ("--match", 'cluster="other"', "--traffic-store", str(tmp_path / "store"))
-    done = invoke("backtest", str(manifests), "--traffic", f"prometheus+{server}", *options, cwd=tmp_path)
-
-    assert (done.code, "has no sample of a known client" in done.err) == (1, True), done.err

@@ -42,11 +42,6 @@ def test_arguments_without_any_id_are_counted_around_the_known_ones(tmp_path: Pa
     assert found(tmp_path / "a", tmp_path / "node-1", tmp_path / "b") == {i: ["kafka-request.log"] for i in (0, 1, 2)}
 
 
-def test_a_rotation_number_is_no_broker(tmp_path: Path) -> None:
-    touch(tmp_path, "kafka-request.log", "kafka-request.log.1", "kafka-request.log.2")
-    assert list(found(tmp_path)) == [0]
-
-
 def test_one_path_given_twice_is_read_once(tmp_path: Path) -> None:
     touch(tmp_path, "kafka-request.log")
     assert found(tmp_path, tmp_path / "kafka-request.log") == {0: ["kafka-request.log"]}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import logging
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.logs import event_data
-from reconciler.traffic.client_seconds import KEYED, keep_sums, sum_on_spark
-from reconciler.traffic.client_seconds import SCHEMA as SUMS
-from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, ONE_PASS
+from reconciler.traffic.client_seconds import sum_on_spark
+from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.shuffle.on_spark import SparkRows
-from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.log_files import Dataset
 from reconciler.traffic.sources.normal_form import ROWS
 from reconciler.traffic.sources.on_spark import frame_rows, normal_form_rows, rows_of_frame
@@ -98,25 +94,6 @@ def test_totals_of_the_bytes_are_those_of_sparks_own_reader(tmp_path: Path, spar
 
 
 @pytest.mark.spark
-def test_minutes_alone_bring_no_clients_to_the_driver(
-    tmp_path: Path, spark: SparkSession, caplog: pytest.LogCaptureFixture
-) -> None:
-    contents = contents_frame(spark, [dataset(tmp_path / "lake").as_uri()])
-    assert contents is not None
-
-    def counted(*works: Totals[pa.RecordBatch]) -> list[str]:
-        rows = contents_rows(contents, None, ONE_PASS)
-        caplog.clear()
-        with caplog.at_level(logging.DEBUG, "reconciler"):
-            for work in works:
-                rows.total(work)
-        return [str((event_data(record) or {})["what"]) for record in caplog.records if record.message == "rows added up"]
-
-    assert counted(MINUTE_TOTALS) == ["minutes"]
-    assert counted(CLIENT_TOTALS, MINUTE_TOTALS) == ["clients, minutes"]
-
-
-@pytest.mark.spark
 @pytest.mark.parametrize("form", ["files", "contents", "frame"])
 def test_rows_that_are_summed_are_read_once(tmp_path: Path, spark: SparkSession, form: str) -> None:
     lake = dataset(tmp_path / "lake")
@@ -138,36 +115,6 @@ def test_rows_that_are_summed_are_read_once(tmp_path: Path, spark: SparkSession,
     assert [sorted(summed.total(work).to_pylist(), key=repr) for work in (CLIENT_TOTALS, MINUTE_TOTALS)] == expected
     assert spark.conf.get(BATCH_BYTES) == limit
     summed.close()
-
-
-@pytest.mark.spark
-def test_a_pass_over_sums_moves_the_columns_that_it_reads(tmp_path: Path, spark: SparkSession) -> None:
-    contents = contents_frame(spark, [dataset(tmp_path / "lake").as_uri()])
-    assert contents is not None
-    sums = keep_sums(contents_rows(contents))
-    seen = pa.schema([("columns", pa.string())])
-
-    def names(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield pa.RecordBatch.from_arrays([pa.array([",".join(batch.schema.names)])], schema=seen)
-
-    try:
-        for columns, moved in ((("minutes",), "minutes"), (KEYED, ",".join(KEYED)), ((), ",".join(SUMS.names))):
-            frame = sums.made_of_shares(names, columns, seen, few=False)
-            assert {row[0] for row in frame.collect()} == {moved}
-    finally:
-        sums.close()
-
-
-@pytest.mark.spark
-def test_the_limit_of_batches_is_back_after_a_file_that_cannot_be_decoded(tmp_path: Path, spark: SparkSession) -> None:
-    (tmp_path / "all.parquet").write_bytes(b"PAR1 and nothing else PAR1")
-    limit = spark.conf.get(BATCH_BYTES)
-    contents = contents_frame(spark, [tmp_path.as_uri()])
-    assert contents is not None
-    with pytest.raises(Exception, match=r"all\.parquet is not a Parquet file, or was not finished"):
-        sum_on_spark(contents_rows(contents))
-    assert spark.conf.get(BATCH_BYTES) == limit
 
 
 @pytest.mark.spark
@@ -215,33 +162,3 @@ def test_sparks_own_reader_stays_where_it_reads_less_or_has_to(tmp_path: Path, s
 
 HOUR = datetime.timedelta(hours=1)
 MIDNIGHT = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("zone", [-11, 0, 14])
-@pytest.mark.parametrize(
-    ("since", "until"),
-    [(MIDNIGHT, MIDNIGHT + 24 * HOUR), (MIDNIGHT - HOUR, MIDNIGHT), (MIDNIGHT - 30 * HOUR, MIDNIGHT + 3 * HOUR)],
-)
-def test_a_stretch_of_time_has_its_rows_wherever_days_begin(
-    tmp_path: Path, spark: SparkSession, zone: int, since: datetime.datetime, until: datetime.datetime
-) -> None:
-    """Folders of days that begin in another time zone; one row at the begin of each hour, with microseconds around it."""
-    moments = [MIDNIGHT + number * HOUR + datetime.timedelta(microseconds=us) for number in range(-60, 60) for us in (-1, 0, 1)]
-    rows = pq.read_table(write_traffic(tmp_path / "one.parquet", [Flow(user="alice", end_s=1)])).to_pylist()
-    days: dict[datetime.date, list[dict[str, object]]] = {}
-    for moment in moments:
-        days.setdefault((moment + zone * HOUR).date(), []).append({**rows[0], "ts": moment})
-    schema = pq.read_schema(tmp_path / "one.parquet")
-    for day, of_day in days.items():
-        (tmp_path / "lake" / f"dt={day}").mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(of_day, schema=schema), tmp_path / "lake" / f"dt={day}" / "a.parquet")
-
-    between = Between.of(since, until)
-    (counted,) = (
-        frame_rows(spark, [Dataset(name=(tmp_path / "lake").as_uri())], "parquet", None, between).total(CLIENT_TOTALS).to_pylist()
-    )
-
-    inside = [moment for moment in moments if since < moment <= until]
-    assert counted["lines"] == len(inside)
-    assert (counted["start_us"], counted["end_us"]) == tuple(round(at.timestamp() * 1e6) for at in (min(inside), max(inside)))

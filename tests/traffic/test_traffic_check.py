@@ -236,12 +236,6 @@ def test_times_without_a_zone_and_columns_in_another_spelling_are_warnings(tmp_p
     assert "The column Throttled may be throttled" in check_of(report, "columns").message
 
 
-def test_other_columns_are_allowed(tmp_path: Path) -> None:
-    report = checked(write(tmp_path / "a.parquet", rows(), CANONICAL.append(pa.field("topic", pa.string()))))
-    assert states(report) == {}
-    assert "1 other column ignored" in check_of(report, "columns").message
-
-
 def test_only_the_rows_between_since_and_until_count(tmp_path: Path) -> None:
     some = rows()
     some[10]["kind"] = "?"

@@ -70,7 +70,7 @@ def test_a_sample_at_the_start_belongs_to_the_answer_before(tmp_path: Path) -> N
     assert [row["amount"] for row in rows] == [6]
 
 
-@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1", "1e300"])
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1", "1e300", "9e18", "1e999"])
 def test_a_value_that_is_not_a_rate_is_not_a_sample(tmp_path: Path, value: str) -> None:
     rows, facts = page(tmp_path, answer((RATE, [(START, value)])))
     assert (rows, facts.rows, facts.complete) == ([], 0, False)
@@ -113,7 +113,10 @@ def test_a_warning_of_the_server_leaves_the_page_incomplete(tmp_path: Path) -> N
     assert (facts.complete, facts.warnings) == (False, ("store gateway 2 did not answer",))
 
 
-@pytest.mark.parametrize("values", ["[[1,2,3]]", '[["a","5"]]', "[[1]]", '[[1,"x"]]', "[[]]", "7"])
+@pytest.mark.parametrize(
+    "values",
+    ["[[1,2,3]]", '[["a","5"]]', "[[1]]", '[[1,"x"]]', "[[]]", "7", '[[1e300,"5"]]', '[[-5,"5"]]', '[[253402300800,"5"]]'],
+)
 def test_samples_in_another_form_are_refused_and_leave_no_file(tmp_path: Path, values: str) -> None:
     body = answer((RATE, [])).replace(b"[]}]", values.encode() + b"}]")
     with pytest.raises(ForeignAnswerError):

@@ -18,7 +18,6 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
 from reconciler.features.prometheus.metric_layouts import ClientNames
 from reconciler.features.prometheus.server_pages import fetch_prometheus
-from reconciler.model import MetricServer
 from reconciler.workflows import PrometheusRequest
 from reconciler.workflows.compact import CompactOptions, compact_traffic
 from tests.support.gauge_parquet import steady, write_gauges
@@ -71,14 +70,6 @@ def request(port: int, store: Path, *, hours: int = 2, http_config: Path | None 
 
 def rows(files: tuple[Path, ...]) -> list[dict[str, object]]:
     return [row for file in files for row in pq.read_table(file).to_pylist()]
-
-
-def test_pages_are_kept_in_the_cache_folder_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = MetricServer(address="http://127.0.0.1:9090")
-    monkeypatch.setenv("KAFKA_QUOTAS_CACHE", str(tmp_path))
-
-    assert PrometheusRequest.of(server).store == tmp_path / "prometheus"
-    assert PrometheusRequest.of(server, store=tmp_path / "own").store == tmp_path / "own"
 
 
 def test_each_hour_is_a_page_and_the_second_run_reads_none_again(tmp_path: Path) -> None:
@@ -194,11 +185,6 @@ def test_an_address_that_is_none_or_has_a_login_is_refused(make: Callable[[], ob
     with pytest.raises(UsageError) as refused:
         make()
     assert "word" not in str(refused.value)
-
-
-def test_a_time_without_an_hour_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="empty or in the future"):
-        fetch_prometheus(request(9, tmp_path, hours=0), now=NOW)
 
 
 class Interrupted:

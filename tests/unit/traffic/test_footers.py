@@ -24,12 +24,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return sorted(map(str, folder.iterdir()))
 
 
-def test_footers_come_in_the_order_of_the_files(files: list[str]) -> None:
-    assert [(Path(path).name, footer.num_rows) for path, footer in footers_of(files)] == [
-        (f"{number:04}.parquet", number) for number in range(FILES)
-    ]
-
-
 def test_several_files_are_read_at_once(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2, timeout=60)
     read: Any = pq.read_metadata
@@ -49,7 +43,3 @@ def test_an_unfinished_file_among_many_is_named(files: list[str], tmp_path: Path
 
     with pytest.raises(TrafficError, match=f"{cut} is not a Parquet file, or was not finished"):
         list(footers_of([*files[:20], str(cut), *files[20:]]))
-
-
-def test_no_files_have_no_footers() -> None:
-    assert list(footers_of([])) == []

@@ -6,12 +6,10 @@ import itertools
 import random
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.traffic.sources.log_evidence import (
-    CHECKED,
     CREATED,
     DELETED,
     EXTENDED,
@@ -29,56 +27,6 @@ def costs(*events: TopicEvent) -> list[int | None]:
     rows = [(number, topics_text([event])) for number, event in enumerate(events)]
     counts = count_partitions(pa.table(list(zip(*rows, strict=True)), schema=TOPIC_EVENTS.schema))
     return [counts.get(row) for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        pytest.param(
-            [TopicEvent(CREATED, "a", "x", 3), TopicEvent(EXTENDED, "a", None, 7), TopicEvent(DELETED, "a", "x")],
-            [None, 4, 7],
-            id="created in the log",
-        ),
-        pytest.param([TopicEvent(SEEN, "a", None, 5), TopicEvent(DELETED, "a")], [None, 5], id="old clients"),
-        pytest.param([TopicEvent(SEEN, "a", "x", 5), TopicEvent(DELETED, None, "x")], [None, 5], id="deleted by its id"),
-        pytest.param(
-            [TopicEvent(SEEN, "a", None, 5), TopicEvent(CHECKED, "a", None, 6), TopicEvent(EXTENDED, "a", None, 8)],
-            [None, 1, 3],
-            id="a validation extends nothing",
-        ),
-        pytest.param(
-            [TopicEvent(CREATED, "a", None, None), TopicEvent(SEEN, "a", "x", 2), TopicEvent(DELETED, "a", "x")],
-            [2, None, 2],
-            id="the broker's default, seen afterwards",
-        ),
-        pytest.param(
-            [
-                TopicEvent(CREATED, "a", "x", 9),
-                TopicEvent(DELETED, "a", "x"),
-                TopicEvent(SEEN, "a", "x", 9),
-                TopicEvent(CREATED, "a", "y", 1),
-                TopicEvent(DELETED, "a", "y"),
-            ],
-            [None, 9, None, None, 1],
-            id="a name that is used again, and a broker that is late",
-        ),
-        pytest.param(
-            [TopicEvent(SEEN, "a", None, 5), TopicEvent(DELETED, "a"), TopicEvent(SEEN, "a", None, 5)], [None, 5, None], id="late"
-        ),
-        pytest.param([TopicEvent(EXTENDED, "a", None, 7), TopicEvent(DELETED, "a")], [None, 7], id="extended first"),
-        pytest.param([TopicEvent(DELETED, "a"), TopicEvent(EXTENDED, "b", None, 4)], [None, None], id="nothing is known"),
-        pytest.param([TopicEvent(DELETED, None, "z")], [None], id="an id alone"),
-    ],
-)
-def test_a_mutation_costs_what_the_topic_had(events: list[TopicEvent], expected: list[int | None]) -> None:
-    assert costs(*events) == expected
-
-
-def test_the_two_lines_of_one_mutation_cost_the_same() -> None:
-    mutations = [TopicEvent(CREATED, "a", "x", 3), TopicEvent(EXTENDED, "a", None, 5), TopicEvent(EXTENDED, "a", None, 9)]
-    mutations.append(TopicEvent(DELETED, "a", "x"))
-    twice = [event for event in mutations for _ in range(2)]
-    assert costs(*twice) == [None, None, 2, 2, 4, 4, 9, 9]
 
 
 def test_an_answer_that_shows_nothing_new_is_left_out() -> None:
