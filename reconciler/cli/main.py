@@ -19,7 +19,7 @@ from reconciler import errors
 from reconciler.cli import declaration, exit_codes
 from reconciler.cli.parser import Parser
 from reconciler.cli.registry import actions_of, command_groups, commands, find_command
-from reconciler.hooks import Command
+from reconciler.hooks import Command, added, load
 from reconciler.render import Sink
 
 if TYPE_CHECKING:
@@ -197,9 +197,8 @@ def _say(message: str) -> None:
 def entry_point() -> None:
     """The console script."""
     if {"_ARGCOMPLETE", "COMP_LINE", "COMP_POINT"} <= os.environ.keys():
-        from reconciler.cli.completion import complete
-
-        complete()
+        for place in added("COMPLETERS"):
+            load(place)()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.stderr is None:  # closed; what is for people must not end up in the result then
         sys.stderr = io.StringIO()

@@ -78,19 +78,6 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="alter",
-        group=CommandGroup.CHANGE,
-        summary="Change the quotas of one entity by hand, and verify",
-        module="reconciler.cli.commands.alter",
-        page="describe-and-alter.md",
-        examples=(
-            ("Set one quota of a user", "alter quotas --name user=alice --add producer_byte_rate=10MiB"),
-            ("Raise it for two hours", "alter quotas --name user=alice --add producer_byte_rate=50MiB --for 2h"),
-        ),
-        needs_reader=True,
-        is_short=True,
-    ),
-    Command(
         name="describe",
         group=CommandGroup.INSPECT,
         summary="Print quotas as a cluster has them",
@@ -184,17 +171,6 @@ CORE: Final = (
                 "Write them as the matrix of a workflow",
                 "tool clusters quotas --changed-since origin/main --out outputs=matrix.txt",
             ),
-        ),
-    ),
-    Command(
-        name="tool completion",
-        group=CommandGroup.REFERENCE,
-        summary="Print the completion script for a shell",
-        module="reconciler.cli.commands.tool:print_completion",
-        page="install.md",
-        examples=(
-            ("bash: evaluate this output in ~/.bashrc", "tool completion bash"),
-            ("fish: save this output as ~/.config/fish/completions/kafka-quotas.fish", "tool completion fish"),
         ),
     ),
 )

@@ -8,15 +8,11 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.workflows.alter import (
-        EXPOSED_KEYS,
         AlterRequest,
         alter_entity,
         alter_plan,
-        exposing_request,
-        exposure_notes,
         make_alter_request,
         name_warnings,
-        require_exposable,
     )
     from reconciler.workflows.apply import (
         UNASKED,
@@ -87,6 +83,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.intent import Intent, claimed_elsewhere, load_intent, with_lint
     from reconciler.workflows.load import (
         LoadedManifests,
+        adjusted,
         chosen_cluster,
         desired_for,
         find_repository_root,
@@ -96,7 +93,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.owners import unread_owners
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
-    from reconciler.workflows.propose import ManifestFiles, write_revisions
+    from reconciler.workflows.propose import ManifestFiles, clusters_of_values, read_manifest, revise_file, write_revisions
     from reconciler.workflows.resolve import (
         MANIFESTS,
         PLANNED,
@@ -114,7 +111,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.server_check import Seeded, check_plan
     from reconciler.workflows.session_backtest import backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation
-    from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_inputs import (
         FetchedSamples,
         PrometheusRequest,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.commands.tool import SHELLS
+from reconciler.features.completion.command import SHELLS
 from reconciler.workflows.resolve import WORDS
 from tests.support.command import environment, run
 

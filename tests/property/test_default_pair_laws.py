@@ -7,10 +7,10 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.altering.expose import exposure
 from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName
 from reconciler.resolution import EXPOSING_ENTITY, EXPOSING_VALUES
 from reconciler.resolution.resolver import QuotaTable, Resolver
-from reconciler.workflows.alter import exposure
 
 NAMES: list[EntityName | None] = [None, DEFAULT, "a", "b"]
 ENTITIES = [

@@ -44,23 +44,6 @@ def print_schema(args: SchemaArguments) -> Result:
     return Result(forms={"text": lambda: json.dumps(schema, indent=2, ensure_ascii=False) + "\n"})
 
 
-SHELLS: Final = ("bash", "zsh", "fish")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionArguments:
-    """The command line of ``tool completion``."""
-
-    shell: str = argument("SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
-
-
-def print_completion(args: CompletionArguments) -> Result:
-    """The script."""
-    from reconciler.cli.completion import script
-
-    return Result(forms={"text": lambda: script(args.shell)})
-
-
 _FORMATS: Final = ("text", "json", "outputs")
 
 

@@ -26,10 +26,17 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.text import count_of, list_some, moment_text, shown
-from reconciler.workflows.alter import AlterRequest
-from reconciler.workflows.connect import ClusterTarget
-from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, stop_on
-from reconciler.workflows.propose import clusters_of_values, read_manifest, revise_file
+from reconciler.workflows import (
+    AlterRequest,
+    ClusterTarget,
+    LoadedManifests,
+    adjusted,
+    clusters_of_values,
+    desired_for,
+    read_manifest,
+    revise_file,
+    stop_on,
+)
 from reconciler.yaml import (
     Plain,
     ScalarEdit,

@@ -1,0 +1,1 @@
+"""One entity changed by hand, for good or for a while."""

@@ -1,0 +1,1 @@
+"""Completion of commands, options and their values by a shell."""
