@@ -15,7 +15,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 from reconciler.features.sandbox.spec import Sandbox
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.token_bucket import Effects, Topics, effects
+from reconciler.traffic.kernels.token_bucket import Effects, play
 from tests.conftest import SANDBOX_USERS
 from tests.support import raw_quotas
 from tests.support.polling import wait_until
@@ -31,8 +31,8 @@ _REFUSED = 89
 def predicted(asked: list[tuple[int, list[int], bool]], limit: float) -> Effects:
     """Of requests: when, the partitions of each topic, and whether the version is refused."""
     rows = [(at, number, amount, strict, 0) for number, (at, amounts, strict) in enumerate(asked) for amount in amounts]
-    times, order, amounts, strict, series = (np.asarray(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    return effects(Topics(times, order, amounts, strict.astype(np.bool_), series), limit, Window())
+    times, _, amounts, strict, _ = (np.asarray(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    return play(times, amounts, strict.astype(np.bool_), limit, Window())
 
 
 def create(kafka: Sandbox, client_id: str, version: int, partitions: list[int]) -> tuple[int, int, list[int], int]:

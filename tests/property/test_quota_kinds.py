@@ -11,11 +11,12 @@ from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import SecondsJudge, SideVerdict, keys_of
 from reconciler.traffic.kernels.token_bucket import (
     REFUSED,
+    Effects,
     Topics,
-    effects,
     judge_bucket,
     judge_seconds,
     least_limit,
+    play,
 )
 from reconciler.traffic.kinds import NANOSECONDS_A_PERCENT
 from tests.support.arrivals import PATTERNS, arrivals
@@ -126,6 +127,10 @@ def played(topics: Topics, limit: float, window: Window) -> tuple[list[bool], li
     columns = (topics.amounts.tolist(), topics.times_ms.tolist(), topics.strict.tolist())
     found = [(tokens.strict if strict else tokens.permissive)(amount, at) for amount, at, strict in zip(*columns, strict=True)]
     return [one for one, _ in found], [throttle for _, throttle in found]
+
+
+def effects(topics: Topics, limit: float, window: Window) -> Effects:
+    return play(topics.times_ms, topics.amounts, topics.strict, limit, window)
 
 
 @settings(max_examples=200)
@@ -249,7 +254,7 @@ def test_after_an_idle_hour_a_bucket_is_full_whatever_it_owed() -> None:
     first, later = 1_700_000_000_000, 1_700_000_000_000 + 3_700_000
     times = np.asarray([first, *[later] * 3], dtype=np.int64)
     amounts = np.asarray([36_000, 6, 6, 6], dtype=np.int64)
-    topics = Topics(times, np.arange(4), amounts, np.ones(4, dtype=np.bool_), np.zeros(4, dtype=np.int64))
+    topics = Topics(times, np.arange(4), amounts, np.ones(4, dtype=np.bool_), np.zeros(4, dtype=np.bool_))
     assert effects(topics, 1.0, Window()).refused.tolist() == [False, False, False, True]
 
 

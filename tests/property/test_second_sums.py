@@ -230,7 +230,7 @@ def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[list[f
     together = np.concatenate([np.asarray(one) for one in rates])
     for start in range(0, len(groups), batch):
         histograms.add(groups[start : start + batch], together[start : start + batch])
-    found = histograms.quantiles(share)
+    found = dict(zip(*(column.tolist() for column in histograms.highest(share)), strict=True))
     assert sorted(found) == [3 * number for number in range(len(rates))]
     for number, one in enumerate(rates):
         true = sorted(one)[max(0, math.ceil(share * len(one)) - 1)]
@@ -240,4 +240,4 @@ def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[list[f
 
 def test_rates_outside_the_histogram_fall_into_its_ends() -> None:
     assert histogram.bins_of(np.asarray([0.0, 1e-300, 1e300])).tolist() == [0, 0, histogram.BINS - 1]
-    assert histogram.Histograms().quantiles(0.5) == {}
+    assert not len(histogram.Histograms().highest(0.5)[0])

@@ -23,14 +23,14 @@ def test_a_strict_bucket_of_5_a_second_and_100_samples() -> None:
 
 
 def test_a_strict_bucket_of_10_a_second() -> None:
-    found = play(np.asarray([0, 0, 0, 500, 1000, 1001]), np.asarray([100, 20, 1, 1, 1, 1]), np.ones(6, dtype=np.int64), 10.0)
-    assert found.admitted.tolist() == [True, True, False, False, True, False]
+    found = play(np.asarray([0, 0, 0, 500, 1000, 1001]), np.asarray([100, 20, 1, 1, 1, 1]), np.ones(6, dtype=np.bool_), 10.0)
+    assert (~found.refused).tolist() == [True, True, False, False, True, False]
     assert found.throttle[[2, 3, 5]].tolist() == [1000, 500, 99]
 
 
 def test_a_permissive_bucket_of_10_a_second() -> None:
-    found = play(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), np.zeros(4, dtype=np.int64), 10.0)
-    assert found.admitted.all()
+    found = play(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), np.zeros(4, dtype=np.bool_), 10.0)
+    assert not found.refused.any()
     assert found.throttle.tolist() == [0, 1000, 1500, 0]
     assert permissive_tokens(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), 10.0).tolist() == [10, -10, -15, 4]
 
@@ -65,7 +65,7 @@ def test_a_strict_bucket_refuses_exactly_when_a_permissive_one_is_overdrawn(draw
     after = permissive_tokens(times, amounts, float(limit))
     # Tokens before a topic: those after the one before it, and what was refilled in between.
     before = np.minimum(11.0 * limit, np.concatenate(([np.inf], after[:-1] + limit * np.diff(times) / 1000)))
-    refused = ~play(times, amounts, np.ones(len(times), dtype=np.int64), float(limit)).admitted
+    refused = play(times, amounts, np.ones(len(times), dtype=np.bool_), float(limit)).refused
     assert refused.any() == (before < -1e-9).any()
     assert not (refused & (before > 1e-9)).any()
 
@@ -73,4 +73,4 @@ def test_a_strict_bucket_refuses_exactly_when_a_permissive_one_is_overdrawn(draw
 def test_nothing_asked_is_nothing_refused() -> None:
     empty = np.empty(0, dtype=np.int64)
     assert len(permissive_tokens(empty, empty, 1.0)) == 0
-    assert len(play(empty, empty, empty, 1.0).admitted) == 0
+    assert len(play(empty, empty, empty != 0, 1.0).refused) == 0

@@ -21,7 +21,7 @@ from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, Ju
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, GroupVerdict
-from reconciler.traffic.kernels.token_bucket import Topics, effects, judge_bucket, judge_seconds, topic_order
+from reconciler.traffic.kernels.token_bucket import Topics, judge_bucket, judge_seconds, play, topic_order
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import Pieces
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
@@ -316,7 +316,7 @@ def topics_as_requests(
     """
     group, topics, places = _in_order(columns)
     limit, count = float(limits[group]), len(places)
-    judged = effects(topics, limit, window)
+    judged = play(topics.times_ms, topics.amounts, topics.strict, limit, window)
     return pa.RecordBatch.from_pydict(
         {
             **{name: column.take(pa.array(places)) for name, column in identity.items()},

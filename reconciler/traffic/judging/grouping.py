@@ -81,11 +81,6 @@ class Series:
         """By broker, kind, user, client id and address; what is not known comes first."""
         return client_order(self.broker, self.kind.value, self.user, self.client_id, self.ip)
 
-    @property
-    def is_identified(self) -> bool:
-        """Whether everything is known that decides which quota applies."""
-        return self.ip is not None if self.kind is Kind.CONNECTION else None not in (self.user, self.client_id)
-
 
 class Side(NamedTuple):
     """Under which limit a group is replayed on one side of the change; ``None`` is unlimited."""

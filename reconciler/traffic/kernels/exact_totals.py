@@ -336,13 +336,8 @@ class Histograms:
         self._packed.append(known[distinct // BINS] * BINS + distinct % BINS)
         self._counts.append(counts)
 
-    def quantiles(self, share: float) -> dict[int, float]:
-        """For each group a rate that at least ``share`` (0 to 1) of its own do not exceed: the upper edge of their bin."""
-        groups, rates = self.highest(share)
-        return dict(zip(groups.tolist(), rates.tolist(), strict=True))
-
     def highest(self, share: float) -> tuple[Integers, Doubles]:
-        """The same as groups, rising, and their rates."""
+        """Groups, rising, and rates that at least ``share`` (0 to 1) of their own do not exceed: the upper edges of bins."""
         if not self._packed:
             return np.empty(0, dtype=np.int64), np.empty(0)
         packed, counts = np.concatenate(self._packed), np.concatenate(self._counts)

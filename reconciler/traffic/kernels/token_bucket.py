@@ -78,23 +78,29 @@ class TokenBucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Mutations:
-    """What happened to each topic of each request, in the order given."""
+class Effects:
+    """On each topic: whether it is delayed or refused, whether it is refused, and the throttle in ms of its answer."""
 
-    admitted: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    held: Flags
+    refused: Flags
     throttle: Integers
-    """ms, as of the topic."""
 
 
-def play(times_ms: Integers, amounts: Integers, strict: Integers, limit: float, window: Window = DEFAULT_WINDOW) -> Mutations:
-    """One bucket, topic by topic. ``strict``: 1 where the API version refuses, 0 where it only delays."""
-    bucket = TokenBucket(limit, window)
-    admitted, throttles = [], []
+def play(times_ms: Integers, amounts: Integers, strict: Flags, limit: float, window: Window = DEFAULT_WINDOW) -> Effects:
+    """One bucket, topic by topic, in the order given; a limit of NaN is unlimited.
+
+    ``strict``: where the API version refuses; elsewhere it only delays.
+    """
+    if math.isnan(limit):
+        none = np.zeros(len(times_ms), dtype=np.bool_)
+        return Effects(none, none, none.astype(np.int64))
+    bucket, refusals, throttles = TokenBucket(limit, window), [], []
     for at, amount, refuses in zip(times_ms.tolist(), amounts.tolist(), strict.tolist(), strict=True):
-        admitted.append(bucket.take(amount, at, strict=bool(refuses)))
+        refusals.append(not bucket.take(amount, at, strict=refuses))
         # Who is only ever refused hears of no delay while admitted, whatever is left.
-        throttles.append(0 if refuses and admitted[-1] else bucket.throttle_ms())
-    return Mutations(np.asarray(admitted, dtype=np.bool_), np.asarray(throttles, dtype=np.int64))
+        throttles.append(0 if refuses and not refusals[-1] else bucket.throttle_ms())
+    refused, throttle = np.asarray(refusals, dtype=np.bool_), np.asarray(throttles, dtype=np.int64)
+    return Effects(refused | (throttle > 0), refused, throttle)
 
 
 def permissive_tokens(times_ms: Integers, amounts: Integers, limit: float, window: Window = DEFAULT_WINDOW) -> Doubles:
@@ -159,14 +165,9 @@ def least_unthrottled(times_ms: Integers, amounts: Integers, strict: Flags, wind
         since = (times_ms[part] - times_ms[part[:1]]) / 1000.0
         limit = max(limit, least_limit(since, since, amounts[part], window, spared=strict[part]))
     step = _FIRST_STEP
-    while limit and _throttles(times_ms, amounts, strict, limit, window):
+    while limit and play(times_ms, amounts, strict, limit, window).held.any():
         limit, step = limit * (1 + step), step * 10
     return limit
-
-
-def _throttles(times_ms: Integers, amounts: Integers, strict: Flags, limit: float, window: Window) -> bool:
-    played = play(times_ms, amounts, strict.astype(np.int64), limit, window)
-    return bool((~played.admitted | (played.throttle > 0)).any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,30 +231,12 @@ NEAR: Final = 0.9
 """Of an earlier limit: a second is near it where a bucket of so much less does not allow it. Paced clients overdraw none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """On each topic: whether it is delayed or refused, whether it is refused, and the throttle in ms of its answer."""
-
-    held: Flags
-    refused: Flags
-    throttle: Integers
-
-
-def effects(topics: Topics, limit: float, window: Window) -> Effects:
-    """Under one limit; NaN is unlimited."""
-    if math.isnan(limit):
-        none = np.zeros(len(topics.times_ms), dtype=np.bool_)
-        return Effects(none, none, none.astype(np.int64))
-    played = play(topics.times_ms, topics.amounts, topics.strict.astype(np.int64), limit, window)
-    return Effects(~played.admitted | (played.throttle > 0), ~played.admitted, played.throttle)
-
-
 def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window: Window) -> tuple[ExactColumns, JudgedBatch]:
     """One bucket before and after the change. Its peak is the least limit that would never have left it overdrawn.
 
     Its safe limit is the least that would have throttled nothing. Its one row's sides are before, after and ``REFUSED``.
     """
-    judged = [effects(topics, limit, window) for limit in limits]
+    judged = [play(topics.times_ms, topics.amounts, topics.strict, limit, window) for limit in limits]
     keys = pack(np.full(len(topics.times_ms), group, dtype=np.int64), topics.times_ms)
     since_first = (topics.times_ms - topics.times_ms[:1]) / 1000.0
     peak = least_limit(since_first, since_first, topics.amounts, window)
@@ -264,7 +247,7 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     sides = tuple(Judged(topics.amounts, rates, np.where(side.held, np.maximum(side.throttle, 1), 0)) for side in judged)
     safe = least_unthrottled(topics.times_ms, topics.amounts, topics.strict, window)
     columns = totals.columns()
-    near = effects(topics, NEAR * limits[0], window).held
+    near = play(topics.times_ms, topics.amounts, topics.strict, NEAR * limits[0], window).held
     columns.counts[OF_ALL.index("near")] = len(np.unique(topics.times_ms[near] // 1000))
     return replace(columns, safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
 
