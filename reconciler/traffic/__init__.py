@@ -63,8 +63,8 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.traffic.backtest import Backtest
-    from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
+    from reconciler.traffic.backtest import Backtest, recorded_coverage
+    from reconciler.traffic.client_seconds import SmallerDay
     from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
     from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, run_begins
     from reconciler.traffic.judging.by_seconds import Grid
@@ -80,10 +80,8 @@ if TYPE_CHECKING:
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, ColumnMapping, Kind, Measure, MetricRule
     from reconciler.traffic.moved_traffic import TrafficMoves, move_traffic
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
-    from reconciler.traffic.provenance import recorded_coverage
     from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
-    from reconciler.traffic.seconds.day_totals import SmallerDay
     from reconciler.traffic.seconds.days import DaysRequest, write_days
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import spark_with_progress
@@ -135,6 +133,8 @@ if TYPE_CHECKING:
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic, shown_files
     from reconciler.traffic.traffic_source import (
         GAP_FILES,
+        BacktestRequest,
+        BrokerModel,
         Covered,
         Facts,
         RecordedThrottle,

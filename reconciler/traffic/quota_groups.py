@@ -12,7 +12,6 @@ from typing import Final, Self, TypeVar
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import timed_event
 from reconciler.model import BucketVerdict, CapacityUse, Entity, Form, Provenance, RowPlace, Verdict, worst_of_buckets
-from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.exact import targets_of_account
 from reconciler.traffic.judging.findings import (
     HitQuota,
@@ -39,7 +38,7 @@ from reconciler.traffic.judging.verdicts import enrich_verdicts, is_changed, req
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-from reconciler.traffic.traffic_source import GroupJudge, ReplayJudge
+from reconciler.traffic.traffic_source import BacktestRequest, GroupJudge, ReplayJudge
 
 _log: Final = logging.getLogger(__name__)
 

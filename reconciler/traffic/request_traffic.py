@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.hooks import added, load
 from reconciler.model import BucketVerdict, Provenance
-from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.client_seconds import keyed_sums
 from reconciler.traffic.client_totals import (
     CLIENT_TOTALS,
@@ -85,7 +84,7 @@ from reconciler.traffic.sources.normal_form import (
     UNREADABLE,
     charge_second_sums,
 )
-from reconciler.traffic.traffic_source import Source
+from reconciler.traffic.traffic_source import BacktestRequest, Source
 
 _REQUEST: Final = (*NEEDED, "tie")
 _TOPIC: Final = (*_REQUEST, "strict", "part")

@@ -84,7 +84,6 @@ def test_a_log_without_client_requests_is_no_all_clear(tmp_path: Path) -> None:
     for text, said in (
         ("[2026-11-21 13:00:00,123] INFO started\n", "no line has 'Completed request:'"),
         (line("METADATA", request={}, response={}) + "\n", "is a produce or fetch request of a client"),
-        (line()[:300] + "\n", "none of the 1 request lines looked at can be read. The JSON of these lines ends too early"),
     ):
         log.write_text(text, encoding="utf-8")
         with pytest.raises(TrafficError, match=said):

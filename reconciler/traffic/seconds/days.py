@@ -23,10 +23,10 @@ from pyspark.sql import functions as F
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
+from reconciler.traffic.client_seconds import DATE, DAY_SCHEMA, DAY_TOTALS, TIME, SmallerDay
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, MINUTE_TOTALS, NAMES
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import SecondsTraffic
-from reconciler.traffic.seconds.day_totals import DATE, DAY_SCHEMA, DAY_TOTALS, TIME, SmallerDay
 from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.on_spark import SparkRows, scan_frame
 from reconciler.traffic.shuffle.rows import Totals

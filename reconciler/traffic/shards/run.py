@@ -25,8 +25,7 @@ from reconciler.model import (
     Provenance,
     Verdict,
 )
-from reconciler.traffic.backtest import report_of
-from reconciler.traffic.backtest_request import BacktestRequest
+from reconciler.traffic.backtest import provenance_of, recording_holes, report_of
 from reconciler.traffic.client_seconds import KEYED, ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, statuses
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
@@ -38,7 +37,6 @@ from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.parquet_traffic import DayTotals
-from reconciler.traffic.provenance import provenance_of, recording_holes
 from reconciler.traffic.quota_groups import ReportParts, form_of
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
 from reconciler.traffic.seconds.days import open_days
@@ -69,6 +67,7 @@ from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, DELTA,
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 from reconciler.traffic.traffic_files import Reading, Traffic, require_usable, rows_for_workers
+from reconciler.traffic.traffic_source import BacktestRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from reconciler.collector import pause_collector
 from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, Provenance, Verdict
-from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.by_seconds import judge_seconds
@@ -40,7 +39,7 @@ from reconciler.traffic.shards.replays import add_replayed
 from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
 from reconciler.traffic.shuffle.rows import LocalRows, Pieces, whole_groups
 from reconciler.traffic.shuffle.typed_values import TypedValues
-from reconciler.traffic.traffic_source import GroupJudge
+from reconciler.traffic.traffic_source import BacktestRequest, GroupJudge
 from reconciler.traffic.verdict_rows import arrow_schema, pack_recommendations, verdict_batches
 
 MOST_ROWS: Final = 1_000
