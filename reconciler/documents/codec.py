@@ -109,7 +109,9 @@ class Codec:
             if inner is not None:
                 nested = Row(cls, [*self._members(cls, dataclasses.replace(spec, members=inner))])
                 kind = JsonKind(wanted="an object", schema={"row": nested}, read=InnerReader(nested), write=nested.write)
-                yield RowMember(name=name, kind=kind, get=_itself, attribute=name, argument=None, description=spec.special[name])
+                yield RowMember(
+                    name=name, kind=kind, get=lambda value: value, attribute=name, argument=None, description=spec.special[name]
+                )
                 continue
             attribute = token["attribute"] or name
             given = spec.special.get(attribute)
@@ -209,10 +211,6 @@ def _keyed(keyed: Keyed, item: Row) -> JsonKind:
     return JsonKind(wanted="an object", schema=schema, read=read, write=lambda values: {key(v): item.write(v) for v in values})
 
 
-def _itself(value: Any) -> Any:
-    return value
-
-
 def _default(field: dataclasses.Field[Any]) -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
@@ -262,7 +260,12 @@ class Row:
         self._build = build or cls
         self.members = tuple(members)
         self._write: Callable[[Any], dict[str, Json]] | None = None
-        self._read = [(each.name, each.argument, each.kind.read, _names_of(each), each.default is ALWAYS) for each in members]
+        # Of a member without a name, the names that stand in the object for it.
+        inner = [None if each.name else each.kind.schema["row"].required for each in members]
+        self._read = [
+            (each.name, each.argument, each.kind.read, names, each.default is ALWAYS)
+            for each, names in zip(members, inner, strict=True)
+        ]
         self._agreed = [each for each in members if each.agrees]
 
     @property
@@ -325,11 +328,6 @@ def _writer(members: Sequence[RowMember]) -> Callable[[Any], dict[str, Json]]:
     exec("\n".join([*lines, " return made"]), names)  # noqa: S102 - its text has nothing but names of our own classes
     write: Callable[[Any], dict[str, Json]] = names["write"]
     return write
-
-
-def _names_of(member: RowMember) -> frozenset[str] | None:
-    """Those that stand in the object for a member without a name."""
-    return None if member.name else member.kind.schema["row"].required
 
 
 @dataclass(frozen=True, slots=True)

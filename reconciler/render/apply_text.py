@@ -57,6 +57,10 @@ def _report_lines(report: ApplyReport) -> Iterator[Line]:
 
 def _report_headline(report: ApplyReport) -> tuple[str, Style]:
     total = len(report.outcomes)
+    took = "" if report.seconds is None else f" in {duration(max(report.seconds, 0.1))}"
+    where = "on every broker" if report.brokers is None else f"on {count_of(report.brokers, 'broker')}"
+    where = "in ZooKeeper" if report.origin is ObservedFrom.ZOOKEEPER else where
+    counts = ", ".join(f"{report.count(status)} {status.value.replace('_', ' ')}" for status in ChangeStatus)
     match report.result:
         case ApplyResult.NOTHING_TO_DO:
             words = "the cluster has every value of it" if report.message else "the cluster has every declared value already"
@@ -64,28 +68,13 @@ def _report_headline(report: ApplyReport) -> tuple[str, Style]:
         case ApplyResult.DONE if report.validate_only:
             return (f"The cluster would accept {all_changes(total)}. Nothing was written.", Style.GOOD)
         case ApplyResult.DONE:
-            return (f"Applied {count_of(total, 'change')}{_time_taken(report)}, verified {_verified_where(report)}.", Style.GOOD)
+            return (f"Applied {count_of(total, 'change')}{took}, verified {where}.", Style.GOOD)
         case ApplyResult.REFUSED:
             return ("Refused. Nothing was written.", Style.BAD)
         case ApplyResult.FAILED:
-            return (f"Failed. Nothing was written. {_status_counts(report)}", Style.BAD)
+            return (f"Failed. Nothing was written. {counts}.", Style.BAD)
         case ApplyResult.PARTIAL:
-            return (f"Not complete: {_status_counts(report)}", Style.BAD)
-
-
-def _time_taken(report: ApplyReport) -> str:
-    return "" if report.seconds is None else f" in {duration(max(report.seconds, 0.1))}"
-
-
-def _verified_where(report: ApplyReport) -> str:
-    if report.origin is ObservedFrom.ZOOKEEPER:
-        return "in ZooKeeper"
-    return "on every broker" if report.brokers is None else f"on {count_of(report.brokers, 'broker')}"
-
-
-def _status_counts(report: ApplyReport) -> str:
-    counts = [(report.count(status), status.value.replace("_", " ")) for status in ChangeStatus]
-    return ", ".join(f"{n} {word}" for n, word in counts) + "."
+            return (f"Not complete: {counts}.", Style.BAD)
 
 
 def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:
@@ -197,13 +186,7 @@ def _read_back(report: ApplySummary, count: int) -> str:
 def _written(result: ApplyResult, counts: Mapping[ChangeStatus, int]) -> str:
     if result is not ApplyResult.PARTIAL:
         return "nothing was written"
-    words = {
-        ChangeStatus.APPLIED: "written",
-        ChangeStatus.FAILED: "failed",
-        ChangeStatus.UNKNOWN: "not known",
-        ChangeStatus.NOT_ATTEMPTED: "not attempted",
-    }
-    counted = ", ".join(f"{_entities(counts[status])} {word}" for status, word in words.items() if counts[status])
+    counted = ", ".join(f"{_entities(counts[status])} {word}" for status, (word, _) in _STATUSES.items() if counts[status])
     return f"not complete: {counted}" if counted else "not complete"
 
 

@@ -203,10 +203,6 @@ def _legend(plan: Plan) -> Line:
     return line(("Legend: ", Style.FAINT), (", ".join(signs), Style.FAINT), hang=8, pages=())
 
 
-def _file_of(change: Change) -> str:
-    return next((key.source.file for key in change.keys if key.source is not None), "")
-
-
 def _withheld(plan: Plan, most_changes: int | None) -> Iterator[Block]:
     if plan.withheld:
         yield heading("Withheld", count=len(plan.withheld))
@@ -216,21 +212,18 @@ def _withheld(plan: Plan, most_changes: int | None) -> Iterator[Block]:
         yield line(("Withheld", Style.WARN), (f" for {each.name}: {count}", Style.STRONG), pages=state)
         if most_changes is None or len(each.changes) <= most_changes:
             yield from _changes(each.changes, plan.totals.leaders)
-        yield from _reasons(each)
+        for reason in each.reasons:
+            head = f"  {reason.kind} {reason.id}: " if reason.id is not None else "  "
+            yield line((head, Style.WARN), reason.message, hang=4)
         yield line()
-
-
-def _reasons(withheld: WithheldOwner) -> Iterator[Line]:
-    for reason in withheld.reasons:
-        head = f"  {reason.kind} {reason.id}: " if reason.id is not None else "  "
-        yield line((head, Style.WARN), reason.message, hang=4)
 
 
 def _by_file(changes: Sequence[Change]) -> dict[str, list[Change]]:
     """By the file that declares them, files by name; those that no file declares come last."""
     groups: dict[str, list[Change]] = {}
     for change in changes:
-        groups.setdefault(_file_of(change), []).append(change)
+        file = next((key.source.file for key in change.keys if key.source is not None), "")
+        groups.setdefault(file, []).append(change)
     return {file: groups[file] for file in sorted(groups, key=lambda file: (not file, file))}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TextIO, TypeAlias
@@ -38,10 +39,8 @@ def plain(blocks: Iterable[Block], *, width: int | None = None) -> str:
 
 def write(blocks: Iterable[Block], stream: TextIO, *, color: bool, width: int | None = None) -> None:
     """Write to a stream, coloured or not, wrapped to ``width`` columns or not at all."""
-    if not color:
-        stream.write(plain(blocks, width=width))
-        return
-    stream.write("".join(f"{''.join(map(_painted, row))}\n" for row in _rows(blocks, width)))
+    paint = _painted if color else operator.attrgetter("text")
+    stream.write("".join(f"{''.join(map(paint, row))}\n" for row in _rows(blocks, width)))
 
 
 def cells(text: str) -> int:
