@@ -53,20 +53,27 @@ if TYPE_CHECKING:
         line,
         table,
     )
-    from reconciler.render.markdown_text import (
+    from reconciler.render.markdown import (
         NAME_LIMIT,
+        RepoPaths,
+        RepositoryLinks,
         Section,
+        blocks_markdown,
         code,
         fence,
+        files_at,
         fold,
         in_cell,
         message_markdown,
         prose,
         rows_that_fit,
+        short_commit,
+        short_digest,
         shorten,
         size,
+        view_markdown,
+        web_address,
     )
-    from reconciler.render.markdown_writer import blocks_markdown, view_markdown
     from reconciler.render.metric_sentences import has_only_metrics, over_text
     from reconciler.render.plan_text import (
         MANY_CHANGES,
@@ -79,7 +86,6 @@ if TYPE_CHECKING:
         undecided_words,
         value_sentences,
     )
-    from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at, short_commit, short_digest, web_address
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table

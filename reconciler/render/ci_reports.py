@@ -40,7 +40,7 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.render.drift_text import class_words, overrides_words
-from reconciler.render.repository_links import RepoPaths
+from reconciler.render.markdown import RepoPaths
 from reconciler.render.sink import WorkflowCommands
 from reconciler.text import amount, count_of
 

@@ -35,8 +35,7 @@ from reconciler.render.layout import (
     rows_of,
     sections_of,
 )
-from reconciler.render.markdown_writer import title_on_pages
-from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
+from reconciler.render.markdown import NO_LINKS, RepositoryLinks, title_on_pages
 
 MOST_ROWS: Final = 5000
 """Rows of one table; the others are counted."""

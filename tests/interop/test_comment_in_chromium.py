@@ -13,7 +13,7 @@ from reconciler.features.pull_requests.sticky_comment import CommentState, Comme
 from reconciler.model import BacktestReport, Coverage, Verdict
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, Plan, Reason, Summary
-from reconciler.render.repository_links import RepositoryLinks
+from reconciler.render.markdown import RepositoryLinks
 from tests.builders import plan, span, user
 from tests.support.backtest_reports import START, provenance, report_of, verdict
 from tests.support.chromium import Chromium, chromium

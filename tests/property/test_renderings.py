@@ -17,8 +17,7 @@ from reconciler.model.plan import GuardStatus, ManifestCommit, Plan
 from reconciler.model.state import ClusterIdentity
 from reconciler.render.ci_reports import plan_annotations, plan_to_sarif
 from reconciler.render.html_page import view_html
-from reconciler.render.markdown_text import code, in_cell, prose
-from reconciler.render.markdown_writer import view_markdown
+from reconciler.render.markdown import code, in_cell, prose, view_markdown
 from reconciler.render.plan_text import plan_view
 from reconciler.render.terminal import plain
 from tests.builders import user

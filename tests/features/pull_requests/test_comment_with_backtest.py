@@ -30,7 +30,7 @@ from reconciler.model import (
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
-from reconciler.render.markdown_text import size
+from reconciler.render.markdown import size
 from tests.builders import plan, user
 from tests.support.backtest_reports import report_of, verdict
 from tests.support.command import Done, invoke

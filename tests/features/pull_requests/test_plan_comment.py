@@ -14,9 +14,8 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.render.ci_reports import render_code_quality
-from reconciler.render.markdown_text import code, prose
+from reconciler.render.markdown import RepositoryLinks, code, prose
 from reconciler.render.plan_text import direction_sentence
-from reconciler.render.repository_links import RepositoryLinks
 from tests.builders import pair, plan, span, user
 from tests.support.backtest_reports import report_of, verdict
 from tests.support.comments import findings_markdown, plan_markdown

@@ -12,7 +12,7 @@ from reconciler.documents import VALUES
 from reconciler.model import Entity, Message, MessagePart, PartKind, Span, compose, flag_part, key_part
 from reconciler.render.html_page import message_html
 from reconciler.render.layout import line
-from reconciler.render.markdown_text import message_markdown
+from reconciler.render.markdown import message_markdown
 from reconciler.render.terminal import plain
 from reconciler.text import amount_part
 

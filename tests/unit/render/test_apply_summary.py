@@ -18,7 +18,7 @@ from reconciler.model import (
     Reason,
 )
 from reconciler.render.apply_text import apply_summary_view
-from reconciler.render.markdown_writer import view_markdown
+from reconciler.render.markdown import view_markdown
 from tests.builders import user
 from tests.support.command import invoke
 from tests.support.hostile_names import HOSTILE

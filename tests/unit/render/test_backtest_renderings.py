@@ -17,7 +17,7 @@ from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_page import view_html
-from reconciler.render.markdown_writer import view_markdown
+from reconciler.render.markdown import view_markdown
 from reconciler.render.terminal import plain
 from reconciler.traffic.judging.verdicts import worst_first
 from tests.support.backtest_reports import full, report_of, verdict

@@ -16,7 +16,7 @@ from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Li
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.effects_text import group_sentence
-from reconciler.render.markdown_writer import view_markdown
+from reconciler.render.markdown import view_markdown
 from reconciler.render.plan_text import plan_view
 from reconciler.render.terminal import plain
 from reconciler.resolution.effects import effects_between

@@ -7,7 +7,7 @@ import pytest
 from reconciler.model import display_name, name_part
 from reconciler.render import Line, line
 from reconciler.render.layout import Fold, View
-from reconciler.render.markdown_writer import view_markdown
+from reconciler.render.markdown import view_markdown
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github, by_markdown_it
 

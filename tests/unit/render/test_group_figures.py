@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, group_verdicts
 from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_page import view_html
-from reconciler.render.markdown_writer import view_markdown
+from reconciler.render.markdown import view_markdown
 from reconciler.render.metric_sentences import over_text
 from reconciler.render.terminal import plain
 from reconciler.text import percent_text

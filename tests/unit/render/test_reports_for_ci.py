@@ -32,8 +32,7 @@ from reconciler.render.ci_reports import (
 )
 from reconciler.render.drift_text import drift_view
 from reconciler.render.findings_text import findings_view
-from reconciler.render.markdown_writer import view_markdown
-from reconciler.render.repository_links import RepoPaths
+from reconciler.render.markdown import RepoPaths, view_markdown
 from tests.builders import NOON, plan, span, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
