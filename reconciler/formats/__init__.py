@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         quoted_json,
         value_to_json,
     )
-    from reconciler.formats.schema_check import SchemaProblem, check, load_schema, schema_folder, schema_names
     from reconciler.formats.shapes import (
         API_VERSION,
         TEXT,
@@ -31,9 +30,14 @@ if TYPE_CHECKING:
         ManifestShape,
         NumberShape,
         RecordShape,
+        SchemaProblem,
         Shape,
         TableShape,
         TextShape,
+        check,
+        load_schema,
+        schema_folder,
+        schema_names,
     )
     from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, no_limit_advice, parse_value, value_text
 

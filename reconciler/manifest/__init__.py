@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.manifest.client_quotas import CLIENT_QUOTAS
+    from reconciler.manifest.client_quotas import CLIENT_QUOTAS, name_problems
     from reconciler.manifest.cluster_document import CLUSTER
-    from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
     from reconciler.manifest.discovery import (
         REPOSITORY_FILE,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
         Owner,
         RepositoryDocument,
     )
-    from reconciler.manifest.names import name_problems
+    from reconciler.manifest.limits import allocations, budget_findings, budgets_of, limit_findings
     from reconciler.manifest.ownership import (
         clusters_without_id,
         endpoints,
@@ -40,10 +39,8 @@ if TYPE_CHECKING:
         owners_of_file,
         ownership_findings,
     )
-    from reconciler.manifest.reading import API_VERSION, FileContent, read_documents
+    from reconciler.manifest.reading import API_VERSION, FileContent, finding, read_documents
     from reconciler.manifest.repository_document import REPOSITORY
-    from reconciler.manifest.stages.budgets import allocations, budget_findings, budgets_of
-    from reconciler.manifest.stages.limits import limit_findings
-    from reconciler.manifest.stages.units import compute_units, part_of_total
+    from reconciler.manifest.units import compute_units, part_of_total
 
 __getattr__ = lazy_face(__name__)

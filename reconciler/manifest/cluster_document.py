@@ -20,11 +20,11 @@ from reconciler.formats import (
     TableShape,
     TextShape,
 )
-from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.fields import SELECTOR, TEXT, ClustersShape
 from reconciler.manifest.profiles import ABOUT_PROFILES, PROFILE, PROFILE_EXAMPLES, profile
 from reconciler.manifest.quota_values import QuotaShape
+from reconciler.manifest.reading import Collector
 from reconciler.manifest.safety_fields import ACCEPT, FREEZE, GUARDS, REASON
 from reconciler.model import (
     DEFAULT_DAYS,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import (
     BudgetRule,
     ClientQuotasDocument,
@@ -17,12 +16,11 @@ from reconciler.manifest.documents import (
     QuotaEntry,
     ValueLimit,
 )
+from reconciler.manifest.groups import GROUPS, PLUGIN_TOTALS, outside_scope
+from reconciler.manifest.limits import BUDGETS, LIMITS, ClusterManifests
 from reconciler.manifest.profiles import ProfileTable, override_value, settle_entity, with_values
-from reconciler.manifest.stages.budgets import BUDGETS
-from reconciler.manifest.stages.groups import GROUPS, PLUGIN_TOTALS, outside_scope
-from reconciler.manifest.stages.limits import LIMITS
-from reconciler.manifest.stages.stage import ClusterManifests
-from reconciler.manifest.stages.units import UNITS
+from reconciler.manifest.reading import finding
+from reconciler.manifest.units import UNITS
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from reconciler.errors import UsageError
-from reconciler.manifest.collector import finding
+from reconciler.manifest.reading import finding
 from reconciler.model import Finding, Span
 from reconciler.text import shown as quoted
 

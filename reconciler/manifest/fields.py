@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from reconciler.errors import MissingDependencyError
 from reconciler.formats import TEXT, FlagShape, FreeShape, LabelsShape, RecordShape, Shape, TextShape
-from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterChoice
+from reconciler.manifest.reading import Collector
 from reconciler.model import (
     MAX_REGEXES,
     EntityType,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from reconciler.manifest.collector import finding
 from reconciler.manifest.discovery import path_matcher
 from reconciler.manifest.documents import (
     ClientQuotasDocument,
@@ -20,7 +19,8 @@ from reconciler.manifest.documents import (
     QuotaEntry,
     RepositoryDocument,
 )
-from reconciler.manifest.stages.groups import member_entries
+from reconciler.manifest.groups import member_entries
+from reconciler.manifest.reading import finding
 from reconciler.model import (
     ClusterSpec,
     Entity,

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from reconciler.formats import RecordShape, TextShape
-from reconciler.manifest.collector import Collector, finding
 from reconciler.manifest.fields import profile_choice
 from reconciler.manifest.quota_values import QuotasShape
+from reconciler.manifest.reading import Collector, finding
 from reconciler.model import (
     DeclaredExpiry,
     DesiredEntity,

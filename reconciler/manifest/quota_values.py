@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from reconciler.formats import TEXT, FreeShape, ListShape, Shape, ValueRefusedError, no_limit_advice, parse_value
-from reconciler.manifest.collector import Collector
+from reconciler.manifest.reading import Collector
 from reconciler.model import (
     BudgetShare,
     ClusterTotal,

@@ -17,7 +17,6 @@ from reconciler.formats import (
     TableShape,
     TextShape,
 )
-from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import (
     BudgetRule,
     ClusterChoice,
@@ -30,6 +29,7 @@ from reconciler.manifest.documents import (
 from reconciler.manifest.fields import SELECTOR, ClustersShape
 from reconciler.manifest.profiles import ABOUT_PROFILES, PROFILE, PROFILE_EXAMPLES, profile
 from reconciler.manifest.quota_values import QuotaShape
+from reconciler.manifest.reading import Collector
 from reconciler.model import (
     DesiredQuota,
     PlanPolicy,

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from reconciler.formats import ChoiceShape, ListShape, NumberShape, RecordShape, TextShape
-from reconciler.manifest.collector import Collector
 from reconciler.manifest.fields import SELECTOR
 from reconciler.manifest.quota_values import parse_moment
+from reconciler.manifest.reading import Collector
 from reconciler.model import (
     WEEKDAYS,
     Acceptance,

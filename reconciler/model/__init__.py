@@ -31,11 +31,9 @@ if TYPE_CHECKING:
         UnwrittenValue,
         ValueProposals,
     )
-    from reconciler.model.bounds import AtLeast, Count, Digest, Spelled
-    from reconciler.model.catalogue import catalogue_tables, example_of, manifest_rules, rules
-    from reconciler.model.certificate import Certificate, CertificateOwner
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
+        POLICY_PREFIX,
         WEEKDAYS,
         Acceptance,
         BacktestPolicy,
@@ -54,6 +52,10 @@ if TYPE_CHECKING:
         MetricServer,
         Once,
         OwnerChoice,
+        PlanPolicy,
+        PolicyExpression,
+        PolicySeverity,
+        PolicySubject,
         Prune,
         RebalancePolicy,
         Recurrence,
@@ -66,7 +68,6 @@ if TYPE_CHECKING:
         Weekly,
         WindowKind,
     )
-    from reconciler.model.cluster_outcome import ChangedCluster, ClusterChange, ClusterFailure, slug_of
     from reconciler.model.drift import Baseline, BaselineKind, BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift
     from reconciler.model.effect import (
         OTHER,
@@ -83,16 +84,25 @@ if TYPE_CHECKING:
     )
     from reconciler.model.entity import (
         DEFAULT,
+        MAX_REGEXES,
         Entity,
         EntityName,
         EntityType,
         ForeignText,
+        MatchKind,
+        PatternError,
+        Selector,
+        TypeMatch,
+        any_matches,
+        compile_regex,
         display_name,
         escaped,
         in_canonical_order,
     )
-    from reconciler.model.expiry import ValueExpiry
     from reconciler.model.finding import (
+        AtLeast,
+        Count,
+        Digest,
         Example,
         Explanation,
         Finding,
@@ -100,8 +110,13 @@ if TYPE_CHECKING:
         Rule,
         Severity,
         Span,
+        Spelled,
         Topic,
+        catalogue_tables,
+        example_of,
         in_order,
+        manifest_rules,
+        rules,
     )
     from reconciler.model.frame_schema import (
         RECOMMENDATIONS_SCHEMA,
@@ -137,8 +152,11 @@ if TYPE_CHECKING:
         ApplyReport,
         ApplyResult,
         Change,
+        ChangedCluster,
         ChangeOutcome,
         ChangeStatus,
+        ClusterChange,
+        ClusterFailure,
         GuardResult,
         GuardStatus,
         KeptEntity,
@@ -149,16 +167,27 @@ if TYPE_CHECKING:
         Summary,
         WithheldOwner,
         WithheldReason,
+        slug_of,
     )
-    from reconciler.model.policy_rule import (
-        POLICY_PREFIX,
-        PlanPolicy,
-        PolicyExpression,
-        PolicySeverity,
-        PolicySubject,
+    from reconciler.model.quota import (
+        CLIENT_KEYS,
+        INT_MAX,
+        KNOWN_KEYS,
+        LONG_MAX,
+        BrokerFacts,
+        BudgetShare,
+        ClusterTotal,
+        GroupPart,
+        LeaderSpread,
+        Proportional,
+        QuotaKey,
+        QuotaUnit,
+        Shares,
+        UnitQuota,
+        ValueType,
+        WrittenUnit,
+        legal_keys,
     )
-    from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
-    from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, any_matches, compile_regex
     from reconciler.model.simulation import (
         BrokerLoad,
         BrokerShare,
@@ -171,6 +200,8 @@ if TYPE_CHECKING:
     )
     from reconciler.model.state import (
         NOT_ASKED,
+        Certificate,
+        CertificateOwner,
         ClusterIdentity,
         CurrentState,
         DeclaredExpiry,
@@ -184,20 +215,9 @@ if TYPE_CHECKING:
         QuotaProfile,
         Quotas,
         UnreadableNode,
+        ValueExpiry,
         WrittenQuota,
         same_value,
-    )
-    from reconciler.model.units import (
-        BrokerFacts,
-        BudgetShare,
-        ClusterTotal,
-        GroupPart,
-        LeaderSpread,
-        Proportional,
-        QuotaUnit,
-        Shares,
-        UnitQuota,
-        WrittenUnit,
     )
     from reconciler.model.verdict import (
         CONTROLLER,

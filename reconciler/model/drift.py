@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from reconciler.model.cluster import Prune
 from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity
-from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Finding, Span
 from reconciler.model.plan import ManifestCommit
-from reconciler.model.state import ClusterIdentity, Observed
-from reconciler.model.units import QuotaUnit
+from reconciler.model.quota import QuotaUnit
+from reconciler.model.state import ClusterIdentity, Observed, ValueExpiry
 
 
 class DriftClass(enum.StrEnum):

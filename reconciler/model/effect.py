@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from reconciler.model.bounds import FromOne
 from reconciler.model.entity import Entity, display_name
+from reconciler.model.finding import FromOne
 
 
 class Other(enum.Enum):

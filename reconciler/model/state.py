@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from reconciler.model.entity import Entity, ForeignText, escaped
-from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Span
-from reconciler.model.quota import QuotaKey
-from reconciler.model.units import LeaderSpread, QuotaUnit, UnitQuota
+from reconciler.model.quota import LeaderSpread, QuotaKey, QuotaUnit, UnitQuota
 
 Quotas: TypeAlias = Mapping[str, float]
 """Quota key (wire name) to value. Keys may be unknown to this tool when they come from a cluster."""
@@ -235,3 +233,33 @@ def same_value(value: float | None, other: float | None) -> bool:
     if value is None or other is None:
         return value is other
     return value == other or (value != value and other != other)  # noqa: PLR0124 - the portable test for NaN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueExpiry:
+    """The expiry of one value, seen from one moment: before it (``expired`` false) or from then on. ``at``: in UTC."""
+
+    at: datetime.datetime
+    """The moment, in UTC."""
+    expired: bool
+    """Whether that moment was over when the manifests were read."""
+    other: float | None = None
+    """For each broker: before the expiry the value that follows, after it the value that expired. ``None``: no value there."""
+
+
+class CertificateOwner(enum.StrEnum):
+    """Whose certificate it is."""
+
+    CLIENT = "client"
+    AUTHORITY = "authority"
+    """One that the client trusts."""
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """``name``: the server's address, else the subject, which is text of strangers."""
+
+    owner: CertificateOwner
+    name: str
+    ends: datetime.datetime

@@ -32,12 +32,14 @@ if TYPE_CHECKING:
         list_some,
         near_miss,
         quoted,
+        rebalance_text,
         recommended_text,
         safe_text,
+        shares_text,
         shown,
         shown_part,
+        unit_text,
         word,
     )
-    from reconciler.text.unit_words import rebalance_text, shares_text, unit_text
 
 __getattr__ = lazy_face(__name__)

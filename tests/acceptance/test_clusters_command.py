@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.model.cluster_outcome import slug_of
+from reconciler.model.plan import slug_of
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.hostile_names import HOSTILE

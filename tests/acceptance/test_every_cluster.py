@@ -13,7 +13,7 @@ import pytest
 from referencing import Registry, Resource
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas

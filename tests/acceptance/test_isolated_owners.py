@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, repository

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from reconciler.cli.results import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot

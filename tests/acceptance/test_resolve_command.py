@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 from tests.support import manifests

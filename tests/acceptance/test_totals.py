@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.model.units import LeaderSpread
+from reconciler.model.quota import LeaderSpread
 from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, repository, snapshot

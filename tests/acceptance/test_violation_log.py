@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from reconciler.model import Entity
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot

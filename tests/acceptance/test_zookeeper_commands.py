@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.zookeeper_repository import ZooKeeperRepository

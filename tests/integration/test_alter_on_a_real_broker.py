@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import legal_keys
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.ports import SystemClock
 from reconciler.render.state_text import state_as_text

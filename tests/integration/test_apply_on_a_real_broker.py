@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
 from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.cluster import ClusterSpec, Prune, Scope
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import QuotaKey, legal_keys
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.ports import QuotaCluster, SystemClock
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.broker_classes import PLUGIN, with_plugin
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas

@@ -11,9 +11,8 @@ from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Alteration
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.broker_rules import answer, filter_refusal, nearest_filter

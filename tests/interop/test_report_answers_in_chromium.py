@@ -12,8 +12,7 @@ import pytest
 
 from reconciler.features.insight.report import overview_of
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.entity import DEFAULT, Entity, display_name
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch, display_name
 from reconciler.resolution.effective_quotas import KEYS, EffectiveQuotas
 from reconciler.text import amount
 from reconciler.workflows.resolve import current_view, planned_view

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import RequestRefusedError, UnsupportedClusterError
-from reconciler.model.entity import DEFAULT, Entity, in_canonical_order
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch, in_canonical_order
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.broker_rules import answer, filter_refusal, is_exact, nearest_filter
 from reconciler.text.quoting import entity_text, word

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare

@@ -10,9 +10,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from reconciler.model.cluster import GuardLimits, Prune, ReductionLimit, Scope, VolumeLimit
-from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.entity import DEFAULT, Entity, EntityName, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Change
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import Quotas
 from reconciler.planning import difference, quotas_after, sort_for_writing
 from reconciler.policy import FREEZE_WINDOW, GuardContext, Judgement, OwnerView, judge, judge_owners

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from reconciler.documents import plan_digest
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.entity import DEFAULT, Entity, EntityName, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Change
 from reconciler.model.quota import KNOWN_KEYS, legal_keys
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning import quotas_after
 from reconciler.planning.diff import difference, sort_for_writing

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from reconciler.documents import PLAN
 from reconciler.formats.canonical import document_text
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import escaped
 from reconciler.model.plan import GuardStatus, ManifestCommit, Plan
 from reconciler.model.state import ClusterIdentity

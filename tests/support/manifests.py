@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from reconciler.documents import SNAPSHOT
 from reconciler.model.entity import Entity
+from reconciler.model.quota import LeaderSpread
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
-from reconciler.model.units import LeaderSpread
 from tests.builders import NOON
 
 

@@ -6,8 +6,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from tests.builders import client, ip, pair, user
 
 FIXTURE: Final = {

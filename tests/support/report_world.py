@@ -15,13 +15,11 @@ from reconciler.features.insight.report import ClusterOverview, Overview, declar
 from reconciler.features.insight.report_page import report_html
 from reconciler.features.insight.runs import RunCounts, RunRecord
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.cluster_outcome import ClusterFailure
-from reconciler.model.entity import DEFAULT, Entity, ForeignText
+from reconciler.model.entity import DEFAULT, Entity, ForeignText, MatchKind, Selector, TypeMatch
 from reconciler.model.finding import Span
 from reconciler.model.message import compose
-from reconciler.model.plan import ManifestCommit
+from reconciler.model.plan import ClusterFailure, ManifestCommit
 from reconciler.model.quota import QuotaKey
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent

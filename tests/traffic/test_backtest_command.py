@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done, invoke, run
 from tests.support.local_traffic import open_here
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.documents import BACKTEST
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done, invoke
 
 START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)

@@ -13,7 +13,7 @@ import jsonschema
 import pyarrow as pa
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from reconciler.model import BacktestReport, BucketVerdict, Verdict
 from reconciler.model.backtest import UnusedReason
 from reconciler.model.entity import DEFAULT, Entity

@@ -12,7 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.command import Done, invoke, run
 from tests.support.gauge_pages import gauge_clients, random_rates, write_hour
 from tests.support.gauge_parquet import START_S, Client, Shape, steady, write_gauges

@@ -16,7 +16,7 @@ import pytest
 
 from reconciler.documents import BACKTEST
 from reconciler.formats.canonical import document_text
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import resolve

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.command import Done, invoke
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reconciler.documents import BACKTEST
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import Entity
 from tests.support.command import Command, invoke
 

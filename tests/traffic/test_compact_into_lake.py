@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done
 from tests.support.lake_days import compact_process, days_in, days_of_parquet, kill_when, log_of, rows_of
 from tests.support.manifests import quotas

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done, invoke
 
 MAPPING = """

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.model import BacktestReport, Verdict
+from reconciler.model.quota import LeaderSpread
 from reconciler.model.state import ClusterIdentity
-from reconciler.model.units import LeaderSpread
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, ProportionalTotal, reserved_entity
 from reconciler.workflows.backtest import BacktestOptions, Proposal, proposal_of_settings, run_backtest
 from reconciler.workflows.situations import Situation, run_situation

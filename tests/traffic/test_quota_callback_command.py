@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done, invoke, run
 from tests.support.git_repository import GitRepository
 from tests.traffic.log_lines import line, produce_request

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from reconciler.traffic import Reading, find_traffic
 from reconciler.traffic.sources.request_log import LOG_KINDS
 from tests.support.command import Command, run

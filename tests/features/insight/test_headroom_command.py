@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.builders import pair, user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository

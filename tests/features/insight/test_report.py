@@ -16,9 +16,9 @@ from reconciler.features.insight.report import (
     overview_of,
 )
 from reconciler.model.cluster import CallbackClass
-from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import ForeignText
+from reconciler.model.plan import ClusterFailure
 from reconciler.model.state import ClusterIdentity
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from reconciler.workflows.drift import GivenBaseline

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.formats.schema_check import load_schema
+from reconciler.formats.shapes import load_schema
 from tests.support import manifests
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository

@@ -24,9 +24,8 @@ from reconciler.errors import FileAccessError, UsageError, WrongClusterError
 from reconciler.features.reverting.revert import Undoing, load_undoing, revert_report
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import ClusterSpec, Scope
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.apply import UNASKED, Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget

@@ -12,8 +12,8 @@ import pytest
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import LockedError, UnreachableError
+from reconciler.model.quota import LeaderSpread
 from reconciler.model.state import ClusterIdentity
-from reconciler.model.units import LeaderSpread
 from reconciler.ports import BrokerNode, QuotaCluster
 from tests.builders import NOON, user
 from tests.fakes import FakeClock, FakeCluster

@@ -17,8 +17,8 @@ from reconciler.features.service.metrics import MetricsOfClusters, RunMetrics
 from reconciler.features.service.observers import metric_labels
 from reconciler.features.service.watch import ManifestsOfCluster, SharedManifests
 from reconciler.formats import Json
-from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.finding import Severity
+from reconciler.model.plan import ClusterFailure
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.trusted import References

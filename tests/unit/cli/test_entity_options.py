@@ -7,8 +7,7 @@ import pytest
 from reconciler.cli.declaration import add_options, read
 from reconciler.cli.entity_options import FilterOptions, entity_of, literal_default_warnings, selector_of
 from reconciler.errors import UsageError
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from tests.builders import client, ip, pair, user
 
 

@@ -32,8 +32,8 @@ from reconciler.errors import (
     WrongClusterError,
 )
 from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, Scope, WindowKind
+from reconciler.model.entity import Selector
 from reconciler.model.plan import ApplyResult
-from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.resolve import current_view

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.documents import VALUES
 from reconciler.documents.kinds import FieldError
-from reconciler.model.units import BudgetShare, ClusterTotal, LeaderSpread, QuotaUnit, Shares
+from reconciler.model.quota import BudgetShare, ClusterTotal, LeaderSpread, QuotaUnit, Shares
 
 NUMBERS = st.integers(1, 2**53).map(float)
 COUNTS = st.decimals("0.001", 1000, places=3).map(Fraction)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.formats.schema_check import check, load_schema
+from reconciler.formats.shapes import check, load_schema
 from reconciler.yaml.reading import read_yaml
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n"

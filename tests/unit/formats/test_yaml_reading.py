@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.yaml.nodes import YamlMapping, YamlScalar, YamlSequence
-from reconciler.yaml.reading import MAX_DEPTH, read_yaml
+from reconciler.yaml.reading import MAX_DEPTH, YamlMapping, YamlScalar, YamlSequence, read_yaml
 
 
 def only(text):

@@ -28,7 +28,7 @@ def test_every_example_is_a_good_document() -> None:
 
 
 def test_the_fields_of_a_rule_are_all_on_the_page() -> None:
-    from reconciler.formats.schema_check import load_schema
+    from reconciler.formats.shapes import load_schema
 
     spec = load_schema("cluster")["properties"]["spec"]["properties"]
     fields = spec["backtest"]["properties"]["fail"]["items"]["properties"]

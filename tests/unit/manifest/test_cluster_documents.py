@@ -6,7 +6,6 @@ import pytest
 
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.model.catalogue import manifest_rules
 from reconciler.model.cluster import (
     Acceptance,
     Connection,
@@ -19,9 +18,8 @@ from reconciler.model.cluster import (
     Weekly,
     WindowKind,
 )
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.finding import Severity, Span
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
+from reconciler.model.finding import Severity, Span, manifest_rules
 
 CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod-eu, labels: {tier: gold, zone: 1}}\nspec:\n"
 REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"

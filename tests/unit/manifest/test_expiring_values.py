@@ -9,7 +9,7 @@ import pytest
 from reconciler.manifest.desired import DesiredResult, desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.stages.units import compute_units
+from reconciler.manifest.units import compute_units
 from reconciler.model import BrokerFacts
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredQuota

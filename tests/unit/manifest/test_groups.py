@@ -13,8 +13,7 @@ from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument,
 from reconciler.manifest.ownership import ownership_findings
 from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
-from reconciler.model.quota import QuotaKey
-from reconciler.model.units import GroupPart
+from reconciler.model.quota import GroupPart, QuotaKey
 from reconciler.resolution.callback import GroupQuotaCallback, callback_limits
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
 from tests.support.manifests import cluster, quotas, repository

@@ -8,12 +8,11 @@ from reconciler.documents import VALUES
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.stages.units import compute_units
+from reconciler.manifest.units import compute_units
 from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
-from reconciler.model.quota import QuotaKey
+from reconciler.model.quota import LeaderSpread, Proportional, QuotaKey, QuotaUnit
 from reconciler.model.state import DesiredState
-from reconciler.model.units import LeaderSpread, Proportional, QuotaUnit
 from reconciler.resolution.callback import ClusterMetadata, GroupQuotaCallback, PartitionLeader, callback_limits
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, ProportionalTotal, reserved_entity
 from reconciler.workflows.units import proportional_notes

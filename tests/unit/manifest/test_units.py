@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from reconciler.manifest.desired import DesiredResult, desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.stages.units import compute_units, part_of_total, round_down
+from reconciler.manifest.units import compute_units, part_of_total, round_down
 from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
-from reconciler.model.quota import QuotaKey
-from reconciler.model.units import ClusterTotal, Shares
+from reconciler.model.quota import ClusterTotal, QuotaKey, Shares
 from tests.support.manifests import cluster, quotas
 
 ALICE, BOB, CAROL = (Entity.of({"user": name}) for name in ("alice", "bob", "carol"))

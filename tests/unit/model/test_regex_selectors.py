@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.entity import Entity
-from reconciler.model.selector import MAX_REGEX_LENGTH, MatchKind, PatternError, Selector, TypeMatch, compile_regex
+from reconciler.model.entity import MAX_REGEX_LENGTH, Entity, MatchKind, PatternError, Selector, TypeMatch, compile_regex
 
 ATOMS = st.sampled_from(
     ["a", "b", "-", r"\.", ".", "[ab]", "[^a-c]", r"[\d_]", "[]a]", "[a-]", r"[^\s]", "é", r"\x61", "^", "$", "(?:b)"]

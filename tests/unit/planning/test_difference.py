@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.cluster import Prune, Scope
+from reconciler.model.entity import MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Action, Reason
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import Difference, difference
 from tests.builders import client, current, declared, desired, ip, user

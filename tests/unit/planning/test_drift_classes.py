@@ -6,8 +6,7 @@ import pytest
 
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare
 from reconciler.planning.undeclared import possible_overrides, unalterable_entities, unalterable_notes

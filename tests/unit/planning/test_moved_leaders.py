@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.units import LeaderSpread
+from reconciler.model.quota import LeaderSpread
 from reconciler.planning.broker_changes import moved_leaders, with_broker_count, without_brokers
 
 BROKERS = (1, 2, 3)

@@ -9,9 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.quota import QuotaKey
+from reconciler.model.quota import ClusterTotal, Proportional, QuotaKey
 from reconciler.model.state import DesiredEntity, DesiredQuota
-from reconciler.model.units import ClusterTotal, Proportional
 from reconciler.planning.diff import (
     brokers_of_part,
     difference,

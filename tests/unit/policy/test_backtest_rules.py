@@ -9,9 +9,8 @@ import pytest
 from reconciler.model import BacktestReport, BucketVerdict, Verdict
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.cluster import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.finding import Span
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.backtest_rules import FailingRows, rule_words
 from tests.support.backtest_reports import altered, member, report_of, verdict
 

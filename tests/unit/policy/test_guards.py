@@ -21,12 +21,10 @@ from reconciler.model.cluster import (
     VolumeLimit,
     WindowKind,
 )
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import GuardResult, GuardStatus
-from reconciler.model.quota import QuotaKey
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.quota import ClusterTotal, QuotaKey
 from reconciler.model.state import CurrentState, DeclaredExpiry, DesiredQuota, DesiredState
-from reconciler.model.units import ClusterTotal
 from reconciler.planning.diff import difference
 from reconciler.policy.change_guards import ManagedAt
 from reconciler.policy.guards import GUARDS, GuardContext, Judgement, judge

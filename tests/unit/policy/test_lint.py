@@ -4,12 +4,10 @@ import math
 
 import pytest
 
-from reconciler.model.catalogue import rules
 from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.finding import Severity
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
+from reconciler.model.finding import Severity, rules
 from reconciler.model.quota import QuotaKey
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredEntity, DesiredQuota
 from reconciler.policy.lint.precedence import Subject
 from reconciler.policy.lint.rules import lint_state

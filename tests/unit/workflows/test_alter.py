@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import UsageError
 from reconciler.model.cluster import GuardLimits, Scope, VolumeLimit
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Plan, Reason
 from reconciler.model.quota import CLIENT_KEYS
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredEntity, DesiredState
 from reconciler.planning.diff import change_of_one
 from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.insight.past_quotas import limit_origin
-from reconciler.model.quota import QuotaKey
-from reconciler.model.units import ClusterTotal
+from reconciler.model.quota import ClusterTotal, QuotaKey
 from reconciler.workflows.backtest import proposal_of
 from reconciler.workflows.every_cluster import find_changed_clusters
 from reconciler.workflows.git_manifests import manifests_at

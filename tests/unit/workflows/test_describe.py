@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.entity import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.broker_rules import answer

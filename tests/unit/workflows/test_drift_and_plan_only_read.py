@@ -12,8 +12,8 @@ import pytest
 from reconciler.documents import BASELINE, DRIFT, baseline_of
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
+from reconciler.model.entity import MatchKind, Selector, TypeMatch
 from reconciler.model.plan import ManifestCommit
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
 from reconciler.ports import QuotaReader, SystemClock
 from reconciler.render.drift_text import drift_view

@@ -8,9 +8,8 @@ import pytest
 
 from reconciler.errors import AuthorizationError
 from reconciler.model.cluster import CallbackClass, Prune, Scope
-from reconciler.model.entity import DEFAULT
+from reconciler.model.entity import DEFAULT, MatchKind, Selector, TypeMatch
 from reconciler.model.quota import QuotaKey
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
 from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.resolver import ADDRESS_KEY

@@ -7,11 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import QuotaEntry, QuotaGroup
+from reconciler.manifest.limits import ClusterManifests, Entities, Stage
 from reconciler.manifest.profiles import settle_entity
-from reconciler.manifest.stages.stage import ClusterManifests, Entities, Stage
-from reconciler.manifest.stages.units import round_down
+from reconciler.manifest.reading import finding
+from reconciler.manifest.units import round_down
 from reconciler.model import (
     BudgetShare,
     ClusterSpec,

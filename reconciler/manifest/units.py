@@ -12,9 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from reconciler.manifest.collector import finding
-from reconciler.manifest.stages.budgets import budgets_of
-from reconciler.manifest.stages.stage import ClusterManifests, Entities, Stage
+from reconciler.manifest.limits import ClusterManifests, Entities, Stage, budgets_of
+from reconciler.manifest.reading import finding
 from reconciler.model import (
     BrokerFacts,
     BudgetShare,
