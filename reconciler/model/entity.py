@@ -4,8 +4,8 @@ Source of the rules: Kafka's ``ClientQuotaEntity`` and ``ClientQuotaControlManag
 and a literal name ``<default>`` are three different things. The default is the marker ``DEFAULT`` here, never a string.
 
 A selector asks, per type, for a literal name, the default, any name, either of them, a prefix, a glob or a regular expression.
-The last three never match the default. Types that it does not list may be present unless ``strict``. Regular expressions are RE2's,
-from the extra ``regex``: RE2 matches in linear time and in a bounded memory, so that no expression of a manifest can stop a run.
+The last three never match the default. Types that it does not list may be present unless ``strict``. Regular expressions are
+RE2's, from the extra ``regex``: RE2 matches in linear time and within bounds, so that no expression of a manifest can stop a run.
 """
 
 from __future__ import annotations
