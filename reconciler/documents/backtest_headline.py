@@ -21,11 +21,13 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
     """The answer for the whole change: first what was judged, then what was not. Every output prints these words."""
     if report.simulation is not None:
         return _simulated_words(report, report.simulation)
-    words, tone = _recorded_words(report)
-    unknown = judged_words(report)
+    counts, unknown = report.counts, judged_words(report)
+    words, tone = _changed_words(counts.changed)
+    if staying := counts.unchanged.get(Verdict.THROTTLED, 0):
+        words = f"{words}. {count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"
+        tone = Tone.WARN if tone is Tone.GOOD else tone
     if unknown is None:
         return f"{words}.", tone
-    counts = report.counts
     nothing_judged = not any(counts.changed.values()) and not counts.unchanged.get(Verdict.THROTTLED)
     return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
 
@@ -64,17 +66,6 @@ def judged_words(report: BacktestReport) -> str | None:
     parts = [f"{count:,} {limit} no recorded traffic, so {effect} not known"] if count else []
     parts += [f"the history shows too little of {judged.too_little:,}"] if judged.too_little else []
     return f"{judged.judged:,} of {count_of(judged.changed, 'changed quota')} could be judged: {', and '.join(parts)}."
-
-
-def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
-    """Of quota groups with recorded traffic, each counted once by its worst broker."""
-    counts = report.counts
-    words, tone = _changed_words(counts.changed)
-    staying = counts.unchanged.get(Verdict.THROTTLED, 0)
-    if not staying:
-        return words, tone
-    over = f"{count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"
-    return f"{words}. {over}", Tone.WARN if tone is Tone.GOOD else tone
 
 
 def _changed_words(changed: Mapping[Verdict, int]) -> tuple[str, Tone]:

@@ -85,22 +85,17 @@ def _swatch(number: int, broker: int) -> str:
 
 def limit_lines(verdict: BucketVerdict) -> tuple[LimitLine, ...]:
     """The limits now, proposed and safe, without those that are not known, and equal ones once."""
-    now = [value for value in sorted({*verdict.limits.before} - {None, verdict.limits.after}, key=_or_zero) if value is not None][
-        :2
-    ]
-    lines = [LimitLine(style="now", value=value, words=f"now {amount(verdict.key, value)}") for value in now]
-    if verdict.limits.after is not None:
-        words, style = ("proposed", "proposed") if verdict.changed else ("limit", "proposed")
-        lines.append(
-            LimitLine(style=style, value=verdict.limits.after, words=f"{words} {amount(verdict.key, verdict.limits.after)}")
-        )
-    if verdict.advice.safe is not None and not verdict.recorded.censored and verdict.advice.safe != verdict.limits.after:
-        lines.append(LimitLine(style="safe", value=verdict.advice.safe, words=f"safe {amount(verdict.key, verdict.advice.safe)}"))
-    return tuple(LimitLine(style=line.style, value=line.value, words=line.words.partition(" (")[0]) for line in lines)
-
-
-def _or_zero(value: float | None) -> float:
-    return value or 0.0
+    after, safe = verdict.limits.after, verdict.advice.safe
+    now = sorted(value for value in {*verdict.limits.before} - {after} if value is not None)[:2]
+    values = [("now", "now", value) for value in now]
+    if after is not None:
+        values.append(("proposed", "proposed" if verdict.changed else "limit", after))
+    if safe is not None and not verdict.recorded.censored and safe != after:
+        values.append(("safe", "safe", safe))
+    return tuple(
+        LimitLine(style=style, value=value, words=f"{words} {amount(verdict.key, value)}".partition(" (")[0])
+        for style, words, value in values
+    )
 
 
 def scale_of(key: str, peak: float, limits: Sequence[float]) -> Scale:

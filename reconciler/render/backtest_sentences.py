@@ -294,7 +294,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
 def kept_words(report: BacktestReport) -> str | None:
     """What is not shown because it stays, and is not seen to be over."""
     if report.group_counts is None:
-        kept = len(worst_of_buckets(report.verdicts)) - count_groups(telling(report))
+        kept = len(worst_of_buckets(report.verdicts)) - len(worst_of_buckets(telling(report)))
     else:
         kept = sum(report.group_counts.unchanged[verdict] for verdict in (Verdict.CLEAR, Verdict.INCONCLUSIVE))
     if not kept:
@@ -315,11 +315,6 @@ def _of_kept(report: BacktestReport) -> str:
     return "No recorded client there is over a limit."
 
 
-def count_groups(verdicts: Sequence[BucketVerdict]) -> int:
-    """How many quota groups these rows are about; a group has a row for each broker."""
-    return len(worst_of_buckets(verdicts))
-
-
 def telling(report: BacktestReport) -> list[BucketVerdict]:
     """The rows that are worth reading."""
     return [verdict for verdict in report.verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
@@ -335,10 +330,6 @@ def _percent(value: float) -> str:
     return f"{value:.0f} %" if value >= 1 else f"{value:.2g} %"
 
 
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
 _TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
 VERDICT_STYLES: Final = {
     Verdict.THROTTLED: Style.BAD,
@@ -346,12 +337,6 @@ VERDICT_STYLES: Final = {
     Verdict.INCONCLUSIVE: Style.WARN,
     Verdict.CLEAR: Style.GOOD,
 }
-
-
-def answer_line(report: BacktestReport, label: str) -> Line:
-    """The headline of the report behind a label."""
-    words, tone = headline(report)
-    return labelled(f"{label}: ", _TONES[tone], (words, _TONES[tone]))
 
 
 def heading_lines(title: str, rest: str = "", *, count: int | None = None) -> Iterator[Block]:
@@ -368,7 +353,7 @@ def report_view(
     """A backtest or a simulation with its answer."""
     words, tone = headline(report)
     answer, _, rest = words.partition(". ")
-    title = answer_line(report, kind.capitalize())
+    title = labelled(f"{kind.capitalize()}: ", _TONES[tone], (words, _TONES[tone]))
     return View(
         kind=kind,
         cluster=report.cluster,

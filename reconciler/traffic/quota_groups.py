@@ -35,7 +35,6 @@ from reconciler.traffic.judging.judged_quotas import (
 )
 from reconciler.traffic.judging.recommendations import BrokerKind, LimitedRows, capacity_uses, rows_of_limits
 from reconciler.traffic.judging.verdicts import enrich_verdicts, is_changed, request_verdicts, seconds_verdicts, withhold_clear
-from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.traffic.traffic_source import BacktestRequest, GroupJudge, ReplayJudge
@@ -90,7 +89,11 @@ class QuotaGroups:
             replayed = source.exactly(grouping, window)
             verdicts = request_verdicts(replayed, source.series, grouping, stated=source.states_throttles)
         elif wanted - mutations and not proves(window):
-            raise TrafficError(_unproven(window))
+            raise TrafficError(
+                f"sums of whole seconds prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: "
+                f"quota.window.num has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests "
+                "instead (logs, or the normal form)"
+            )
         else:
             judged = source.by_seconds(grouping, wanted - mutations, window)
             verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.states_throttles)
@@ -112,14 +115,6 @@ def form_of(question: BacktestRequest, *, has_requests: bool) -> Form:
         raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
     replays = has_requests and (question.exact or not proves(question.broker.window))
     return Form.EXACT if replays else Form.SECONDS
-
-
-def _unproven(window: Window) -> str:
-    return (
-        f"sums of whole seconds prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: quota.window.num "
-        f"has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests instead (logs, or the "
-        "normal form)"
-    )
 
 
 Key = TypeVar("Key")

@@ -127,22 +127,20 @@ def near_limits(limits: Doubles) -> Doubles:
 
 
 def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]]:
-    """A judge of the columns of ``Batch``, whose last one is the series; it gives batches of ``SCHEMA``."""
+    """A judge of the columns of ``Batch``, whose last one is the series, in pieces of at most some 2^16 requests.
+
+    It gives batches of ``SCHEMA``.
+    """
 
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-        yield judge_batches((Batch(*columns) for columns in pieces), work)
+        stream = ExactStream((work.before, work.after), work.window, near=near_limits(work.before.limits))
+        counts: dict[int, Integers] = {}
+        for columns in pieces:
+            count_into(counts, stream.feed(Batch(*columns)))
+        count_into(counts, stream.finish())
+        yield rows_of(stream.totals(), counts)
 
     return judge
-
-
-def judge_batches(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
-    """What ``rows_of`` gives. ``batches``: in the order of their keys, of at most some 2^16 requests; ``rows`` are series."""
-    stream = ExactStream((work.before, work.after), work.window, near=near_limits(work.before.limits))
-    counts: dict[int, Integers] = {}
-    for batch in batches:
-        count_into(counts, stream.feed(batch))
-    count_into(counts, stream.finish())
-    return rows_of(stream.totals(), counts)
 
 
 def rows_of(judged: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBatch:

@@ -204,24 +204,23 @@ def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str]
 
     Metrics alone do not show how full a group is most of the time.
     """
-    limited: dict[tuple[Entity, str], list[BucketVerdict]] = {}
+    limited: dict[tuple[Entity, str], LimitedRows] = {}
     for verdict in verdicts:
-        if verdict.limits.entity is not None and verdict.limits.after and verdict.over.active and verdict.recorded.requests:
-            limited.setdefault((verdict.limits.entity, verdict.key), []).append(verdict)
-    return {quota: _limited_rows(rows) for quota, rows in limited.items()}
-
-
-def _limited_rows(rows: Sequence[BucketVerdict]) -> LimitedRows:
-    fullest = max(rows, key=lambda verdict: (_share(verdict), -verdict.broker, verdict.name))
-    return LimitedRows(
-        rows=len(rows),
-        is_throttled=any(verdict.verdict is Verdict.THROTTLED for verdict in rows),
-        is_censored=any(verdict.recorded.censored for verdict in rows),
-        share=_share(fullest),
-        broker=fullest.broker,
-        fullest=fullest.name,
-        limit=fullest.limits.after or 0.0,
-    )
+        entity, limit = verdict.limits.entity, verdict.limits.after
+        if entity is not None and limit and verdict.over.active and verdict.recorded.requests:
+            row = LimitedRows(
+                rows=1,
+                is_throttled=verdict.verdict is Verdict.THROTTLED,
+                is_censored=verdict.recorded.censored,
+                # A bin of the histogram that p999 is read from may end above the peak.
+                share=min(verdict.peak.p999, verdict.peak.rate) / limit,
+                broker=verdict.broker,
+                fullest=verdict.name,
+                limit=limit,
+            )
+            known = limited.get((entity, verdict.key))
+            limited[entity, verdict.key] = row if known is None else known.joined(row)
+    return limited
 
 
 def quota_fits(limited: Mapping[tuple[Entity, str], LimitedRows], *, source: str) -> tuple[QuotaFit, ...]:
@@ -250,11 +249,6 @@ def _fit(quota: tuple[Entity, str], rows: LimitedRows, source: str) -> QuotaFit 
         fullest=rows.fullest,
         broker=rows.broker,
     )
-
-
-def _share(verdict: BucketVerdict) -> float:
-    # A bin of the histogram that p999 is read from may end above the peak.
-    return min(verdict.peak.p999, verdict.peak.rate) / (verdict.limits.after or 1.0)
 
 
 BrokerKind: TypeAlias = tuple[int, Kind]

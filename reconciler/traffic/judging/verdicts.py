@@ -299,37 +299,6 @@ def target_numbers(grouping: Grouping) -> Mapping[RowPlace, int]:
     return {target.place: number for number, target in enumerate(grouping.targets) if not target.undecided}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uncharged:
-    """Rows of a quota group on one broker that were not charged; the fields mean what they do in ``Series``."""
-
-    unplaced: int
-    uncounted: int
-
-    @classmethod
-    def of(cls, members: Iterable[Series]) -> Uncharged:
-        """Of all of these clients."""
-        some = list(members)
-        return cls(unplaced=sum(client.unplaced for client in some), uncounted=sum(client.uncounted for client in some))
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        return self.unplaced + self.uncounted
-
-    @property
-    def reason(self) -> str:
-        """Why a group of these rows is not clear."""
-        parts = []
-        if self.uncounted:
-            count = count_of(self.uncounted, "mutation of a topic is", "mutations of topics are")
-            parts.append(f"{count} not counted, since no recorded line shows how many partitions the topic had")
-        if self.unplaced:
-            count = count_of(self.unplaced, "line")
-            parts.append(f"{count} of the night of the clock change not judged, since the local time occurs twice or never")
-        return " and ".join(parts)
-
-
 def withhold_clear(
     verdicts: Mapping[int, BucketVerdict], judged: Iterable[int], series: Sequence[Series], grouping: Grouping
 ) -> dict[int, BucketVerdict]:
@@ -341,33 +310,29 @@ def withhold_clear(
     made = dict(verdicts)
     if not any(client.unplaced or client.uncounted for client in series):
         return made
-    for target in judged:
-        if target >= len(grouping.targets):
+    for number in judged:
+        if number >= len(grouping.targets):
             continue
-        uncharged = Uncharged.of(series[member] for member in grouping.targets[target].members)
-        if uncharged.rows:
-            known = made.get(target)
-            made[target] = _without_charges(target, uncharged, series, grouping) if known is None else _withheld(known, uncharged)
+        target, parts = grouping.targets[number], []
+        unplaced, uncounted = (
+            sum(getattr(series[member], name) for member in target.members) for name in ("unplaced", "uncounted")
+        )
+        if uncounted:
+            count = count_of(uncounted, "mutation of a topic is", "mutations of topics are")
+            parts.append(f"{count} not counted, since no recorded line shows how many partitions the topic had")
+        if unplaced:
+            count = count_of(unplaced, "line")
+            parts.append(f"{count} of the night of the clock change not judged, since the local time occurs twice or never")
+        if not parts:
+            continue
+        row = made.get(number) or BucketVerdict(
+            **target_fields(number, grouping),
+            verdict=Verdict.CLEAR,
+            recorded=RecordedGroup(members=target_members(number, series, grouping)),
+            over=SecondsOver(),
+            peak=PeakRate(bound=PeakBound.LOWER),
+        )
+        made[number] = replace(row, recorded=replace(row.recorded, uncharged=unplaced + uncounted))
+        if row.verdict is Verdict.CLEAR and (row.limits.after is not None or row.undecided):
+            made[number] = replace(made[number], verdict=Verdict.INCONCLUSIVE, reason=" and ".join(parts))
     return dict(sorted(made.items()))
-
-
-def _withheld(verdict: BucketVerdict, uncharged: Uncharged) -> BucketVerdict:
-    """A verdict of what was charged, where that is not all."""
-    row = replace(verdict, recorded=replace(verdict.recorded, uncharged=uncharged.rows))
-    if verdict.verdict is Verdict.CLEAR and verdict.limits.after is not None:
-        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=uncharged.reason)
-    return row
-
-
-def _without_charges(index: int, uncharged: Uncharged, series: Sequence[Series], grouping: Grouping) -> BucketVerdict:
-    """The row of a quota group that was recorded, and of which nothing was charged."""
-    target = grouping.targets[index]
-    is_open = target.after.value is not None or target.undecided
-    return BucketVerdict(
-        **target_fields(index, grouping),
-        verdict=Verdict.INCONCLUSIVE if is_open else Verdict.CLEAR,
-        reason=uncharged.reason if is_open else None,
-        recorded=RecordedGroup(members=target_members(index, series, grouping), uncharged=uncharged.rows),
-        over=SecondsOver(),
-        peak=PeakRate(bound=PeakBound.LOWER),
-    )
