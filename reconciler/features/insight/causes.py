@@ -138,7 +138,13 @@ def _explaining(
         keys += [] if is_log else [_MUTATION]
     elif is_log and keys != [_MUTATION]:
         keys += [_REQUEST]
-    near = [group for group in groups if group.row.key in keys and _is_on(group, broker) and _may_throttle(group)]
+    near = [
+        group
+        for group in groups
+        if group.row.key in keys
+        and (group.row.broker == broker or (group.row.key == _MUTATION and CONTROLLER in (group.row.broker, broker)))
+        and _may_throttle(group)
+    ]
     over = [group for group in near if group.seconds_over or group.row.verdict is Verdict.THROTTLED]
     if longest_ms > _LONGEST_REQUEST_MS:
         near = [group for group in near if group.row.key != _REQUEST] or near
@@ -149,10 +155,6 @@ def _is_reached(group: IncidentGroup) -> bool:
     """Whether the rate came to the limit. A verdict of samples may rest on reported throttles, whatever the rate is."""
     of_tokens = group.row.key == _MUTATION and group.row.verdict is Verdict.THROTTLED
     return of_tokens or group.last is not None or (group.share_of_limit or 0.0) >= _REACHED
-
-
-def _is_on(group: IncidentGroup, broker: int) -> bool:
-    return group.row.broker == broker or (group.row.key == _MUTATION and CONTROLLER in (group.row.broker, broker))
 
 
 def _may_throttle(group: IncidentGroup) -> bool:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from reconciler.cli import exit_codes, option_groups, output, traffic_options
 from reconciler.cli.declaration import argument, group
 from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import prometheus_request
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.model import CurrentState
-    from reconciler.workflows import Intent
 
 _HOURS: Final = 1
 """Long enough to see intervals and clients, and read in seconds."""
@@ -59,14 +55,11 @@ class DoctorArguments:
 
 def run(args: DoctorArguments) -> Result:
     """Check; exit 1 for a check that failed. Of traffic: 1 for a finding at or above ``--fail-on``."""
-    return _examine_traffic(args) if _asks_about_traffic(args) else _examine_everything(args)
-
-
-def _asks_about_traffic(args: DoctorArguments) -> bool:
-    """Whether an option makes sense for a source of traffic alone."""
     source = args.source
-    asked = (source.traffic, source.since, source.until, source.match, source.http_config, source.known_clients, source.mapping)
-    return any(asked) or args.current is not None or args.trusted_ref is not None
+    of_traffic = (source.traffic, source.since, source.until, source.match, source.http_config, source.known_clients)
+    if any(of_traffic) or source.mapping or args.current is not None or args.trusted_ref is not None:
+        return _examine_traffic(args)
+    return _examine_everything(args)
 
 
 def _examine_everything(args: DoctorArguments) -> Result:
@@ -90,8 +83,8 @@ def _examine_traffic(args: DoctorArguments) -> Result:
     from reconciler.features.insight.doctor_views import traffic_health_lines
     from reconciler.features.insight.rate_sources import is_page
     from reconciler.features.insight.traffic_health import DoctorRequest, examine_traffic
-    from reconciler.model import Severity
-    from reconciler.workflows import References, configured_server, load_intent
+    from reconciler.model import ClusterSpec, Severity
+    from reconciler.workflows import References, configured_server, load_intent, read_state, snapshot_reader
 
     source = args.source
     now = datetime.datetime.now(datetime.UTC)
@@ -113,11 +106,16 @@ def _examine_traffic(args: DoctorArguments) -> Result:
         raise UsageError("No traffic is given. Pass --traffic, or PATH of a Cluster manifest that has spec.traffic")
     if server is not None and source.since is None:
         server = replace(server, since=server.until - datetime.timedelta(hours=_HOURS))
+    current = None
+    if args.current is not None:
+        trusted = intent.trusted.files if intent is not None and intent.trusted is not None else None
+        spec = intent.spec if intent is not None else ClusterSpec()
+        current = read_state(spec, snapshot_reader(args.current, trusted=trusted))
     request = DoctorRequest(
         traffic=source.traffic,
         prometheus=server,
         intent=intent,
-        current=_current(args, intent),
+        current=current,
         known_clients=source.known_clients,
         mapping=source.mapping,
         http_config=source.http_config,
@@ -130,13 +128,3 @@ def _examine_traffic(args: DoctorArguments) -> Result:
         view=lambda: traffic_health_lines(health),
         document=lambda: TRAFFIC_HEALTH.write(health),
     )
-
-
-def _current(args: DoctorArguments, intent: Intent | None) -> CurrentState | None:
-    if args.current is None:
-        return None
-    from reconciler.model import ClusterSpec
-    from reconciler.workflows import read_state, snapshot_reader
-
-    trusted = intent.trusted.files if intent is not None and intent.trusted is not None else None
-    return read_state(intent.spec if intent is not None else ClusterSpec(), snapshot_reader(args.current, trusted=trusted))

@@ -414,10 +414,12 @@ def recorded_in(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles 
     # A line for topics has a row for its time, and rows for its topics. The first counts it.
     lines = [row for row in rows if not row.of_samples and (row.kind.value != "mutation" or not evidence.is_log)]
     times = [row.longest_ms for row in rows if row.longest_ms]
+    # A forwarded request has a line of its broker and one of the controller.
+    refused = max(sum(row.refused for row in rows if (row.broker == CONTROLLER) is here) for here in (True, False))
     return RecordedThrottles(
         source=evidence.source,
         requests=sum(row.requests for row in lines) if evidence.counts_requests else 0,
-        refused=_refused(rows) if evidence.is_log else 0,
+        refused=refused if evidence.is_log else 0,
         seconds=len({row.begin_us // 1_000_000 for row in rows if not row.of_samples}),
         samples=len({(row.broker, row.begin_us) for row in rows if row.of_samples}),
         longest_ms=max(times, default=None),
@@ -425,11 +427,6 @@ def recorded_in(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles 
         brokers=tuple(sorted({row.broker for row in rows if row.broker != CONTROLLER})),
         keys=tuple(sorted({row.key for row in rows})) if not evidence.is_log else (),
     )
-
-
-def _refused(rows: Sequence[RecordedThrottle]) -> int:
-    """A forwarded request has a line of its broker and one of the controller."""
-    return max(sum(row.refused for row in rows if (row.broker == CONTROLLER) is here) for here in (True, False))
 
 
 def _is_in(throttle: RecordedThrottle, chosen: Stretch) -> bool:

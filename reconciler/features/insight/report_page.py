@@ -21,7 +21,6 @@ from reconciler.model import (
     CLIENT_KEYS,
     ClusterFailure,
     DriftClass,
-    ManifestCommit,
     ObservedFrom,
     Prune,
     QuotaKey,
@@ -52,7 +51,6 @@ from reconciler.text import amount, count_of, expiry_text, rate
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPT: Final = str(_FOLDER / "page")
-_DISCLOSES: Final = "This page names users and client-ids: share it accordingly."
 _NO_SCRIPT: Final = '<noscript><p class="note">This needs the script of the page.</p></noscript>'
 _STATES: Final = {
     DriftClass.IN_SYNC: ("in sync", Style.GOOD),
@@ -90,14 +88,18 @@ def report_html(overview: Overview) -> str:
 
 def report_view(overview: Overview) -> View:
     """The page: what needs attention first, then every entity."""
+    sentence = ", ".join(words for count, _, words, _ in _states(overview) if count) or "no cluster"
+    source = overview.source
+    dirty = " with changes that are not committed" if source.dirty else ""
+    commit = (line(f"Commit {source.commit[:12]}{dirty}"),) if source.commit else ()
     return View(
         kind="report",
         cluster=None,
         title=line(),
-        answer=line(_headline(overview)),
+        answer=line(f"{sentence[0].upper()}{sentence[1:]}."),
         blocks=tuple(_blocks(overview)),
-        foot=line(_DISCLOSES),
-        about=(line(f"Read at {_moment(overview.at)}"), *_commit(overview.source), line("Limits are per broker")),
+        foot=line("This page names users and client-ids: share it accordingly."),
+        about=(line(f"Read at {_moment(overview.at)}"), *commit, line("Limits are per broker")),
         tiles=tuple(
             Tile(number=count, words=title, style=style, place="clusters") for count, title, _, style in _states(overview)
         ),
@@ -108,43 +110,29 @@ def report_view(overview: Overview) -> View:
 def overview_lines(overview: Overview, *, written: str | None = None) -> Iterator[Line]:
     """A line or two a cluster; ``written``: where the page is."""
     for cluster in overview.clusters:
-        yield from failure_lines(cluster.failure) if cluster.failure is not None else (_cluster_line(cluster),)
-        yield from (_budget_line(budget) for budget in cluster.budgets)
+        if cluster.failure is not None:
+            yield from failure_lines(cluster.failure)
+        else:
+            counts = [f"{number:,} {_STATES[drift][0]}" for drift, number in cluster.counts.items() if number]
+            state = ("differs", Style.BAD) if cluster.differs else ("in sync", Style.GOOD)
+            read = f", read at {_moment(cluster.observed.at)}" if cluster.observed else ""
+            declared = f"{count_of(cluster.declared, 'entity', 'entities')} declared, {cluster.live or 0:,} live"
+            words = f": {declared} ({', '.join(counts) or 'nothing'}){read}"
+            yield line((f"Cluster {cluster.shown_name} ", Style.STRONG), state, words)
+        for budget in cluster.budgets:
+            key, free = budget.key, (f"{amount(budget.key, budget.free)} free", Style.PLAIN)
+            if budget.free < 0:
+                free = (f"{amount(key, -budget.free)} above its budget", Style.BAD)
+            used = "" if budget.used is None else f", {rate(key, budget.used)} used"
+            allocated = f"{amount(key, budget.allocated)} of {amount(key, budget.budget)} allocated{used}, "
+            yield line(f"  Budget of {display_name(budget.owner)}, {key}: {allocated}", free)
     yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
     if written is not None:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
 
 
-def _cluster_line(overview: ClusterOverview) -> Line:
-    counts = [f"{number:,} {_STATES[drift][0]}" for drift, number in overview.counts.items() if number]
-    state = ("differs", Style.BAD) if overview.differs else ("in sync", Style.GOOD)
-    read = f", read at {_moment(overview.observed.at)}" if overview.observed else ""
-    declared = f"{count_of(overview.declared, 'entity', 'entities')} declared, {overview.live or 0:,} live"
-    words = f": {declared} ({', '.join(counts) or 'nothing'}){read}"
-    return line((f"Cluster {overview.shown_name} ", Style.STRONG), state, words)
-
-
-def _budget_line(budget: BudgetUse) -> Line:
-    free = f"{amount(budget.key, budget.free)} free"
-    state = (free, Style.PLAIN) if budget.free >= 0 else (f"{amount(budget.key, -budget.free)} above its budget", Style.BAD)
-    used = "" if budget.used is None else f", {rate(budget.key, budget.used)} used"
-    allocated = f"{amount(budget.key, budget.allocated)} of {amount(budget.key, budget.budget)} allocated{used}, "
-    return line(f"  Budget of {display_name(budget.owner)}, {budget.key}: {allocated}", state)
-
-
 def _moment(at: datetime.datetime) -> str:
     return f"{at.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _commit(source: ManifestCommit) -> tuple[Line, ...]:
-    dirty = " with changes that are not committed" if source.dirty else ""
-    return (line(f"Commit {source.commit[:12]}{dirty}"),) if source.commit else ()
-
-
-def _headline(overview: Overview) -> str:
-    """One sentence for a hurried reader."""
-    sentence = ", ".join(words for count, _, words, _ in _states(overview) if count) or "no cluster"
-    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _states(overview: Overview) -> tuple[tuple[int, str, str, str], ...]:
@@ -174,7 +162,10 @@ def _blocks(overview: Overview) -> Iterator[Block]:
     yield from _budgets(overview)
     yield from _expiries(overview)
     yield from _runs(overview)
-    yield from _loads(overview)
+    if measured := [cluster.loads for cluster in overview.clusters if cluster.loads is not None]:
+        yield heading("Rates against limits")
+        for headroom in measured:
+            yield from headroom_lines(headroom)
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in _HEADS)
     yield heading("All entities", count=sum(len(cluster.entities) for cluster in overview.clusters))
     yield _figure("entities.html", heads)
@@ -303,7 +294,13 @@ def _budget_row(cluster: ClusterOverview, budget: BudgetUse) -> tuple[Line | str
 def _expiries(overview: Overview) -> Iterator[Block]:
     """Values that are there for a while."""
     rows = [
-        (line(entity.entity), cluster.shown_name, key, _declared(entity, key), expiry_text(key, expiry))
+        (
+            line(entity.entity),
+            cluster.shown_name,
+            key,
+            amount(key, entity.declared[key]) if entity.declared and key in entity.declared else "no value of its own",
+            expiry_text(key, expiry),
+        )
         for cluster in overview.clusters
         for entity in cluster.entities
         for key, expiry in sorted(entity.expiries.items())
@@ -311,10 +308,6 @@ def _expiries(overview: Overview) -> Iterator[Block]:
     if rows:
         yield heading("Temporary values", count=len(rows))
         yield _table(("Entity", "Cluster", "Limit", "Declared now", "Expiry"), iter(rows))
-
-
-def _declared(entity: EntityOverview, key: str) -> str:
-    return amount(key, entity.declared[key]) if entity.declared and key in entity.declared else "no value of its own"
 
 
 def _runs(overview: Overview) -> Iterator[Block]:
@@ -351,15 +344,6 @@ def _run(run: RunRecord) -> tuple[Line | str, ...]:
         commit,
         ", ".join(run.accepted),
     )
-
-
-def _loads(overview: Overview) -> Iterator[Block]:
-    """The rates of quota groups beside their limits, where they were read."""
-    measured = [cluster.loads for cluster in overview.clusters if cluster.loads is not None]
-    if measured:
-        yield heading("Rates against limits")
-    for headroom in measured:
-        yield from headroom_lines(headroom)
 
 
 def embedded(overview: Overview) -> str:

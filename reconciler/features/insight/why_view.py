@@ -15,7 +15,6 @@ from reconciler.features.insight.incident import (
     IncidentGroup,
     IncidentReport,
     IncidentStep,
-    LimitOrigin,
     MissingEvidence,
     RecordedThrottles,
 )
@@ -52,11 +51,6 @@ _MEMBERS: Final = (
 )
 
 
-def incident_lines(report: IncidentReport) -> tuple[Block, ...]:
-    """An incident report as lines: the answer, its causes, other groups, missing evidence and next steps."""
-    return tuple(_blocks(report))
-
-
 def incident_headline(report: IncidentReport) -> str:
     """The answer of an incident report as one sentence without a full stop."""
     if report.answer is IncidentAnswer.UNKNOWN:
@@ -91,7 +85,8 @@ def _computed_headline(report: IncidentReport) -> str:
     return f"{report.client} {verb} throttled{length}{when}{under} (computed: the traffic shows no throttle)"
 
 
-def _blocks(report: IncidentReport) -> Iterator[Block]:
+def incident_lines(report: IncidentReport) -> Iterator[Block]:
+    """An incident report as lines: the answer, its causes, other groups, missing evidence and next steps."""
     yield line((f"{incident_headline(report)}.", _TONES[report.answer]), hang=0)
     yield from _about_the_time(report)
     for group in report.causes[:_SHOWN]:
@@ -116,7 +111,9 @@ def _blocks(report: IncidentReport) -> Iterator[Block]:
 
 
 def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
-    longest = "" if recorded.longest_ms is None else f", the longest {_milliseconds(recorded.longest_ms)}"
+    longest = ""
+    if (ms := recorded.longest_ms) is not None:
+        longest = f", the longest {f'{ms} ms' if ms < 1000 else f'{ms / 1000:.1f} s'}"
     if recorded.requests:
         yield f"The brokers logged {count_of(recorded.requests, 'throttled request')} of this client{longest}"
     elif recorded.seconds and not recorded.refused:
@@ -153,8 +150,7 @@ def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
     rows = [
         ("limit", f"{limit_text(group.row.key, group.limit)}{source}"),
         ("in effect", None if whole else f"from {_span_of(report, group.since, group.until)}"),
-        ("set by", None if group.origin is None else _commit_words(report, group.origin)),
-        ("", None if group.origin is None else _change_words(group.row.key, group.origin)),
+        *_origin_rows(report, group),
         ("peak", f"{group.row.peak.bound.words}{rate(group.row.key, group.row.peak.rate)}{share}"),
         ("over", _over_words(report, group)),
         ("would pass", _pass_words(group)),
@@ -175,14 +171,12 @@ def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
             yield line((f"    and {count_of(len(group.members) - _SHOWN, 'more client')}", Style.FAINT))
 
 
-def _commit_words(report: IncidentReport, origin: LimitOrigin) -> str:
-    when = _at(report, origin.committed)
-    return f"commit {origin.commit[:12]} of {when} by {display_name(origin.author)}: {shown(origin.subject)}"
-
-
-def _change_words(key: str, origin: LimitOrigin) -> str:
-    before = "not set before" if origin.before is None else f"before: {amount(key, origin.before)}"
-    return f"{escaped(origin.file)}:{origin.line}, {before}"
+def _origin_rows(report: IncidentReport, group: IncidentGroup) -> Iterator[tuple[str, str]]:
+    if (origin := group.origin) is not None:
+        by = f"by {display_name(origin.author)}: {shown(origin.subject)}"
+        before = "not set before" if origin.before is None else f"before: {amount(group.row.key, origin.before)}"
+        yield "set by", f"commit {origin.commit[:12]} of {_at(report, origin.committed)} {by}"
+        yield "", f"{escaped(origin.file)}:{origin.line}, {before}"
 
 
 def _over_words(report: IncidentReport, group: IncidentGroup) -> str | None:
@@ -266,10 +260,6 @@ def _command_rows(words: Sequence[str]) -> Iterator[str]:
     yield row
 
 
-def _milliseconds(count: int) -> str:
-    return f"{count} ms" if count < 1000 else f"{count / 1000:.1f} s"
-
-
 def _span_of(report: IncidentReport, begin: datetime.datetime, end: datetime.datetime, *, word: str = "to") -> str:
     """``2026-11-22 14:01:12 to 14:06:40 UTC``; the day of the end only where it is another one."""
     first, last = (moment.astimezone(_zone(report)) for moment in (begin, end))
@@ -321,7 +311,9 @@ def _steps_of(sources: QuotaSources, then: QuotasThen, entity: Entity, key: str,
     text = value_text(QuotaKey(key), value)
     in_git = None if then.loaded is None else _edit(then.loaded, sources.cluster, entity, key, text, value)
     if in_git is None or in_git.title != _RAISED:
-        words = ["kafka-quotas", "alter", *_connection(sources, then), *_entity_words(entity), "--add", f"{key}={text}"]
+        names = (("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}") for kind, name in entity.parts)
+        of_entity = [word for pair in names for word in pair]
+        words = ["kafka-quotas", "alter", *_connection(sources, then), *of_entity, "--add", f"{key}={text}"]
         yield IncidentStep(title=_RAISE, words=shell_words(words))
     if in_git is not None:
         yield in_git
@@ -353,11 +345,6 @@ def _connection(sources: QuotaSources, then: QuotasThen) -> list[str]:
     if then.reachable:
         return [*then.paths, *(["--cluster", sources.cluster] if sources.cluster is not None else [])]
     return ["--bootstrap-server", "HOST:PORT"]
-
-
-def _entity_words(entity: Entity) -> Iterator[str]:
-    for kind, name in entity.parts:
-        yield from ("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}")
 
 
 def shell_words(words: Iterable[str]) -> tuple[str, ...]:
