@@ -9,7 +9,6 @@ import datetime
 import importlib.metadata
 import platform
 import shlex
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -28,7 +27,6 @@ from reconciler.errors import (
 )
 from reconciler.features.insight.doctor_documents import CheckStatus, Checkup, DoctorCheck
 from reconciler.features.insight.traffic_health import DoctorRequest, examine_traffic
-from reconciler.features.prometheus import HttpLogin, PrometheusApi, read_login
 from reconciler.java import find_java
 from reconciler.model import (
     Alteration,
@@ -66,8 +64,6 @@ from reconciler.workflows import (
     validate_loaded,
 )
 
-_CLOCKS_S: Final = 5.0
-"""Clocks that differ by more make Kerberos, tokens and the times of verdicts unreliable."""
 _LOOK_BACK: Final = datetime.timedelta(minutes=10)
 _SOON: Final = datetime.timedelta(days=30)
 _SHOWN: Final = 3
@@ -80,7 +76,6 @@ _AUTHORIZATION_FAILED: Final = 31
 """Kafka's error code of an entity that may not be changed."""
 _NO_CLUSTER: Final = "Pass --bootstrap-server or --zookeeper, or set spec.connection in a Cluster manifest"
 _PLAIN: Final = "The connection is not encrypted."
-_NO_SERVER: Final = "The Cluster manifest names no Prometheus server (spec.traffic)."
 _REMEDIES: Final = (
     (AuthorizationError, "Let an administrator grant the right that the message names"),
     (TlsFailedError, "Check the trust store, the names in the server's certificate, and the client certificate"),
@@ -91,7 +86,6 @@ _REMEDIES: Final = (
 )
 """What to do after each class of error, the narrower class first."""
 _OF_OTHERS: Final = "Look at the logs of the brokers, or of ZooKeeper"
-_OF_TRAFFIC: Final = "Check spec.traffic in the Cluster manifest"
 _RENEWALS: Final = {
     CertificateOwner.CLIENT: "Renew the certificate of the key store (ssl.keystore.location)",
     CertificateOwner.AUTHORITY: "Add the next certificate of the authority to the trust store (ssl.truststore.location)",
@@ -400,26 +394,10 @@ def _callback(subject: CheckSubject) -> CheckAnswer:
     return _warned(message, "Describe it with quotaCallback in the Cluster manifest")
 
 
-def _clocks(subject: CheckSubject) -> CheckAnswer:
-    server = configured_server(subject.spec, None)
-    if server is None:
-        return _skipped(f"Kafka's protocol shows no clock. {_NO_SERVER}")
-    api = PrometheusApi(server.address, read_login(Path(server.http_config), None) if server.http_config else HttpLogin())
-    try:
-        before = time.time()
-        apart = abs(api.now_s() - (before + time.time()) / 2)
-    finally:
-        api.close()
-    if apart <= _CLOCKS_S:
-        return _passed(f"This machine and {display_name(server.address)} agree on the time (within {_CLOCKS_S:.0f} s).")
-    message = f"The clocks of this machine and {display_name(server.address)} differ by {apart:.0f} s."
-    return _failed(message, "Synchronise both with NTP: Kerberos, tokens and freeze windows depend on it")
-
-
 def _exporters(subject: CheckSubject) -> CheckAnswer:
     server = configured_server(subject.spec, None)
     if server is None:
-        return _skipped(_NO_SERVER)
+        return _skipped("The Cluster manifest names no Prometheus server (spec.traffic).")
     now = datetime.datetime.now(datetime.UTC)
     request = PrometheusRequest(
         address=server.address,
@@ -472,8 +450,7 @@ _CHECKS: Final = (
     Check("describe", _describe, "login"),
     Check("alter", _alter, "describe"),
     Check("callback", _callback, "login"),
-    Check("clocks", _clocks, remedy=_OF_TRAFFIC),
-    Check("exporters", _exporters, remedy=_OF_TRAFFIC),
+    Check("exporters", _exporters, remedy="Check spec.traffic in the Cluster manifest"),
     Check("versions", _versions),
     Check("java", _java),
     Check("spark", _spark),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -52,7 +53,6 @@ from reconciler.workflows import configured_server, has_group_plugin
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
-_COMPUTED: Final = (IncidentAnswer.COMPUTED, IncidentAnswer.POSSIBLE)
 _SHOWN: Final = 4
 _NO_TRAFFIC: Final = MissingEvidence(
     what=WHETHER,
@@ -189,13 +189,19 @@ def _span(
     if finding.chosen is None:
         return None
     begin, end = moment_at(finding.chosen.begin), moment_at(finding.chosen.end)
+    sums: Counter[tuple[object, ...]] = Counter()
+    for group in groups:
+        # Samples have a first moment over a limit, and no seconds.
+        if group.is_cause and group.last is not None:
+            sums[group.place] += group.seconds_over
+    longest = max(sums.values(), default=0) or None
     return IncidentSpan(
         begin=begin,
         end=end if begin != end else None,
         begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
         goes_on=end + _SECOND >= min(request.until, evidence.end),
         others=finding.others,
-        seconds_over=_seconds_over(groups) if finding.answer in _COMPUTED else None,
+        seconds_over=None if finding.answer is IncidentAnswer.THROTTLED else longest,
     )
 
 
@@ -227,16 +233,6 @@ def _which_limit(request: IncidentRequest, then: QuotasThen, groups: Sequence[In
     named = request.quotas.names_cluster or request.quotas.access.current is not None
     remedy = "give --current FILE, a snapshot of that time" if named else "give --current FILE or --bootstrap-server HOST:PORT"
     return MissingEvidence(what="which limit throttled the client", because=because, remedy=remedy)
-
-
-def _seconds_over(groups: Iterable[IncidentGroup]) -> int | None:
-    """Of the group with the most of them, in all parts of the incident."""
-    sums: dict[tuple[object, ...], int] = {}
-    for group in groups:
-        # Samples have a first moment over a limit, and no seconds.
-        if group.is_cause and group.last is not None:
-            sums[group.place] = sums.get(group.place, 0) + group.seconds_over
-    return max(sums.values(), default=0) or None
 
 
 def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:

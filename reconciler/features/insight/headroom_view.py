@@ -42,7 +42,7 @@ LOADS: Final = VALUES.extended(
         GroupLoad: row(
             "broker key bucket=tags rate limit percent throttled=throttling source level owner", percent=percent_of_limit
         ),
-        Headroom: row("at groups muted notes"),
+        Headroom: row("at groups notes"),
     }
 )
 """Of quota groups at their moment, for this document and for reports."""
@@ -50,7 +50,7 @@ HEADROOM: Final = Document(
     cls=Headroom,
     name="headroom",
     title="kafka-quotas headroom",
-    codec=LOADS.extended({Headroom: row("cluster at groups muted notes")}),
+    codec=LOADS.extended({Headroom: row("cluster at groups notes")}),
 )
 
 
@@ -76,9 +76,6 @@ def headroom_lines(headroom: Headroom, *, top: int | None = None, over: float | 
         )
     if shown := asked[:top]:
         yield table(_GROUPS, (_group_row(group, headroom.at) for group in shown), indent=0)
-    if headroom.muted:
-        parts = (f"broker {display_name(muted.broker)} {muted.connections:,} ({_KINDS[muted.key]})" for muted in headroom.muted)
-        yield labelled("Muted connections: ", Style.FAINT, ", ".join(parts))
     if hidden := len(known) - len(shown):
         yield line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT))
     yield from (labelled("Note: ", Style.FAINT, note) for note in headroom.notes)

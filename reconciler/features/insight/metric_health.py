@@ -139,9 +139,7 @@ def examine_metrics(scraped: MetricTargets, request: DoctorRequest, read: ReadSo
             UnattributedSeries(reason=reason.value, series=len(series), example=series_text(series[0]))
             for reason, series in sorted(unattributed.items())
         ),
-        findings=tuple(
-            sorted((*_unread(read, scraped.warnings), *_findings(seen)), key=lambda finding: (finding.severity.rank, finding.id))
-        ),
+        findings=tuple(sorted(_findings(seen, scraped.warnings), key=lambda finding: (finding.severity.rank, finding.id))),
         repairs=tuple(_repairs(seen)),
     )
 
@@ -186,15 +184,12 @@ def _finding(rule: str, message: str | Message, /, **values: str | int | Message
     )
 
 
-def _unread(read: ReadSource, warnings: Iterable[str]) -> Iterator[Finding]:
-    for problem in read.unreadable:
+def _findings(seen: _Examined, warnings: Iterable[str]) -> Iterator[Finding]:
+    for problem in seen.read.unreadable:
         yield _finding("exporter-unreadable", "{problem}", problem=name_part(problem))
     if some := list(warnings)[:_SHOWN]:
         shown = name_part(", ".join(map(escaped, some))[:_LONGEST_EXAMPLE])
         yield _finding("partial-answer", "The server warns that its answers are incomplete: {warnings}.", warnings=shown)
-
-
-def _findings(seen: _Examined) -> Iterator[Finding]:
     source, when = name_part(seen.read.name), seen.read.when
     for message in seen.foreign:
         yield _finding("no-client-series", message)

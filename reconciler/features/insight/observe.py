@@ -79,18 +79,6 @@ class GroupLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MutedConnections:
-    """Connections that a broker does not read from now, because of one kind of quota."""
-
-    broker: str
-    """Id of the broker, or the address of its exporter."""
-    key: QuotaKey
-    """Quota key of the throttle."""
-    connections: int
-    """Number of connections."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
     """All quota groups with a rate at a moment, the nearest to its limit first. ``at``: ``None`` without any sample."""
 
@@ -100,8 +88,6 @@ class Headroom:
     """Time of the newest sample, in UTC. ``None`` when there is none."""
     groups: tuple[GroupLoad, ...]
     """Quota groups that were asked for, the nearest to its limit first."""
-    muted: tuple[MutedConnections, ...] = ()
-    """Connections that brokers do not read from now."""
     notes: tuple[Message, ...] = field(default_factory=tuple)
     """Messages about the reading."""
 
@@ -144,11 +130,6 @@ def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateRead
             peak = max(value for at, value in samples if at > oldest_s and math.isfinite(value))
             measured.append((replace(load, throttling=throttling), peak))
     groups = _attribute_throttles(measured)
-    muted = (
-        MutedConnections(broker=_broker(series, reading), key=series.kind.key, connections=int(samples[-1][1]))
-        for series, samples in by_measure[Measure.QUEUE_SIZE].items()
-        if samples[-1][0] > oldest_s and samples[-1][1] > 0
-    )
     notes = [*reading.notes, *_stale_brokers(reading, by_measure[Measure.RATE], now_s)]
     if view.caveats.groups and any(map(is_reserved, view.entities)):
         notes.append(compose(_GROUPS_PLUGIN))
@@ -157,8 +138,12 @@ def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateRead
     return Headroom(
         cluster=view.cluster,
         at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
-        groups=tuple(sorted(groups, key=_order)),
-        muted=tuple(sorted(muted, key=lambda connections: (connections.broker, connections.key))),
+        groups=tuple(
+            sorted(
+                groups,
+                key=lambda load: (1.0 if load.share is None else -load.share, str(load.tags), load.key.value, load.broker),
+            )
+        ),
         notes=tuple(notes),
     )
 
@@ -205,7 +190,8 @@ def _attribute_throttles(measured: Sequence[tuple[GroupLoad, float]]) -> list[Gr
                 other.key is QuotaKey.CONTROLLER_MUTATION_RATE
                 and other.limit is not None
                 and other.broker == load.broker
-                and _may_share_a_client(load.tags, other.tags)
+                and load.tags.keys() & other.tags.keys()
+                and all(other.tags.get(tag, name) == name for tag, name in load.tags.items())
             ):
                 made[place] = replace(made[place], throttling=None)
                 made[target] = replace(made[target], throttling=made[target].throttling or load.throttling)
@@ -213,18 +199,8 @@ def _attribute_throttles(measured: Sequence[tuple[GroupLoad, float]]) -> list[Gr
     return made
 
 
-def _may_share_a_client(tags: Mapping[str, str], others: Mapping[str, str]) -> bool:
-    common = tags.keys() & others.keys()
-    return bool(common) and all(tags[tag] == others[tag] for tag in common)
-
-
 def _broker(series: MetricSeries, reading: RateReading) -> str:
     return reading.brokers.get(series.broker, str(series.broker))
-
-
-def _order(group: GroupLoad) -> tuple[float, str, str, str]:
-    share = -1.0 if group.share is None else group.share
-    return -share, str(group.tags), group.key.value, group.broker
 
 
 def _throttling(times: Samples, oldest_s: float) -> Throttling | None:

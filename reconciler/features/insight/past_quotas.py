@@ -125,7 +125,15 @@ def limit_origin(
             author=blamed.author,
             subject=blamed.subject,
             before=before.value if isinstance(before, DesiredQuota) else None,
-            applied=min((run.ended for run in runs if _has_applied(run) and _contains(then, run, blamed.commit)), default=None),
+            # The first run of this commit or a later one.
+            applied=min(
+                (
+                    run.ended
+                    for run in runs
+                    if _has_applied(run) and run.source.commit and then.git.contains(run.source.commit, blamed.commit)
+                ),
+                default=None,
+            ),
         )
     return None
 
@@ -137,11 +145,6 @@ def _meaning(quota: WrittenQuota) -> object:
 
 def _has_applied(run: RunRecord) -> bool:
     return run.result in _APPLIED and not run.validate_only and run.source.commit is not None
-
-
-def _contains(then: ManifestsAt, run: RunRecord, commit: str) -> bool:
-    """Whether a run applied this commit or a later one."""
-    return run.source.commit is not None and then.git.contains(run.source.commit, commit)
 
 
 def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> WrittenQuota | None:

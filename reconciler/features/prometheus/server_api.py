@@ -113,16 +113,6 @@ class PrometheusApi:
             raise TooManySamplesError(f"{url} refuses the query (HTTP status {status}){words}")
         raise TrafficError(f"{url} answers with HTTP status {status}{words}. {_ADVICE.get(status, '')}".rstrip())
 
-    def now_s(self) -> float:
-        """The time by the server's clock, in seconds since 1970. Raises ``TrafficError``."""
-        _, body = self._post("query", {"query": "time()"})
-        if len(body) > _LONGEST_MESSAGE:
-            raise self.foreign("no result of time()")
-        try:
-            return float(json.loads(body)["data"]["result"][1])
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-            raise self.foreign("no result of time()") from None
-
     def foreign(self, problem: str) -> TrafficError:
         """The error for an answer that is not one of Prometheus."""
         return TrafficError(f"{self.address} does not answer as Prometheus does: {problem}. Check the address and its path.")

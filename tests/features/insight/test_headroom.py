@@ -129,14 +129,6 @@ def test_a_request_limit_that_is_reached_keeps_its_throttle() -> None:
     assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
 
 
-def test_muted_connections_are_of_a_broker_and_a_kind() -> None:
-    found = read(
-        {}, series(3.0, user=None, measure=Measure.QUEUE_SIZE), series(0.0, user=None, measure=Measure.QUEUE_SIZE, broker=2)
-    )
-
-    assert [(one.broker, one.key, one.connections) for one in found.muted] == [("1", QuotaKey.PRODUCER_BYTE_RATE, 3)]
-
-
 def test_connections_of_an_address_have_its_limit() -> None:
     series = MetricSeries(broker=1, kind=Kind.CONNECTION, user=None, client_id=None, ip="10.0.0.1")
     (group,) = read({ip(): {"connection_creation_rate": 5.0}}, (series, ((NOW, 4.0),))).groups

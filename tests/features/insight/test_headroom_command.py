@@ -48,12 +48,11 @@ def test_the_table_has_a_row_for_each_group_with_a_limit(tmp_path: Path) -> None
     done = run_on_page(tmp_path)
 
     assert (done.code, done.err) == (0, "")
-    title, head, first, second, muted, note = done.out.splitlines()
+    title, head, first, second, note = done.out.splitlines()
     assert "2 quota groups with a limit, 1 above 100%, 1 throttled" in title
     assert head.split() == ["%", "rate", "limit", "throttled", "on", "broker", "quota", "group", "limited", "by"]
     assert first.split() == ["134", "1.335", "MiB/s", "1", "MiB/s", "yes", "produce", "7", "user=alice", "client-id=app", "own"]
     assert 'user=bob client-id="odd * name"' in second
-    assert muted == "Muted connections: broker 7 2 (produce)"
     assert note == "Note: 1 quota group without a limit."
 
 
@@ -63,7 +62,6 @@ def test_the_document_is_that_of_its_schema(tmp_path: Path) -> None:
     Draft202012Validator(load_schema("headroom")).validate(document)
     assert [row["bucket"].get("client-id") for row in document["groups"]] == ["app", "odd * name", None]
     assert document["groups"][0]["throttled"]["mean_ms"] == 812
-    assert document["muted"] == [{"broker": "7", "key": "producer_byte_rate", "connections": 2}]
 
 
 @pytest.mark.parametrize(
