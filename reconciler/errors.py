@@ -47,7 +47,6 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "cel_expr_python": ("cel-expr-python", "policies"),
     "gssapi": ("gssapi", "kerberos"),
     "botocore": ("botocore", "msk"),
-    "jwt": ("PyJWT", "oauth"),
 }
 """By module, an optional package and the extra that brings it."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from reconciler.backends.security.logins import BearerTokens, BrokerLogin, SaslExchange
     from reconciler.backends.security.properties_file import JaasLine, JavaProperties
-    from reconciler.backends.security.tls import Tls, load_private_key, local_certificates, read_tls, tls_context
+    from reconciler.backends.security.tls import Tls, local_certificates, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import (

@@ -10,7 +10,7 @@ import pytest
 from reconciler.backends.broker.settings import SaslLogin, Security, parse_client_properties
 from reconciler.backends.security.logins import KerberosLogin
 from reconciler.features.logins.kinds import IamLogin
-from reconciler.features.logins.tokens import ClientSecret, SignedAssertion, TokenEndpoint, TokenFile
+from reconciler.features.logins.tokens import AssertionFile, ClientSecret, TokenEndpoint, TokenFile
 from tests.support.certificates import Authority
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secured-clusters.md").read_text("utf-8")
@@ -31,11 +31,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "trust.p12").write_bytes(authority.trust_store(PASSWORD))
     (tmp_path / "client.p12").write_bytes(client.pkcs12(PASSWORD))
     (tmp_path / "client.pem").write_text(client.pem(PASSWORD))
-    (tmp_path / "client-key.pem").write_text(client.key_pem(PASSWORD))
+    (tmp_path / "assertion.jwt").write_text("d.e.f\n")
     (tmp_path / "token").write_text("a.b.c\n")
     (tmp_path / "kafka.properties").write_text(f"keystore.password={PASSWORD}\n")
     (tmp_path / "key-password").write_text(f"{PASSWORD}\n")
-    for name in ("QUOTAS_CLIENT_SECRET", "QUOTAS_KEY_PASSPHRASE", "KAFKA_PASSWORD"):
+    for name in ("QUOTAS_CLIENT_SECRET", "KAFKA_PASSWORD"):
         monkeypatch.setenv(name, PASSWORD)
     return tmp_path
 
@@ -70,8 +70,8 @@ def test_the_endpoint_gets_the_secret_of_the_environment(folder: Path) -> None:
 def test_the_lines_of_an_assertion_replace_the_secret(folder: Path) -> None:
     login = read(ENDPOINT + ASSERTION, folder).sasl
     assert isinstance(login, TokenEndpoint)
-    assert isinstance(login.proof, SignedAssertion)
-    assert login.proof.claims == {"iss": "quotas-ci", "sub": "quotas-ci", "aud": login.url}
+    assert isinstance(login.proof, AssertionFile)
+    assert Path(login.proof.path).name == "assertion.jwt"
 
 
 def test_the_line_of_a_file_replaces_the_endpoint(folder: Path) -> None:

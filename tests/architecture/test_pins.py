@@ -86,7 +86,7 @@ def test_every_entry_of_a_lock_has_hashes_no_address_and_the_version_of_its_pin(
 @pytest.mark.parametrize(
     ("name", "extras"),
     [
-        ("image.txt", ["github", "msk", "oauth", "policies", "regex", "service"]),
+        ("image.txt", ["github", "msk", "policies", "regex", "service"]),
         ("pipeline.txt", ["github", "regex", "policies"]),
         ("pipeline-traffic.txt", ["github", "regex", "policies", "traffic"]),
     ],

@@ -17,7 +17,6 @@ from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
 from reconciler.features.sandbox.configuration import LOOPBACK
 from tests.support.certificates import Authority
@@ -57,11 +56,11 @@ class TokenServer:
         path.write_text(json.dumps({"keys": [{**key, "kid": KEY_ID, "use": "sig", "alg": "RS256"}]}))
         return path
 
-    def client_key_file(self, passphrase: str | None = None) -> Path:
-        """The private key of the client, in PEM."""
-        sealing = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
-        path = self.folder / f"client-key-{'sealed' if passphrase else 'open'}.pem"
-        path.write_bytes(self.client_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealing))
+    def assertion_file(self) -> Path:
+        """What proves the client for five minutes."""
+        claims = {"iss": CLIENT_ID, "sub": CLIENT_ID, "aud": self.url, "exp": int(time.time()) + 300}
+        path = self.folder / "assertion.jwt"
+        path.write_text(jwt.encode(claims, self.client_key, algorithm="RS256"))
         return path
 
     def issue(self) -> str:
@@ -94,7 +93,7 @@ class TokenServer:
         if form.get("grant_type") == "client_credentials" and "client_assertion" not in form:
             pair = base64.b64encode(f"{CLIENT_ID}:{SECRET}".encode()).decode()
             return authorization == f"Basic {pair}"
-        assertion = form.get("client_assertion") or form.get("assertion", "")
+        assertion = form.get("client_assertion", "")
         try:
             claims = jwt.decode(assertion, self.client_key.public_key(), algorithms=["RS256"], audience=self.url)
         except jwt.PyJWTError:

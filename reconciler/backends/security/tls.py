@@ -238,20 +238,15 @@ def store_key_pair(content: bytes, password: str, key_password: str | None = Non
 
 def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
     """The same from PEM texts, the key PKCS8 and perhaps encrypted. Raises ``ValueError`` that states what is wrong."""
-    private = load_private_key(key.encode(), password, setting="ssl.key.password")
-    return _seal(private, chain.strip().encode() + b"\n")
-
-
-def load_private_key(content: bytes, password: str | None, *, setting: str) -> PrivateKeyTypes:
-    """A private key in PEM, perhaps encrypted. ``setting`` has its password. Raises ``ValueError`` that states what is wrong."""
     secret = password.encode() if password else None
     try:
-        return load_pem_private_key(content, secret)
+        private = load_pem_private_key(key.encode(), secret)
     except TypeError:
         # The library's way to say that there is a password too many or too few.
-        raise ValueError(f"the key needs {setting}" if secret is None else f"the key takes no {setting}") from None
+        raise ValueError(f"the key {'needs' if secret is None else 'takes no'} ssl.key.password") from None
     except Exception:  # noqa: BLE001 - the library has a dozen kinds of errors for a bad key; none says more, some repeat it
-        raise ValueError(f"the text is not a private key in PEM form, or {setting} is wrong") from None
+        raise ValueError("the text is not a private key in PEM form, or ssl.key.password is wrong") from None
+    return _seal(private, chain.strip().encode() + b"\n")
 
 
 def past_expiry(chain: bytes) -> datetime.date | None:

@@ -16,7 +16,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -26,15 +25,8 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from reconciler.backends import tls_context
-from reconciler.errors import AuthenticationError, MissingPackageError
-from reconciler.features.logins.tokens import (
-    Assertion,
-    AssertionFile,
-    ClientSecret,
-    SignedAssertion,
-    TokenEndpoint,
-    unverified_claims,
-)
+from reconciler.errors import AuthenticationError
+from reconciler.features.logins.tokens import ClientSecret, TokenEndpoint, unverified_claims
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
@@ -50,7 +42,6 @@ _FIRST_PAUSE_S: Final = 0.1
 _MOST_BYTES: Final = 1024 * 1024
 _LONGEST_REASON: Final = 300
 _PASSING: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
-_JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
@@ -65,7 +56,7 @@ class EndpointTokens:
         self._refresh_at = self._expires_at = 0.0
 
     def token(self) -> str:
-        """A token that has not expired. Raises ``AuthenticationError``, or ``MissingDependencyError`` without a package.
+        """A token that has not expired. Raises ``AuthenticationError``.
 
         When the endpoint fails while the last token is still valid, it is the last token.
         """
@@ -105,7 +96,7 @@ class _PassingError(AuthenticationError):
 
 
 def _fetch_once(endpoint: TokenEndpoint, now: float) -> tuple[str, float]:
-    headers, form, secrets = _request_parts(endpoint, now)
+    headers, form, secrets = _request_parts(endpoint)
     if endpoint.scope is not None:
         form["scope"] = endpoint.scope
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls_context(endpoint.tls)), _NoRedirect())
@@ -168,7 +159,7 @@ def _answer_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
     raise _LateAnswerError
 
 
-def _request_parts(endpoint: TokenEndpoint, now: float) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
+def _request_parts(endpoint: TokenEndpoint) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
     """Headers, form, and what no message may repeat."""
     headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded", "Cache-Control": "no-cache"}
     proof = endpoint.proof
@@ -176,42 +167,13 @@ def _request_parts(endpoint: TokenEndpoint, now: float) -> tuple[dict[str, str],
         pair = [quote(text, safe="") if proof.url_encoded else text for text in (proof.client_id, proof.secret)]
         basic = base64.b64encode(":".join(pair).encode()).decode("ascii")
         return headers | {"Authorization": f"Basic {basic}"}, {"grant_type": "client_credentials"}, (proof.secret, basic)
-    assertion = _assertion(proof, now)
-    if endpoint.is_jwt_bearer:
-        return headers, {"grant_type": _JWT_BEARER, "assertion": assertion}, (assertion,)
+    try:
+        assertion = Path(proof.path).read_text("ascii").strip()
+    except (OSError, ValueError) as error:
+        why = (error.strerror or "not a usable file") if isinstance(error, OSError) else str(error)
+        raise AuthenticationError(f"The assertion in {escaped(proof.path)} cannot be read: {why}") from None
     form = {"grant_type": "client_credentials", "client_assertion_type": _ASSERTION_TYPE, "client_assertion": assertion}
     return headers, form | ({"client_id": endpoint.client_id} if endpoint.client_id is not None else {}), (assertion,)
-
-
-def _assertion(proof: Assertion, now: float) -> str:
-    if isinstance(proof, AssertionFile):
-        try:
-            return Path(proof.path).read_text("ascii").strip()
-        except (OSError, ValueError) as error:
-            raise AuthenticationError(f"The assertion in {escaped(proof.path)} cannot be read: {_file_reason(error)}") from None
-    return sign_assertion(proof, now)
-
-
-def sign_assertion(proof: SignedAssertion, now: float) -> str:
-    """A JWT signed now. Raises ``AuthenticationError``, or ``MissingDependencyError`` without the package."""
-    try:
-        import jwt
-    except ImportError as error:
-        raise MissingPackageError("Signing a JWT assertion needs", "jwt") from error
-    whole = int(now)
-    claims: dict[str, Any] = {
-        **proof.claims,
-        "iat": whole,
-        "exp": whole + proof.valid_seconds,
-        "nbf": whole - proof.valid_before_seconds,
-    }
-    if proof.with_id:
-        claims["jti"] = str(uuid.uuid4())
-    try:
-        return jwt.encode(claims, proof.key(), algorithm=proof.algorithm, headers=dict(proof.header))
-    except (OSError, ValueError, TypeError, jwt.PyJWTError) as error:
-        why = _file_reason(error) if isinstance(error, OSError | ValueError) else f"the key is not one for {proof.algorithm}"
-        raise AuthenticationError(f"No assertion can be signed with {escaped(proof.key_file)}: {why}") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -297,7 +259,3 @@ def _unreachable(endpoint: TokenEndpoint, error: Exception) -> AuthenticationErr
 def _failed(endpoint: TokenEndpoint, why: str, *, is_passing: bool = False) -> AuthenticationError:
     kind = _PassingError if is_passing else AuthenticationError
     return kind(f"No token from {escaped(endpoint.url)}: {why}")
-
-
-def _file_reason(error: Exception) -> str:
-    return (error.strerror or "not a usable file") if isinstance(error, OSError) else str(error)

@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from reconciler.backends import BearerTokens, BrokerLogin, JaasLine, JavaProperties, Tls, load_private_key, read_tls
+from reconciler.backends import BearerTokens, BrokerLogin, JaasLine, JavaProperties, Tls, read_tls
 from reconciler.errors import UsageError
 
 _MECHANISM: Final = "OAUTHBEARER"
@@ -26,10 +26,10 @@ _RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _ID: Final = "sasl.oauthbearer.client.credentials.client.id"
 _PROOF: Final = "sasl.oauthbearer.client.credentials.client.secret"
 _SCOPE: Final = "sasl.oauthbearer.scope"
-_ASSERTION: Final = "sasl.oauthbearer.assertion"
-_ALGORITHMS: Final = ("RS256", "ES256")
+_ASSERTIONS: Final = "sasl.oauthbearer.assertion"
+_ASSERTION: Final = f"{_ASSERTIONS}.file"
 _EXTENSION: Final = "extension_"
-_RETRIEVERS: Final = ("DefaultJwtRetriever", "FileJwtRetriever", "ClientCredentialsJwtRetriever", "JwtBearerJwtRetriever")
+_RETRIEVERS: Final = ("DefaultJwtRetriever", "FileJwtRetriever", "ClientCredentialsJwtRetriever")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,36 +91,11 @@ class AssertionFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignedAssertion:
-    """An assertion that is signed here for every token. ``header`` and ``claims`` come first, times and ``jti`` are added."""
-
-    algorithm: str
-    key_file: str
-    passphrase: str | None = field(default=None, repr=False)
-    header: Mapping[str, Any] = field(default_factory=dict)
-    claims: Mapping[str, Any] = field(default_factory=dict)
-    valid_seconds: int = 300
-    valid_before_seconds: int = 60
-    with_id: bool = False
-
-    def key(self) -> Any:
-        """The private key in the file now. Raises ``OSError`` or ``ValueError``; neither repeats a secret."""
-        return load_private_key(Path(self.key_file).read_bytes(), self.passphrase, setting=f"{_ASSERTION}.private.key.passphrase")
-
-
-Assertion: TypeAlias = AssertionFile | SignedAssertion
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEndpoint(BrokerLogin):
-    """An endpoint that issues tokens for a proof of identity: a secret or an assertion.
-
-    ``is_jwt_bearer``: the assertion is the grant itself (RFC 7523, section 2.1) instead of the client's proof (section 2.2).
-    """
+    """An endpoint that issues tokens for a proof of identity: a secret or an assertion."""
 
     url: str
-    proof: ClientSecret | Assertion
-    is_jwt_bearer: bool = False
+    proof: ClientSecret | AssertionFile
     client_id: str | None = None
     scope: str | None = None
     tls: Tls = field(default_factory=Tls)
@@ -136,9 +111,7 @@ class TokenEndpoint(BrokerLogin):
     @property
     def files(self) -> tuple[str, ...]:
         """The files that decide who is trusted and who one is."""
-        if isinstance(self.proof, AssertionFile):
-            return (self.proof.path, *self.tls.files)
-        return (*((self.proof.key_file,) if isinstance(self.proof, SignedAssertion) else ()), *self.tls.files)
+        return (*((self.proof.path,) if isinstance(self.proof, AssertionFile) else ()), *self.tls.files)
 
     def opened(self, _host: str, /) -> BearerTokens:
         """Tokens of the endpoint, fetched when they are needed."""
@@ -172,17 +145,15 @@ def read_tokens(settings: JavaProperties, line: JaasLine) -> TokenFile | TokenEn
         )
     if url.scheme == "http" and url.hostname not in ("127.0.0.1", "::1", "localhost"):
         raise settings.refused(_URL, "write https: over http the client's secret and the token can be read on their way")
-    is_jwt_bearer = retriever == "JwtBearerJwtRetriever"
     client_id = settings.get(_ID) or line.options.get("clientId") or None
     return TokenEndpoint(
         url=settings.get(_URL),
-        proof=_proof(settings, line, client_id, is_jwt_bearer=is_jwt_bearer),
-        is_jwt_bearer=is_jwt_bearer,
+        proof=_proof(settings, line, client_id),
         client_id=client_id,
         scope=settings.get(_SCOPE) or line.options.get("scope") or None,
         tls=read_tls(_JaasSettings(line.options, settings)),
-        connect_seconds=_milliseconds(settings, "sasl.login.connect.timeout.ms", 10_000),
-        read_seconds=_milliseconds(settings, "sasl.login.read.timeout.ms", 10_000),
+        connect_seconds=_seconds(settings, "sasl.login.connect.timeout.ms"),
+        read_seconds=_seconds(settings, "sasl.login.read.timeout.ms"),
         extensions=extensions,
     )
 
@@ -199,79 +170,32 @@ def _token_file(settings: JavaProperties, path: str, extensions: Mapping[str, st
     return file
 
 
-def _proof(settings: JavaProperties, line: JaasLine, client_id: str | None, *, is_jwt_bearer: bool) -> ClientSecret | Assertion:
-    """In Kafka's order: an assertion in a file, one to sign, a secret."""
-    if path := settings.get(f"{_ASSERTION}.file"):
-        _require_readable(settings, f"{_ASSERTION}.file", path)
+def _proof(settings: JavaProperties, line: JaasLine, client_id: str | None) -> ClientSecret | AssertionFile:
+    if path := settings.get(_ASSERTION):
+        try:
+            Path(path).read_bytes()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not a file name"
+            raise settings.refused(_ASSERTION, f"{path} cannot be read: {why}") from None
         return AssertionFile(path=path)
-    if is_jwt_bearer or settings.get(f"{_ASSERTION}.claim.iss") or settings.get(f"{_ASSERTION}.private.key.file"):
-        return _signed_assertion(settings)
+    for name in (f"{_ASSERTIONS}.private.key.file", f"{_ASSERTIONS}.claim.iss"):
+        if settings.get(name):
+            raise settings.refused(
+                name, f"assertions are not signed here. Let a program write them to a file, named by {_ASSERTION}"
+            )
     secret = settings.get(_PROOF) or line.options.get("clientSecret", "")
     if client_id is None or not secret:
         missing = _PROOF if client_id is not None else _ID
-        raise settings.refused(missing, f"the value is missing: a token endpoint wants {_ID} and {_PROOF}, or {_ASSERTION}.*")
+        raise settings.refused(missing, f"the value is missing: a token endpoint wants {_ID} and {_PROOF}, or {_ASSERTION}")
     encoded = settings.get("sasl.oauthbearer.header.urlencode", "false").lower() == "true"
     return ClientSecret(client_id=client_id, secret=secret, url_encoded=encoded)
 
 
-def _signed_assertion(settings: JavaProperties) -> SignedAssertion:
-    algorithm = settings.get(f"{_ASSERTION}.algorithm", _ALGORITHMS[0]).upper()
-    if algorithm not in _ALGORITHMS:
-        raise settings.refused(f"{_ASSERTION}.algorithm", f"{algorithm} is not one of {', '.join(_ALGORITHMS)}")
-    key_name = f"{_ASSERTION}.private.key.file"
-    if not (key_file := settings.get(key_name)):
-        raise settings.refused(key_name, "the value is missing: it names the private key (PEM, PKCS8) that signs assertions")
-    template = _template(settings)
-    claims = {name: value for name in ("iss", "sub", "aud") if (value := settings.get(f"{_ASSERTION}.claim.{name}"))}
-    assertion = SignedAssertion(
-        algorithm=algorithm,
-        key_file=key_file,
-        passphrase=settings.get(f"{_ASSERTION}.private.key.passphrase") or None,
-        header=template.get("header", {}),
-        claims={**template.get("payload", {}), **claims},
-        valid_seconds=_whole(settings, f"{_ASSERTION}.claim.exp.seconds", 300),
-        valid_before_seconds=_whole(settings, f"{_ASSERTION}.claim.nbf.seconds", 60),
-        with_id=settings.get(f"{_ASSERTION}.claim.jti.include", "false").lower() == "true",
-    )
-    try:
-        assertion.key()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise settings.refused(key_name, f"{key_file} cannot be used: {why}") from None
-    return assertion
-
-
-def _template(settings: JavaProperties) -> Mapping[str, Any]:
-    name = f"{_ASSERTION}.template.file"
-    if not (path := settings.get(name)):
-        return {}
-    try:
-        template = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else "the text is not JSON"
-        raise settings.refused(name, f"{path} cannot be read: {why}") from None
-    if not isinstance(template, dict) or not all(isinstance(template.get(part, {}), dict) for part in ("header", "payload")):
-        raise settings.refused(name, f"{path} must be a JSON object with the members header and payload, objects too")
-    return template
-
-
-def _require_readable(settings: JavaProperties, name: str, path: str) -> None:
-    try:
-        Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not a file name"
-        raise settings.refused(name, f"{path} cannot be read: {why}") from None
-
-
-def _whole(settings: JavaProperties, name: str, default: int) -> int:
-    text = settings.get(name) or str(default)
+def _seconds(settings: JavaProperties, name: str) -> float:
+    text = settings.get(name) or "10000"
     if not text.isascii() or not text.isdigit():
-        raise settings.refused(name, "write a whole number")
-    return int(text)
-
-
-def _milliseconds(settings: JavaProperties, name: str, default: int) -> float:
-    return _whole(settings, name, default) / 1000
+        raise settings.refused(name, "write a whole number of milliseconds")
+    return int(text) / 1000
 
 
 class _JaasSettings(JavaProperties):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +25,7 @@ from tests.support.token_server import AUDIENCE, CLIENT_ID, ISSUER, SECRET, Toke
 pytestmark = pytest.mark.kafka
 
 VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
-RETRIEVERS = "org.apache.kafka.common.security.oauthbearer"
 CLIENT = "sasl.oauthbearer.client.credentials.client"
-ASSERTION = "sasl.oauthbearer.assertion"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +51,6 @@ class Provider:
         return self.settings(
             **{f"{CLIENT}.id": CLIENT_ID, f"{CLIENT}.secret": SECRET, "sasl.oauthbearer.scope": "quotas", **more}
         )
-
-    def by_assertion(self, *, passphrase: str | None = None, **more: str) -> dict[str, str]:
-        claims = {f"{ASSERTION}.claim.{name}": CLIENT_ID for name in ("iss", "sub")}
-        sealed = {f"{ASSERTION}.private.key.passphrase": passphrase} if passphrase else {}
-        key = {f"{ASSERTION}.private.key.file": str(self.endpoint.client_key_file(passphrase))}
-        return self.settings(**claims, **key, **sealed, **{f"{ASSERTION}.claim.aud": self.endpoint.url, **more})
 
 
 @pytest.fixture(scope="module")
@@ -146,32 +137,13 @@ def test_the_options_of_older_clients_in_the_jaas_line_are_taken_too(provider, t
     assert [request["scope"] for request in provider.endpoint.requests] == ["old"]
 
 
-@pytest.mark.parametrize("passphrase", [None, f"sealed-{MARK}"])
-def test_a_signed_assertion_proves_the_client(passphrase, provider, tmp_path):
-    settings = provider.by_assertion(passphrase=passphrase, **{f"{ASSERTION}.claim.jti.include": "true"})
+def test_an_assertion_in_a_file_proves_the_client(provider, tmp_path):
+    settings = provider.settings(**{"sasl.oauthbearer.assertion.file": str(provider.endpoint.assertion_file())})
 
     assert command(provider, tmp_path, "plan", settings, "--detailed-exitcode").code == 2
     (request,) = provider.endpoint.requests
     assert request["grant_type"] == "client_credentials"
     assert request["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-
-def test_an_assertion_can_be_the_grant_itself(provider, tmp_path):
-    settings = provider.by_assertion(**{"sasl.oauthbearer.jwt.retriever.class": f"{RETRIEVERS}.JwtBearerJwtRetriever"})
-
-    assert command(provider, tmp_path, "plan", settings, "--detailed-exitcode").code == 2
-    assert [request["grant_type"] for request in provider.endpoint.requests] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
-
-
-def test_claims_may_come_from_a_template(provider, tmp_path):
-    template = tmp_path / "template.json"
-    template.write_text(
-        json.dumps({"header": {"kid": "k"}, "payload": {"iss": CLIENT_ID, "sub": CLIENT_ID, "aud": provider.endpoint.url}})
-    )
-    key = {f"{ASSERTION}.private.key.file": str(provider.endpoint.client_key_file())}
-    settings = provider.settings(**key, **{f"{ASSERTION}.template.file": str(template)})
-
-    assert command(provider, tmp_path, "plan", settings, "--detailed-exitcode").code == 2
 
 
 def test_an_endpoint_that_fails_for_a_moment_is_asked_again(provider, tmp_path):
