@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, recorded_coverage
     from reconciler.traffic.client_seconds import SmallerDay
     from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
-    from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, run_begins
+    from reconciler.traffic.columns import NAME_CODES, ChargedRows, run_begins
     from reconciler.traffic.judging.by_seconds import Grid
     from reconciler.traffic.judging.evidence import Evidence, Mean
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series

@@ -29,8 +29,16 @@ from reconciler.traffic.client_totals import (
     minutes_of_rows,
 )
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
-from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, charged_rows, moments, number_codes
-from reconciler.traffic.columns.group_index import GroupIndex, client_seconds, grouped_seconds
+from reconciler.traffic.columns import (
+    NAME_CODES,
+    ChargedRows,
+    GroupIndex,
+    charged_rows,
+    client_seconds,
+    grouped_seconds,
+    moments,
+    number_codes,
+)
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, Sums, Totals, tables_of
 from reconciler.traffic.sources.normal_form import CHARGED, UNCHARGED, UNSTATED, are_known, charge_second_sums, integers

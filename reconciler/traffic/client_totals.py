@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.model import MetricSemantics, Observations, escaped
 from reconciler.text import list_some
-from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
+from reconciler.traffic.columns import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
 from reconciler.traffic.judging.evidence import CLIENT, MEAN_FOLDS, MEANS, Mean
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.sampled_rate import Integers

@@ -28,8 +28,9 @@ from reconciler.traffic.client_totals import (
     series_of,
     statuses,
 )
-from reconciler.traffic.columns.charged import NEEDED, ChargedRows
-from reconciler.traffic.columns.group_index import (
+from reconciler.traffic.columns import (
+    NEEDED,
+    ChargedRows,
     GroupIndex,
     More,
     count_lone_samples,

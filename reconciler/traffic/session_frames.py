@@ -28,8 +28,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.traffic.backtest import Backtest
-from reconciler.traffic.columns.charged import NEEDED
-from reconciler.traffic.columns.group_index import GroupIndex, keyed_seconds
+from reconciler.traffic.columns import NEEDED, GroupIndex, keyed_seconds
 from reconciler.traffic.judging.by_seconds import SECONDS, SecondsLimits, second_rows
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.client_seconds import add_up_seconds, keyed_sums, sum_here
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, series_of
-from reconciler.traffic.columns.charged import NEEDED
-from reconciler.traffic.columns.group_index import GroupIndex, keyed_seconds
+from reconciler.traffic.columns import NEEDED, GroupIndex, keyed_seconds
 from reconciler.traffic.judging.grouping import BrokerRule, group_series, quota_tables
 from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces, Totals
 from reconciler.traffic.sources.normal_form import ROWS

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.columns.group_index import KnownClients
+from reconciler.traffic.columns import KnownClients
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.compact import Compaction, SourceFile

@@ -141,7 +141,7 @@ def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: 
 @pytest.mark.parametrize("most", [1, 2**31, 2**45, 2**60])
 @pytest.mark.parametrize("size", [3, 1000, 10**12])
 def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int) -> None:
-    from reconciler.traffic.columns.charged import number_codes, sum_by_code
+    from reconciler.traffic.columns import number_codes, sum_by_code
 
     chance = random.Random(size + most)
     codes = [chance.randrange(size) for _ in range(500)]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.columns.charged import NEEDED
-from reconciler.traffic.columns.group_index import GroupIndex, count_lone_samples, keyed_samples, lone_groups
+from reconciler.traffic.columns import NEEDED, GroupIndex, count_lone_samples, keyed_samples, lone_groups
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.kernels.sample_counts import FOLDS, SCHEMA, count_samples

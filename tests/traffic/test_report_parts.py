@@ -18,7 +18,7 @@ from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.columns.group_index import KeyIndex
+from reconciler.traffic.columns import KeyIndex
 from reconciler.traffic.judging.by_seconds import (
     Grid,
     Lines,

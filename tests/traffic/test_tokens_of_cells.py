@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.columns.group_index import KeyIndex
+from reconciler.traffic.columns import KeyIndex
 from reconciler.traffic.judging.exact import tokens_by_seconds
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.kernels.sampled_rate import Window

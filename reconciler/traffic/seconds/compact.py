@@ -35,8 +35,7 @@ from reconciler.traffic.client_totals import (
     minutes_of,
     statuses,
 )
-from reconciler.traffic.columns.charged import ChargedRows, charged_rows
-from reconciler.traffic.columns.group_index import client_seconds
+from reconciler.traffic.columns import ChargedRows, charged_rows, client_seconds
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, FileSummary, Segment, SegmentFolder, minutes_in, ranges_of
 from reconciler.traffic.seconds.stored_rows import save_client_totals

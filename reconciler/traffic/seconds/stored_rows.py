@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, MINUTE_TOTALS, MINUTES, NAMES, SCHEMA
-from reconciler.traffic.columns.charged import NAME_CODES, names_at
-from reconciler.traffic.columns.group_index import KnownClients
+from reconciler.traffic.columns import NAME_CODES, KnownClients, names_at
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder, minutes_in

@@ -18,8 +18,7 @@ from reconciler.errors import TrafficError
 from reconciler.traffic.client_seconds import summed_seconds
 from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
-from reconciler.traffic.columns.charged import ChargedRows, charged_rows
-from reconciler.traffic.columns.group_index import client_seconds
+from reconciler.traffic.columns import ChargedRows, charged_rows, client_seconds
 from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shards, ids_of_names, ids_of_series, replay_keys
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.traffic.client_totals import sorted_series
-from reconciler.traffic.columns.charged import NEEDED, charged_rows
+from reconciler.traffic.columns import NEEDED, charged_rows
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.exact import Work, judge_requests_of
 from reconciler.traffic.judging.grouping import Series, group_series

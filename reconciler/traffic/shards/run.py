@@ -29,7 +29,7 @@ from reconciler.traffic.backtest import provenance_of, recording_holes, report_o
 from reconciler.traffic.client_seconds import KEYED, ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, statuses
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
-from reconciler.traffic.columns.charged import NEEDED
+from reconciler.traffic.columns import NEEDED
 from reconciler.traffic.judging.exact import smaller_account
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards

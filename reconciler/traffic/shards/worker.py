@@ -12,7 +12,7 @@ import pyarrow as pa
 from reconciler.collector import pause_collector
 from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, Provenance, Verdict
 from reconciler.traffic.client_totals import sorted_series
-from reconciler.traffic.columns.group_index import KeyIndex
+from reconciler.traffic.columns import KeyIndex
 from reconciler.traffic.judging.by_seconds import judge_seconds
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.exact import (

@@ -26,7 +26,7 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
 
 if TYPE_CHECKING:
-    from reconciler.traffic.columns.group_index import KnownClients
+    from reconciler.traffic.columns import KnownClients
 
 _log: Final = logging.getLogger(__name__)
 _MOST_HELD: Final = 500_000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import ADDRESS_KEY, AddressLimits, Resolver
-from reconciler.traffic.columns.group_index import KeyIndex
+from reconciler.traffic.columns import KeyIndex
 from reconciler.traffic.judging.by_seconds import judge_seconds
 from reconciler.traffic.judging.exact import tokens_by_seconds
 from reconciler.traffic.judging.grouping import Series, group_series, rows_of_groups
