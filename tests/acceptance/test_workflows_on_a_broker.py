@@ -225,16 +225,6 @@ def test_with_a_preview_only_the_plan_that_was_looked_at_is_applied(forge: Forge
     assert forge.ref(BASELINE) != commit
 
 
-def test_a_token_without_rights_changes_nothing_about_apply(forge: Forge, clean_kafka: Sandbox) -> None:
-    forge.propose()
-    forge.github.writes = False
-    applied = only(forge.on_push(forge.merge(), "apply.yml")["apply"])
-    assert applied.result == "success", applied.log
-    assert "warning: no comment was posted" in applied.step("Say how it ended").err
-    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
-    assert applied_commit(forge) == forge.ref("refs/heads/main")
-
-
 def test_a_forged_baseline_skips_no_apply_and_is_no_baseline_of_drift(forge: Forge, clean_kafka: Sandbox) -> None:
     assert only(forge.on_push(forge.ref("refs/heads/main"), "apply.yml")["apply"]).result == "success"
     edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")

@@ -52,20 +52,6 @@ def granted(path: Path) -> dict[str, set[str]]:
     return rights
 
 
-def test_there_are_the_workflows_of_this_repository_and_of_its_users():
-    assert [path.name for path in WORKFLOWS] == [
-        "apply.yml",
-        "backtest.yml",
-        "ci.yml",
-        "code-scanning.yml",
-        "drift.yml",
-        "fork.yml",
-        "plan.yml",
-        "release.yml",
-        "snapshot.yml",
-    ]
-
-
 @pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=named)
 def test_every_action_is_pinned_by_commit_with_its_version_beside_it(path):
     used = [match["what"] for match in USES.finditer(path.read_text(encoding="utf-8")) if not match["what"].startswith("./")]
@@ -133,10 +119,6 @@ def test_every_script_is_one_that_bash_can_read(path):
         if "run" in step:
             done = subprocess.run(["bash", "-n"], input=step["run"], capture_output=True, text=True, check=False)
             assert (done.returncode, done.stderr) == (0, ""), step
-
-
-def test_no_workflow_runs_on_pull_request_target():
-    assert [path for path in (*WORKFLOWS, *TEMPLATES) if "pull_request_target" in read(path)[True]] == []
 
 
 @pytest.mark.parametrize("path", REUSABLE, ids=named)

@@ -75,6 +75,8 @@ class Forge(RestApi):
     comments_path: ClassVar[str]
     """The path of the list of comments, for a ``number``. ``comment_path``: of one of them, for its ``id``, too."""
     comment_path: ClassVar[str]
+    number: ClassVar[str] = "number"
+    """The field of a pull request with its number."""
     author: ClassVar[tuple[str, str]]
     """The fields of a comment that lead to its author's login."""
     repository: str
@@ -105,8 +107,8 @@ class Forge(RestApi):
         """
 
     @abc.abstractmethod
-    def numbers(self, target: str, doing: str) -> Iterator[int]:
-        """The open pull requests into a branch, the last changed first."""
+    def open_path(self, target: str) -> str:
+        """The path of the list of open pull requests into a branch, the last changed first."""
 
     def name(self, number: int) -> str:
         """``pull request #12``."""
@@ -130,7 +132,11 @@ class Forge(RestApi):
 
     def others(self, own: Request) -> Iterator[Request]:
         """The other open pull requests with the same target, the last changed first. Only their number is known."""
-        for number in self.numbers(own.target, f"list the open {self.request}s of {self.repository}"):
+        doing = f"list the open {self.request}s of {self.repository}"
+        for document in self.pages(self.open_path(own.target), doing=doing):
+            number = document.get(self.number) if isinstance(document, dict) else None
+            if type(number) is not int:
+                raise self.unexpected(doing)
             if number != own.number:
                 yield Request(number=number, commit="", target=own.target, address="")
 

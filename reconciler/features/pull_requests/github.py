@@ -131,15 +131,10 @@ class GitHub(Forge):
                 case _:
                     raise self.unexpected(doing)
 
-    def numbers(self, target: str, doing: str) -> Iterator[int]:
+    def open_path(self, target: str) -> str:
         """The open pull requests into a branch."""
         query = {"state": "open", "base": target, "sort": "updated", "direction": "desc", "per_page": 100}
-        for document in self.pages(f"{self.path}/pulls?{urllib.parse.urlencode(query)}", doing=doing):
-            match document:
-                case {"number": int(number)}:
-                    yield number
-                case _:
-                    raise self.unexpected(doing)
+        return f"{self.path}/pulls?{urllib.parse.urlencode(query)}"
 
     @property
     def path(self) -> str:

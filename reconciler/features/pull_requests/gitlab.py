@@ -40,6 +40,7 @@ class GitLab(Forge):
     title: ClassVar = "GitLab"
     request: ClassVar = "merge request"
     sign: ClassVar = "!"
+    number: ClassVar = "iid"
     option: ClassVar = "--merge-request"
     run: ClassVar = "Pipeline job"
     change: ClassVar = "PUT"
@@ -126,16 +127,11 @@ class GitLab(Forge):
                 case _:
                     raise self.unexpected(doing)
 
-    def numbers(self, target: str, doing: str) -> Iterator[int]:
+    def open_path(self, target: str) -> str:
         """The open merge requests into a branch."""
         query = {"state": "opened", "order_by": "updated_at", "sort": "desc", "per_page": "100"}
         query |= {"target_branch": target} if target else {}
-        for document in self.pages(f"{self.path}/merge_requests?{urllib.parse.urlencode(query)}", doing=doing):
-            match document:
-                case {"iid": int(number)}:
-                    yield number
-                case _:
-                    raise self.unexpected(doing)
+        return f"{self.path}/merge_requests?{urllib.parse.urlencode(query)}"
 
     @property
     def path(self) -> str:
