@@ -33,9 +33,8 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
     from reconciler.planning.diff import difference, sort_for_writing
-    from reconciler.workflows.intent import load_intent
+    from reconciler.workflows.intent import lint_change, load_intent
     from reconciler.workflows.plan import plan_from
-    from reconciler.workflows.validate import lint_change
 
     intent = load_intent([str(folder)], cluster=None)
     live = {}

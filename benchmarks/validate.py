@@ -34,8 +34,8 @@ def compare(folder: Path, paths: list[Path], *, times: int) -> None:
     row("validate, whole process", whole.cpu, bare, f"peak {whole.peak:.0f} MB, wall clock {whole.wall:.2f} s")
     row("validate, without start-up", whole.cpu - start_up.cpu, bare)
 
+    from reconciler.workflows.intent import lint_offline, validate_manifests
     from reconciler.workflows.load import desired_for, load_manifests
-    from reconciler.workflows.validate import lint_offline, validate_manifests
 
     loaded = load_manifests([str(folder)])
     spec, desired, _ = desired_for(loaded, None)

@@ -79,7 +79,7 @@ class KeyAnswer:
     overridden: tuple[Candidate, ...] | None = None
     """Limits that would apply without it, the strongest first. Only with --include-overrides."""
     shared_with: SharedWith | None = None
-    """Other known clients in the same bucket: entities of the state, read as clients. Absent with --members 0."""
+    """Other known clients in the same bucket: entities of the state, read as clients. Absent in a list."""
     profile: str | None = None
     """The profile from which a manifest has the value."""
     unit: QuotaUnit | None = None

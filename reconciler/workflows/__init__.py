@@ -80,7 +80,16 @@ if TYPE_CHECKING:
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
-    from reconciler.workflows.intent import Intent, claimed_elsewhere, load_intent, with_lint
+    from reconciler.workflows.intent import (
+        Intent,
+        Validation,
+        claimed_elsewhere,
+        load_intent,
+        source_lines,
+        validate_loaded,
+        validate_manifests,
+        with_lint,
+    )
     from reconciler.workflows.load import (
         LoadedManifests,
         adjusted,
@@ -124,6 +133,5 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.trusted import References, TrustedFiles, TrustedTree, read_trusted_files
     from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, read_for, uses_leaders, with_leaders
-    from reconciler.workflows.validate import Validation, source_lines, validate_loaded, validate_manifests
 
 __getattr__ = lazy_face(__name__)

@@ -26,12 +26,11 @@ from reconciler.policy import (
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.connect import judge_callback
 from reconciler.workflows.drift import GivenBaseline
-from reconciler.workflows.intent import Intent, claimed_elsewhere
+from reconciler.workflows.intent import Intent, claimed_elsewhere, lint_change
 from reconciler.workflows.owners import errors_by_owner, owner_lookup, withheld_in_stage
 from reconciler.workflows.plan_effects import with_effects
 from reconciler.workflows.undeclared import DeclaredEarlier, judge_undeclared
 from reconciler.workflows.units import accepted_fallbacks, divide_totals, fallback_notes, read_for
-from reconciler.workflows.validate import lint_change
 
 _log: Final = logging.getLogger(__name__)
 

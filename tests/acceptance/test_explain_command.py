@@ -17,9 +17,8 @@ from reconciler.model.finding import Example, Explanation, Severity, Topic
 from reconciler.model.plan import GuardStatus
 from reconciler.policy.guards import GUARDS
 from reconciler.workflows.explain import explanations
-from reconciler.workflows.intent import load_intent
+from reconciler.workflows.intent import load_intent, validate_manifests
 from reconciler.workflows.plan import plan_from
-from reconciler.workflows.validate import validate_manifests
 from tests.builders import current
 from tests.fakes import FakeClock
 from tests.support.command import invoke, warm_process

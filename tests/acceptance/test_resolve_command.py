@@ -174,9 +174,7 @@ def test_all_names_every_entity_and_can_be_asked_again(folder: Path) -> None:
     again = resolve(folder, "--current", "snap.json", "--from", "again.jsonl", "--format", "jsonl")
     assert again.out == lines
     whole = valid(
-        resolve(
-            folder, "--current", "snap.json", "--all", "--include-overrides", "--members", "3", "--explain", "--format", "json"
-        ).json(),
+        resolve(folder, "--current", "snap.json", "--all", "--include-overrides", "--explain", "--format", "json").json(),
         "resolve-list",
     )
     assert len(whole["resolutions"]) == len(lines.splitlines()) > len(LIVE)
@@ -267,7 +265,6 @@ def test_with_a_trusted_reference_what_a_pull_request_prunes_counts_only_after_m
         (("--name", "user=a", "--diff", "cluster", "--explain"), "--diff and --explain exclude each other"),
         (("--name", "user=a", "--diff", "cluster", "--format", "jsonl"), "--diff prints text or json"),
         (("--name", "user=a", "--bootstrap-server", "127.0.0.1:1"), "--current and --bootstrap-server exclude each other"),
-        (("--name", "user=a", "--members", "-1"), "--members"),
     ],
 )
 def test_a_way_of_asking_that_cannot_work_is_64_and_says_why(folder: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.altering.expose import exposure
+from reconciler.features.by_hand.expose import exposure
 from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName
 from reconciler.resolution import EXPOSING_ENTITY, EXPOSING_VALUES
 from reconciler.resolution.resolver import QuotaTable, Resolver

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,12 +23,6 @@ _STATES: Final = "current (the cluster, or the snapshot of --current), cluster, 
 _MEMBERS: Final = 10
 
 
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ArgumentTypeError(f"{text!r} is not a number of clients")
-    return int(text)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
     """How much of an answer is shown."""
@@ -38,12 +31,6 @@ class AnswerOptions:
         "--include-overrides", help="show also the quotas that a limit overrides, the strongest first"
     )
     explain: bool = option("--explain", help="draw the precedence levels as a ladder, and mark the hit")
-    members: int | None = option(
-        "--members",
-        type=_count,
-        metavar="N",
-        help=f"list at most N other known clients of each quota group [default: {_MEMBERS}, for lists 0]",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +93,7 @@ def _check(args: ResolveArguments, single: Entity | None) -> None:
         if args.detailed_exitcode:
             raise UsageError("--detailed-exitcode needs --diff")
         return
-    for name in ("include_overrides", "explain", "members"):
+    for name in ("include_overrides", "explain"):
         if getattr(args.answers, name):
             raise UsageError(f"--diff and --{name.replace('_', '-')} exclude each other")
     if args.format == "jsonl":
@@ -131,9 +118,7 @@ def _wanted(args: ResolveArguments) -> ResolveOptions:
     from reconciler.resolution import ResolveOptions
 
     answers = args.answers
-    members = answers.members
-    if members is None:
-        members = 0 if args.all or args.from_file is not None else _MEMBERS
+    members = 0 if args.all or args.from_file is not None else _MEMBERS
     return ResolveOptions(include_overrides=answers.include_overrides, explain=answers.explain, members=members)
 
 

@@ -20,4 +20,4 @@ COMMANDS: Final = (
     ),
 )
 
-COMPLETERS: Final = ("reconciler.features.completion.completer:complete",)
+COMPLETERS: Final = ("reconciler.features.completion.command:complete",)

@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.features.importing.import_result import ImportedQuota, ImportResult
-from reconciler.features.importing.jikkou import read_jikkou
+from reconciler.features.importing.resources import read_jikkou
 from reconciler.features.importing.strimzi import read_strimzi
 from reconciler.features.importing.terraform import read_terraform
 from reconciler.features.starting.export import require_free, schema_files, write_files

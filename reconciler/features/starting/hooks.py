@@ -11,7 +11,7 @@ COMMANDS: Final = (
         name="export",
         group=CommandGroup.START,
         summary="Write a live cluster's quotas as manifests or a snapshot",
-        module="reconciler.features.starting.export_command",
+        module="reconciler.features.starting.command:export",
         page="operators.md",
         examples=(
             (
@@ -25,7 +25,7 @@ COMMANDS: Final = (
         name="init",
         group=CommandGroup.START,
         summary="Create a repository of manifests and CI workflows",
-        module="reconciler.features.starting.command",
+        module="reconciler.features.starting.command:init",
         page="ci.md",
         examples=(
             ("Create an empty repository without pipelines", "init quotas --ci none"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.importing.jikkou import read_jikkou
+from reconciler.features.importing.resources import read_jikkou
 from reconciler.features.importing.strimzi import read_strimzi
 from reconciler.features.importing.terraform import read_terraform
 

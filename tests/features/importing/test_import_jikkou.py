@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.features.importing.jikkou import read_jikkou
+from reconciler.features.importing.resources import read_jikkou
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, pair, user
 

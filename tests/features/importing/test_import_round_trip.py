@@ -11,8 +11,8 @@ from reconciler.features.importing.conversion import import_files
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import legal_keys
+from reconciler.workflows.intent import validate_manifests
 from reconciler.workflows.load import desired_for, load_manifests
-from reconciler.workflows.validate import validate_manifests
 from tests.support import foreign_quotas
 from tests.support.hostile_names import HOSTILE
 

@@ -16,7 +16,7 @@ from reconciler.backends.zookeeper.settings import (
     zookeeper_security,
 )
 from reconciler.errors import UsageError
-from reconciler.workflows.validate import validate_manifests
+from reconciler.workflows.intent import validate_manifests
 from tests.support.certificates import Authority
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"

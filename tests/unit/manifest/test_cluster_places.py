@@ -12,9 +12,8 @@ from reconciler.errors import WrongClusterError
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.intent import claimed_elsewhere
+from reconciler.workflows.intent import claimed_elsewhere, validate_manifests
 from reconciler.workflows.load import chosen_cluster, load_manifests
-from reconciler.workflows.validate import validate_manifests
 from tests.builders import user
 from tests.support.manifests import cluster, quotas, repository
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.finding import Finding, Severity
+from reconciler.workflows.intent import validate_manifests
 from reconciler.workflows.load import desired_for, load_manifests
-from reconciler.workflows.validate import validate_manifests
 
 HEAD = "apiVersion: kafka-quotas/v1\n"
 OWNERS = """\

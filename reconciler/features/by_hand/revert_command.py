@@ -11,7 +11,7 @@ from reconciler.cli.declaration import argument, group
 from reconciler.cli.results import Result
 
 if TYPE_CHECKING:
-    from reconciler.features.reverting.revert import Undoing
+    from reconciler.features.by_hand.revert import Undoing
     from reconciler.model import ApplyReport
     from reconciler.workflows import Access, Approval
 
@@ -31,7 +31,7 @@ class RevertArguments:
 def run(args: RevertArguments) -> Result:
     """Plan the way back, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.output import PatientProgress
-    from reconciler.features.reverting.revert import load_undoing
+    from reconciler.features.by_hand.revert import load_undoing
     from reconciler.policy import check_guard_ids
 
     check_guard_ids(args.write.accept)
@@ -61,7 +61,7 @@ def _approval(write: writing.LongWritingOptions) -> Approval:
 
 
 def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writing.Approver) -> ApplyReport:
-    from reconciler.features.reverting.revert import revert_report
+    from reconciler.features.by_hand.revert import revert_report
     from reconciler.ports import SystemClock
     from reconciler.workflows import Dialogue, open_cluster
 

@@ -21,7 +21,7 @@ from reconciler.documents import (
     read_apply_report,
 )
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
-from reconciler.features.reverting.revert import Undoing, load_undoing, revert_report
+from reconciler.features.by_hand.revert import Undoing, load_undoing, revert_report
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch

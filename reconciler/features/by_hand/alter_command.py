@@ -15,7 +15,7 @@ from reconciler.text import shown
 
 if TYPE_CHECKING:
     from reconciler.cli.option_groups import ConnectionOptions
-    from reconciler.features.altering.temporary import TemporaryValues
+    from reconciler.features.by_hand.temporary import TemporaryValues
     from reconciler.model import ApplyReport, Plan
     from reconciler.ports import QuotaCluster
     from reconciler.workflows import AlterRequest, ClusterTarget
@@ -117,7 +117,7 @@ def _target(args: AlterArguments) -> ClusterTarget:
 
 
 def _temporary(args: AlterArguments, request: AlterRequest, target: ClusterTarget) -> TemporaryValues | None:
-    from reconciler.features.altering.temporary import parse_length, temporary_values
+    from reconciler.features.by_hand.temporary import parse_length, temporary_values
     from reconciler.ports import SystemClock
 
     if args.length is None:
@@ -127,7 +127,7 @@ def _temporary(args: AlterArguments, request: AlterRequest, target: ClusterTarge
 
 def _write(args: AlterArguments, temporary: TemporaryValues, approver: writing.Approver) -> None:
     """Change the manifests, right before the cluster: a value there without its expiry would stay."""
-    from reconciler.features.altering.temporary import require_unchanged
+    from reconciler.features.by_hand.temporary import require_unchanged
     from reconciler.workflows import write_revisions
 
     if args.write.validate_only:
@@ -240,7 +240,7 @@ class Exposing:
 
     def __init__(self, keys: Sequence[str]) -> None:
         """Raise ``UsageError`` for ``keys``, those of ``--keys`` as typed, that make no client visible."""
-        from reconciler.features.altering.expose import EXPOSED_KEYS, require_exposable
+        from reconciler.features.by_hand.expose import EXPOSED_KEYS, require_exposable
 
         self._keys = tuple(dict.fromkeys(key for text in keys for key in text.split(","))) or EXPOSED_KEYS
         self._added: tuple[str, ...] = ()
@@ -248,7 +248,7 @@ class Exposing:
 
     def request(self, cluster: QuotaCluster, target: ClusterTarget) -> AlterRequest:
         """Choose what to set, and print on stderr which keys are not set, and why."""
-        from reconciler.features.altering.expose import exposing_request, exposure_notes
+        from reconciler.features.by_hand.expose import exposing_request, exposure_notes
 
         request, exposure = exposing_request(cluster, self._keys, target)
         for note in exposure_notes(exposure):

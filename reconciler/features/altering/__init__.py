@@ -1,1 +1,0 @@
-"""One entity changed by hand, for good or for a while."""

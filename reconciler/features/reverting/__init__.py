@@ -1,1 +1,0 @@
-"""The way back from a run, by its report."""
