@@ -21,7 +21,6 @@ pytestmark = pytest.mark.kafka
 
 SUPER = f"-Dzookeeper.DigestAuthenticationProvider.superDigest={make_digest_acl_credential('super', 'super')}"
 BROKERS = make_digest_acl("brokers", "s3cret", all=True)
-WRITERS = make_digest_acl("writers", "s3cret", read=True, write=True, create=True, delete=True)
 JAAS = 'Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_quotas="s3cret"; };'
 LOGIN = "zookeeper.sasl.jaas.config=org.apache.zookeeper.server.auth.DigestLoginModule required"
 
@@ -90,10 +89,9 @@ def check(done: Done, name: str) -> str:
     [
         ([READ_ACL_UNSAFE[0], BROKERS], (), 0, "pass", "warn"),
         ([READ_ACL_UNSAFE[0], BROKERS], ("zookeeper.auth.digest=brokers:s3cret",), 0, "pass", "pass"),
-        ([READ_ACL_UNSAFE[0], WRITERS], ("zookeeper.auth.digest=writers:s3cret",), 0, "pass", "warn"),
         ([BROKERS], (), 1, "fail", "skip"),
     ],
-    ids=["may read", "digest", "may not read ACLs", "may not read"],
+    ids=["may read", "digest", "may not read"],
 )
 def test_reading_and_writing_are_told_apart_and_nothing_is_written(
     acl, properties, code, describe, alter, places, witness, tmp_path

@@ -25,7 +25,7 @@ from reconciler.errors import (
     UnsupportedClusterError,
     WrongClusterError,
 )
-from reconciler.features.insight.doctor_documents import CheckStatus, Checkup, DoctorCheck
+from reconciler.features.insight.doctor_views import CheckStatus, Checkup, DoctorCheck
 from reconciler.features.insight.traffic_health import DoctorRequest, examine_traffic
 from reconciler.java import find_java
 from reconciler.model import (

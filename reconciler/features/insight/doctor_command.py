@@ -64,8 +64,7 @@ def run(args: DoctorArguments) -> Result:
 
 def _examine_everything(args: DoctorArguments) -> Result:
     from reconciler.features.insight.checkup import examine_everything
-    from reconciler.features.insight.doctor_documents import CHECKUP
-    from reconciler.features.insight.doctor_views import checkup_lines
+    from reconciler.features.insight.doctor_views import CHECKUP, checkup_lines
 
     paths, cluster = args.paths or (".",), args.connection.cluster
     if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
@@ -79,8 +78,7 @@ def _examine_everything(args: DoctorArguments) -> Result:
 
 
 def _examine_traffic(args: DoctorArguments) -> Result:
-    from reconciler.features.insight.doctor_documents import TRAFFIC_HEALTH
-    from reconciler.features.insight.doctor_views import traffic_health_lines
+    from reconciler.features.insight.doctor_views import TRAFFIC_HEALTH, traffic_health_lines
     from reconciler.features.insight.rate_sources import is_page
     from reconciler.features.insight.traffic_health import DoctorRequest, examine_traffic
     from reconciler.model import ClusterSpec, Severity

@@ -1,20 +1,207 @@
-"""The checks of ``doctor`` and the state of a traffic source for a terminal."""
+"""The checks of ``doctor``, and the state of a traffic source: values, documents, and lines for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import datetime
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from reconciler.features.insight.doctor_documents import (
-    BrokerTraffic,
-    CheckStatus,
-    Checkup,
-    SourceForm,
-    TrafficHealth,
-)
-from reconciler.model import display_name, escaped
+from reconciler.documents import VALUES, Document, FindingCounts, row
+from reconciler.model import Finding, display_name, escaped
 from reconciler.render import Block, Column, Line, Style, findings_lines, line, table
 from reconciler.text import count_of, duration, list_some
+
+
+class CheckStatus(enum.StrEnum):
+    """How a check ended."""
+
+    PASSED = "pass"
+    """Checks without complaint."""
+    WARN = "warn"
+    """Checks after which some commands will not work."""
+    FAIL = "fail"
+    """Checks after which most commands will not work."""
+    SKIP = "skip"
+    """Checks that could not be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorCheck:
+    """One check. ``id`` is kebab-case and never changes its meaning. ``remedy`` is what to do about a ``WARN`` or ``FAIL``."""
+
+    id: str
+    """Stable name of the check."""
+    status: CheckStatus
+    """How the check ended. A skipped check could not be made. The message has the reason."""
+    message: str
+    """What was found, for people."""
+    remedy: str | None = None
+    """What to do about it, ``None`` when there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """All checks in the order in which the tool needs what they are about."""
+
+    version: str
+    """Version of kafka-quotas."""
+    cluster: str | None
+    """Name of the cluster in the manifests, ``None`` when none is chosen."""
+    checks: tuple[DoctorCheck, ...]
+    """All checks, in the order in which the tool needs what they are about."""
+
+    @property
+    def counts(self) -> Mapping[CheckStatus, int]:
+        """How many checks ended in each way."""
+        return {status: sum(check.status is status for check in self.checks) for status in CheckStatus}
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether any check failed."""
+        return self.counts[CheckStatus.FAIL] > 0
+
+
+class SourceForm(enum.StrEnum):
+    """What was examined."""
+
+    PROMETHEUS = "prometheus"
+    EXPORTERS = "exporters"
+    """Pages of exporters, each read once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficGap:
+    """A time without any sample."""
+
+    start: datetime.datetime
+    """Its beginning."""
+    end: datetime.datetime
+    """Its end."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return (self.end - self.start).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerTraffic:
+    """What a source has of one broker. ``kinds`` and ``measures``: what its series or rows are about.
+
+    ``interval_s``: between two scrapes.
+    """
+
+    broker: int
+    """The broker's id."""
+    exporters: tuple[str, ...] = ()
+    """The targets of the server that show this broker."""
+    series: int = 0
+    """Series of clients and queue sizes."""
+    clients: int = 0
+    """Different clients: pairs of user and client-id, or addresses."""
+    kinds: tuple[str, ...] = ()
+    """What is shown of clients."""
+    measures: tuple[str, ...] = ()
+    """What samples are."""
+    interval_s: float | None = None
+    """The median of the seconds between two scrapes."""
+    coverage: float | None = None
+    """The share of the time asked for without gaps."""
+    gaps: tuple[TrafficGap, ...] = ()
+    """Times without samples, longer than two and a half intervals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutUse:
+    """A layout of metric names, and how many series have it."""
+
+    id: str
+    """The layout: quota-labels, old-rule-order, name-only, lower-case, default-format, contract or mapped."""
+    title: str
+    """The configuration that makes this layout, for people."""
+    series: int
+    """How many series have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnattributedSeries:
+    """Series whose client or broker is not known. ``example``: the labels of one."""
+
+    reason: str
+    """Name-only: the client is in the metric name only, and no known client fits. shared-name: several known clients fit. no-
+    broker: no label has a broker id.
+    """
+    series: int
+    """How many series."""
+    example: str
+    """One of them, cut when it is long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficRepair:
+    """Text to paste. ``language``: ``yaml`` or ``sh``."""
+
+    id: str
+    """Rule-order: rules of the jmx_exporter. default-pair-quota: a quota that limits nothing."""
+    title: str
+    """What the text is for."""
+    language: str
+    """The language of the text."""
+    text: str
+    """The text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficHealth:
+    """The whole examination of one source. ``brokers`` are sorted by id, ``findings`` by severity."""
+
+    source: str
+    """The server's address, or the pages."""
+    form: SourceForm
+    """What was examined."""
+    since: datetime.datetime
+    """The beginning of the time that was read."""
+    until: datetime.datetime
+    """The end of that time."""
+    layouts: tuple[LayoutUse, ...] = ()
+    """Layouts of metric names that the series have, the most frequent first."""
+    brokers: tuple[BrokerTraffic, ...] = ()
+    """What the source has of each broker, by id."""
+    unattributed: tuple[UnattributedSeries, ...] = ()
+    """Series whose client or broker is not known."""
+    findings: tuple[Finding, ...] = ()
+    """Findings, the worst first."""
+    repairs: tuple[TrafficRepair, ...] = ()
+    """Text to paste."""
+
+
+def counts_of_findings(health: TrafficHealth) -> FindingCounts:
+    """Number of findings by severity."""
+    return FindingCounts.of(health.findings)
+
+
+CHECKUP: Final = Document(
+    cls=Checkup,
+    name="checkup",
+    title="kafka-quotas doctor",
+    codec=VALUES.extended({Checkup: row("version cluster checks summary=counts")}),
+)
+TRAFFIC_HEALTH: Final = Document(
+    cls=TrafficHealth,
+    name="doctor",
+    title="kafka-quotas traffic source",
+    codec=VALUES.extended(
+        {
+            FindingCounts: row("error warning info"),
+            TrafficHealth: row(
+                "source form since until layouts brokers unattributed findings repairs summary", summary=counts_of_findings
+            ),
+        }
+    ),
+)
+
 
 _STYLES: Final = {
     CheckStatus.PASSED: Style.GOOD,

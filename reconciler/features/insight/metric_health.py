@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.features.insight.doctor_documents import (
+from reconciler.features.insight.doctor_views import (
     BrokerTraffic,
     LayoutUse,
     TrafficGap,

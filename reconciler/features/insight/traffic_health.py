@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.insight.doctor_documents import SourceForm, TrafficHealth
+from reconciler.features.insight.doctor_views import SourceForm, TrafficHealth
 from reconciler.features.insight.rate_sources import is_page, split_page
 from reconciler.features.prometheus import HttpLogin, Piece, PieceReader, PrometheusApi, open_page, read_login, trusted_reader
 from reconciler.model import CurrentState, Entity, Rule, Severity

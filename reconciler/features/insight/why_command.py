@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import zoneinfo
 from dataclasses import dataclass
@@ -31,7 +32,6 @@ _MODEL: Final = BrokerModelOptions(kafka_version=None, quota_callback=None)
 """Of the brokers, their snapshot and the Cluster manifest are enough."""
 
 _AROUND: Final = datetime.timedelta(hours=1)
-_FORMS: Final = ("%H:%M", "%H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,16 +187,10 @@ def _times(
 
 def parse_time(option: str, text: str, zone: zoneinfo.ZoneInfo, *, now: datetime.datetime) -> datetime.datetime:
     """A time with or without an offset, or of the last 24 hours when only the time of day is given. Raises ``UsageError``."""
-    for form in _FORMS:
-        try:
-            clock = datetime.datetime.strptime(text, form).time()
-        except ValueError:
-            continue
-        today = now.astimezone(zone).date()
-        moment = datetime.datetime.combine(today, clock, tzinfo=zone)
-        if moment > now:
-            moment = datetime.datetime.combine(today - datetime.timedelta(days=1), clock, tzinfo=zone)
-        return moment.astimezone(datetime.UTC)
+    with contextlib.suppress(ValueError):
+        clock = datetime.time.fromisoformat(text)
+        moment = datetime.datetime.combine(now.astimezone(zone).date(), clock, tzinfo=clock.tzinfo or zone)
+        return (moment if moment <= now else moment - datetime.timedelta(days=1)).astimezone(datetime.UTC)
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:

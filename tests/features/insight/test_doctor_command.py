@@ -71,13 +71,12 @@ def test_a_good_server_is_a_table_and_exit_code_0(tmp_path: Path) -> None:
     assert lines[-1] == "1 broker, 1 client on them. Nothing to repair."
 
 
-@pytest.mark.parametrize("more", [{"isPartial": True}, {"warnings": ["store-2: timeout"]}])
-def test_a_partial_answer_is_a_finding(more: dict[str, object], tmp_path: Path) -> None:
-    with answering(EVERYTHING, every=5, **more) as source:
+def test_a_partial_answer_is_a_finding(tmp_path: Path) -> None:
+    with answering(EVERYTHING, every=5, warnings=["store-2: timeout"]) as source:
         done = invoke("doctor", "--traffic", source, "--format", "json", cwd=tmp_path)
     (finding,) = json.loads(done.out)["findings"]
     assert (finding["id"], finding["severity"]) == ("partial-answer", "warning")
-    assert any(word in finding["message"] for word in ("isPartial", "store-2: timeout"))
+    assert "store-2: timeout" in finding["message"]
 
 
 def test_names_of_manifests_explain_metric_names_and_others_are_counted(tmp_path: Path) -> None:
@@ -116,20 +115,6 @@ def test_no_series_is_exit_code_1_with_the_command_that_makes_clients_visible(tm
     assert (done.code, "no Kafka broker can be reached" in done.err) == (1, True)
 
 
-def test_a_mapping_reads_other_metrics(tmp_path: Path) -> None:
-    mapping = {
-        "apiVersion": "kafka-quotas/v1",
-        "kind": "TrafficMapping",
-        "spec": {"metrics": [{"name": "acme_in_*", "kind": "produce", "user": "who"}]},
-    }
-    (tmp_path / "mapping.yaml").write_text(json.dumps(mapping))
-    with answering([{"__name__": "acme_in_rate", "who": "bob", **TARGET}]) as source:
-        done = invoke("doctor", "--traffic", source, "--mapping", "mapping.yaml", "--format", "json", cwd=tmp_path)
-    document = json.loads(done.out)
-    assert [layout["id"] for layout in document["layouts"]] == ["mapped"]
-    assert document["brokers"][0]["kinds"] == ["produce"]
-
-
 PAGE = """
 kafka_server_Produce_byte_rate{user="alice",client_id="App"} 5
 kafka_server_Produce_throttle_time{user="alice",client_id="App"} NaN
@@ -151,10 +136,8 @@ def test_pages_of_exporters_are_examined(tmp_path: Path) -> None:
         page = f"7=metrics+http://127.0.0.1:{port}"
         command = ("doctor", "--traffic", page, "--http-config", "exporter.login")
         done = invoke(*command, "--format", "json", cwd=tmp_path)
-        text = invoke(*command, cwd=tmp_path)
         gone = f"8=metrics+http://127.0.0.1:{refusing_port()}"
         part = invoke(*command, "--traffic", gone, "--format", "json", cwd=tmp_path)
-        mixed = invoke(*command, "--traffic", "logs", cwd=tmp_path)
     document = json.loads(done.out)
     jsonschema.validate(document, SCHEMA)
     assert (done.code, document["form"], set(asked)) == (0, "exporters", {"Bearer s3cret"})
@@ -164,12 +147,9 @@ def test_pages_of_exporters_are_examined(tmp_path: Path) -> None:
     assert "queue-size" in broker["measures"]
     assert [one["reason"] for one in document["unattributed"]] == ["name-only"]
     assert {"rule-order", "default-pair-quota"} == {repair["id"] for repair in document["repairs"]}
-    assert text.out.splitlines()[0].endswith(" UTC")
-    assert " to " not in text.out.splitlines()[0]
     assert part.code == 1
     assert [one["broker"] for one in json.loads(part.out)["brokers"]] == [7]
     assert "exporter-unreadable" in {finding["id"] for finding in json.loads(part.out)["findings"]}
-    assert (mixed.code, "give one kind at a time" in mixed.err) == (64, True)
 
 
 @pytest.mark.parametrize("changed", ["cluster.yaml", "prometheus.login", "mapping.yaml"])
@@ -211,18 +191,11 @@ def test_the_server_login_and_mapping_are_those_of_the_trusted_reference(changed
         assert [one["id"] for one in json.loads(done.out)["findings"]] == ["no-client-series"]
 
 
-def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:
-    done = invoke("doctor", "--mapping", "mapping.yaml", cwd=tmp_path)
-    assert (done.code, "PATH of a Cluster manifest that has spec.traffic" in done.err) == (64, True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--traffic", "prometheus+http://127.0.0.1:1", "--since", "2020-01-01T00:00:00Z"), "longer than 31 days"),
-        (("--traffic", "logs", "--since", "2026-11-22T00:00:00Z"), "--since is for --traffic prometheus"),
         (("--traffic", "logs"), "For files, use backtest or tool check-traffic"),
-        (("--traffic", "prometheus+http://127.0.0.1:1", "--since", "2099-01-01T00:00:00Z"), "empty or in the future"),
     ],
 )
 def test_a_time_that_cannot_be_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:

@@ -146,42 +146,15 @@ def test_the_cluster_manifest_names_the_server(tmp_path: Path) -> None:
     assert "'prometheus.login' differs from main" in refused.err
 
 
-def test_a_partial_answer_is_named(tmp_path: Path) -> None:
-    (tmp_path / "current.json").write_text(snapshot(QUOTAS))
-    with metrics_server(LABELS, 524288, isPartial=True) as (port, _):
-        done = invoke("headroom", "--current", "current.json", "--traffic", f"prometheus+http://127.0.0.1:{port}", cwd=tmp_path)
-    assert "user=alice client-id=app" in done.out
-    assert "The server warns that its answer is incomplete: isPartial. Quota groups may be missing." in " ".join(done.out.split())
-
-
 def test_a_mapping_reads_own_metrics(tmp_path: Path) -> None:
     metrics = [{"name": "acme_in_*", "kind": "produce", "user": "who", "names": "plain"}]
-    columns = {
-        "ts": {"column": "at", "unit": "s"}, "broker": {"column": "node"}, "user": {"column": "who"},
-        "client_id": {"column": "app", "missing": "empty"}, "kind": {"constant": "produce"}, "amount": {"column": "rate"},
-        "interval": {"constant": 15},
-    }  # fmt: skip
-    for name, spec in (("metrics", {"metrics": metrics}), ("files", {"semantics": "gauge", "columns": columns})):
-        document = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": spec}
-        (tmp_path / f"{name}.yaml").write_text(json.dumps(document))
+    document = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": {"metrics": metrics}}
+    (tmp_path / "metrics.yaml").write_text(json.dumps(document))
     (tmp_path / "current.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1000.0}}))
-
-    def percent(*options: str) -> float:
-        done = invoke("headroom", "--current", "current.json", "--format", "json", *options, cwd=tmp_path)
-        assert done.code == 0, done.err
-        (row,) = done.json()["groups"]
-        return float(row["percent"])
-
-    with served(lambda *_: page('acme_in_rate{who="alice"} 500\n')) as port:
-        assert percent("--traffic", f"1=metrics+http://127.0.0.1:{port}", "--mapping", "metrics.yaml") == 50
     with metrics_server({"__name__": "acme_in_rate", "who": "alice", "broker_id": "1"}, 500) as (port, asked):
-        assert percent("--traffic", f"prometheus+http://127.0.0.1:{port}", "--mapping", "metrics.yaml") == 50
-        assert "|acme_in_.*" in asked[0][0]
-        wrong = invoke(
-            "headroom", "--current", "current.json", "--traffic", f"prometheus+http://127.0.0.1:{port}", "--mapping",
-            "files.yaml", cwd=tmp_path,
-        )  # fmt: skip
-    assert (wrong.code, "For a Prometheus server, write spec.metrics" in wrong.err) == (64, True)
+        traffic = ("--traffic", f"prometheus+http://127.0.0.1:{port}", "--mapping", "metrics.yaml")
+        (row,) = invoke("headroom", "--current", "current.json", *traffic, "--format", "json", cwd=tmp_path).json()["groups"]
+    assert (row["percent"], "|acme_in_.*" in asked[0][0]) == (50, True)
 
 
 def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:

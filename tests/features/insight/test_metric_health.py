@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reconciler.features.insight.doctor_documents import TrafficHealth
+from reconciler.features.insight.doctor_views import TrafficHealth
 from reconciler.features.insight.metric_health import RULE_ORDER, examine_metrics
 from reconciler.features.insight.traffic_health import TRAFFIC_RULES, DoctorRequest, ReadSource
 from reconciler.features.prometheus.metric_layouts import ClientNames, SeriesReader
