@@ -152,18 +152,8 @@ def set_quotas(proposal: Proposal, settings: Mapping[Entity, Mapping[str, float]
 
 def proposal_of_settings(settings: Mapping[Entity, Mapping[str, float]], current: CurrentState | None) -> Proposal:
     """The current quotas with these values on top, without any manifest. ``None``: the current ones are not known."""
-    if current is None:
-        return set_quotas(Proposal(current=None, proposed={}, declared={}), settings)
-    known = Proposal(
-        current=current.entities,
-        proposed=current.entities,
-        declared={},
-        kafka_version=current.cluster.kafka_version,
-        brokers=current.brokers,
-        leaders=current.leaders,
-        notes=_fact_notes(current),
-    )
-    return set_quotas(known, settings)
+    known = make_proposal(DesiredState(), current, ClusterSpec())
+    return set_quotas(replace(known, notes=_fact_notes(current)), settings)
 
 
 def _fact_notes(current: CurrentState | None) -> tuple[Message, ...]:
@@ -193,16 +183,20 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     store = _free_store(options)
     options, notes = fetch_samples(proposal, options, progress=progress)
     proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options), *notes))
-    if store is not None:
-        return _with_rows(proposal, question, options, store, progress)
+    if store is not None and (report := _with_rows(proposal, question, options, store, progress)) is not None:
+        noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
+        return apply_rules(report, noted)
     with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
-        report = apply_rules(run.report(), proposal)
+        report = run.report()
+        if store is not None:
+            _step(progress, f"writing {len(report.verdicts):,} rows of verdicts to {store}")
+            store.write(report.verdicts)
         if options.requests is not None:
             _step(progress, f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
-    return report
+    return apply_rules(report, proposal)
 
 
 def _free_store(options: BacktestOptions) -> VerdictStore | None:
@@ -228,27 +222,23 @@ def _require_folder(store: VerdictStore) -> None:
 
 def _with_rows(
     proposal: Proposal, question: BacktestRequest, options: BacktestOptions, store: VerdictStore, progress: Progress | None
-) -> BacktestReport:
-    """The report, and all rows of verdicts as a table. On Spark the report has the worst rows only.
+) -> BacktestReport | None:
+    """All rows of verdicts as a table that Spark writes, and the report with the worst ones.
 
-    Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError``, ``FileAccessError`` and ``UntrustedError``.
-    ``UsageError`` is also raised for an address or a table that has other rows already.
+    ``None``: this process judges and writes. Raises ``UsageError``, also for an address or a table that has other rows already,
+    ``MissingDependencyError``, ``TrafficError``, ``FileAccessError`` and ``UntrustedError``.
     """
-    from reconciler.traffic import Backtest, Reading, ShardedBacktest, open_sharded, spark_with_progress
+    from reconciler.traffic import Reading, ShardedBacktest, open_sharded, spark_with_progress
 
     traffic, wanted = _find(proposal, options)
     if not traffic.has_rows:
         _require_folder(store)
     if store.needs_spark or (traffic.has_rows and not traffic.stays_here(wanted)):
+        reading = Reading(log_timezone=options.log_timezone, kinds=_limited_kinds(proposal), by_seconds=not question.exact)
         with spark_with_progress(wanted, progress) as spark:
             store.require_free_on(spark)
             _step(progress, f"reading {traffic.words}")
-            sharded = open_sharded(
-                traffic,
-                spark,
-                Reading(log_timezone=options.log_timezone, kinds=_limited_kinds(proposal), by_seconds=not question.exact),
-                max_unreadable=options.max_unreadable,
-            )
+            sharded = open_sharded(traffic, spark, reading, max_unreadable=options.max_unreadable)
             if sharded is not None:
                 run = ShardedBacktest(sharded, question, failing_rows(proposal))
                 with contextlib.closing(sharded), contextlib.closing(run):
@@ -256,15 +246,9 @@ def _with_rows(
                     report = run.report()
                     _step(progress, f"writing {run.rows:,} rows of verdicts to {store}")
                     store.write_frame(run.verdicts)
-                noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
-                return apply_rules(report, noted)
+                return report
     _require_folder(store)
-    with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress) as recorded:
-        _step(progress, "judging")
-        report = Backtest(recorded, question).report()
-        _step(progress, f"writing {len(report.verdicts):,} rows of verdicts to {store}")
-        store.write(report.verdicts)
-    return apply_rules(report, proposal)
+    return None
 
 
 def failing_rows(proposal: Proposal) -> FailingRows | None:
