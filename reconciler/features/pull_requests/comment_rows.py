@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
@@ -135,12 +136,10 @@ class ChangeRow:
         return _RANK[self.state], -share, _DIRECTIONS.index(self.direction)
 
 
-def change_rows(plan: Plan | None, report: BacktestReport | None) -> list[ChangeRow]:
+def change_rows(plan: Plan, report: BacktestReport | None) -> list[ChangeRow]:
     """One row for each changed limit, for each that is not removed, and for each quota group that is hit by others' changes."""
-    results = _Results.of(report)
-    rows = [*_of_plan(plan, results), *_kept(plan)] if plan is not None else []
-    if report is not None:
-        rows += results.rest(whole=plan is None)
+    results = _Results(report)
+    rows = [*_of_plan(plan, results), *_kept(plan), *results.rest()]
     return sorted(rows, key=lambda row: row.order)
 
 
@@ -161,48 +160,35 @@ def row_of_staying(group: GroupRows) -> ChangeRow:
     return ChangeRow(key=group.worst.key, before=(limit,), after=limit, state=state, groups=(group,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Results:
-    """What a report states, found by entity, and by the names of quota groups."""
+    """What a report states, by entity and by the names of quota groups."""
 
-    known: bool
-    of_entity: dict[tuple[Entity, str], list[GroupRows]] = field(default_factory=dict)
-    of_entity_before: dict[tuple[Entity, str], list[GroupRows]] = field(default_factory=dict)
-    """By the entities whose limits the groups had before."""
-    unjudged: dict[tuple[Entity, str], UnjudgedChange] = field(default_factory=dict)
-    failed: frozenset[tuple[object, str]] = frozenset()
-    """Quota groups, and entities without traffic, that a rule forbids."""
-    every: tuple[GroupRows, ...] = ()
-    used: set[tuple[object, ...]] = field(default_factory=set)
-    listed: set[tuple[Entity, str]] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, report: BacktestReport | None) -> _Results:
-        if report is None:
-            return cls(known=False)
-        results = cls(
-            known=True,
-            unjudged={(change.entity, change.key): change for change in report.unjudged},
-            failed=frozenset(_failed(report)),
-            every=changed_groups(report),
-        )
-        for group in results.every:
+    def __init__(self, report: BacktestReport | None) -> None:
+        self.report = report
+        self.unjudged = {(change.entity, change.key): change for change in report.unjudged} if report else {}
+        self.failed = set(_failed(report)) if report else set()
+        """Quota groups, and entities without traffic, that a rule forbids."""
+        self.every = changed_groups(report) if report else ()
+        self.used: set[tuple[object, ...]] = set()
+        self.listed: set[tuple[Entity, str]] = set()
+        self._now: dict[tuple[Entity, str], list[GroupRows]] = defaultdict(list)
+        self._before: dict[tuple[Entity, str], list[GroupRows]] = defaultdict(list)
+        for group in self.every:
             worst = group.worst
             if worst.limits.entity is not None:
-                results.of_entity.setdefault((worst.limits.entity, worst.key), []).append(group)
+                self._now[worst.limits.entity, worst.key].append(group)
             for entity in dict.fromkeys(entity for row in group.rows for entity in row.limits.entities_before):
-                results.of_entity_before.setdefault((entity, worst.key), []).append(group)
-        return results
+                self._before[entity, worst.key].append(group)
 
     def groups(self, entity: Entity, key: KeyChange) -> tuple[GroupRows, ...]:
         # A limit that is removed is one that its groups had before; others may limit them now, or none.
-        known = self.of_entity if key.after is not None else self.of_entity_before
+        known = self._now if key.after is not None else self._before
         groups = known.get((entity, key.key), ())
         self.used.update(group.worst.group for group in groups)
         return tuple(groups)
 
     def state(self, entity: Entity | None, key: str, groups: Sequence[GroupRows]) -> RowState:
-        if not self.known:
+        if self.report is None:
             return RowState.NOT_CHECKED
         if (entity, key) in self.failed or any((group.worst.name, key) in self.failed for group in groups):
             return RowState.REJECTED
@@ -213,11 +199,11 @@ class _Results:
             return RowState.NOT_CHECKED
         return RowState.NOT_RECORDED if unjudged.reason is NotJudged.NO_TRAFFIC else RowState.NO_TRAFFIC
 
-    def rest(self, *, whole: bool) -> Iterator[ChangeRow]:
-        """What no row of a plan is about; ``whole``: there is no plan, so it is everything."""
+    def rest(self) -> Iterator[ChangeRow]:
+        """What no row of a plan is about."""
         for group in self.every:
             worst = group.worst
-            if worst.group in self.used or (group.verdict is Verdict.CLEAR and not whole):
+            if worst.group in self.used or group.verdict is Verdict.CLEAR:
                 continue
             yield ChangeRow(
                 key=worst.key,

@@ -20,6 +20,7 @@ from reconciler.text import count_of, list_some
 
 _MOST_SENTENCES: Final = 3
 _MOST_GUARDS: Final = 5
+_CORRECT: Final = "Correct the manifests, then push again."
 _UNKNOWN: Final = (RowState.INCONCLUSIVE, RowState.NOT_RECORDED, RowState.NOT_CHECKED, RowState.NO_TRAFFIC)
 
 
@@ -58,26 +59,20 @@ _LOOKS: Final = {
 }
 
 
-def judge_comment(
-    plan: Plan | None, report: BacktestReport | None, findings: Sequence[Finding], rows: Sequence[ChangeRow]
-) -> CommentVerdict:
+def judge_comment(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> CommentVerdict:
     """The verdict over both. ``rows``: as ``change_rows`` makes them of the same plan and report."""
     states = {row.state for row in rows}
-    if errors_in(findings) or (report is not None and (report.refused or errors_in(report.findings))):
+    refused = report is not None and (report.refused or errors_in(report.findings))
+    all_withheld = plan.withheld and not plan.changes and not any(each.guards for each in plan.withheld)
+    if errors_in(plan.findings) or refused or all_withheld:
         return CommentVerdict.BLOCKED
-    if plan is not None and plan.withheld and not plan.changes and not any(each.guards for each in plan.withheld):
-        return CommentVerdict.BLOCKED
-    if (plan is not None and (plan.tripped or plan.withheld)) or states & {
-        RowState.REJECTED,
-        RowState.THROTTLED,
-        RowState.POSSIBLE,
-    }:
+    if plan.tripped or plan.withheld or states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
         return CommentVerdict.NEEDS_ACCEPTANCE
-    if states & set(_UNKNOWN) or (plan is None and report is None):
+    if states & set(_UNKNOWN):
         return CommentVerdict.NOT_CHECKED
-    if states - {RowState.KEPT} or (plan is not None and plan.changes):
+    if states - {RowState.KEPT} or plan.changes:
         return CommentVerdict.READY
-    return CommentVerdict.NOT_REMOVED if plan is not None and plan.kept else CommentVerdict.NO_CHANGE
+    return CommentVerdict.NOT_REMOVED if plan.kept else CommentVerdict.NO_CHANGE
 
 
 def errors_in(findings: Sequence[Finding]) -> int:
@@ -85,39 +80,43 @@ def errors_in(findings: Sequence[Finding]) -> int:
     return sum(finding.severity is Severity.ERROR for finding in findings)
 
 
+def findings_sentence(findings: Sequence[Finding]) -> str:
+    """What findings without a plan mean."""
+    if not errors_in(findings):
+        return "The manifests have no errors, and no plan was made."
+    return f"{_errors(findings)}, so these manifests cannot be planned. {_CORRECT}"
+
+
+def _errors(findings: Sequence[Finding]) -> str:
+    return f"**{count_of(errors_in(findings), 'finding is an error', 'findings are errors')}**"
+
+
 def alert_sentences(
-    plan: Plan | None,
-    report: BacktestReport | None,
-    findings: Sequence[Finding],
-    rows: Sequence[ChangeRow],
-    *,
-    verdict: CommentVerdict,
-    limit: int,
+    plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], *, verdict: CommentVerdict, limit: int
 ) -> list[str]:
     """At most three sentences in Markdown: the answer, what was not checked, the next step."""
-    every = (
-        *_errors(plan, findings),
-        *_backtest(report, rows, limit),
-        *_guards(plan),
-        *_withheld(plan),
-        *_without_backtest(plan, report, rows),
-        *_next(plan, report, verdict),
-    )
+    every = (*_problems(plan, report, rows, limit), *_next(plan, verdict))
     return list(every[:_MOST_SENTENCES])
 
 
-def _errors(plan: Plan | None, findings: Sequence[Finding]) -> Iterator[str]:
-    count = errors_in(findings)
-    if count:
-        what = "this plan cannot be applied" if plan is not None else "these manifests cannot be planned"
-        yield f"**{count_of(count, 'finding is an error', 'findings are errors')}**, so {what}."
-    elif plan is not None and not plan.complete:
+def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], limit: int) -> Iterator[str]:
+    if errors_in(plan.findings):
+        yield f"{_errors(plan.findings)}, so this plan cannot be applied."
+    elif not plan.complete:
         yield "**Only some manifests were planned**, so nothing is pruned."
+    if report is not None:
+        yield from _backtest(report, rows, limit)
+    if plan.tripped:
+        names = list_some([code(guard.id) for guard in plan.tripped], _MOST_GUARDS)
+        yield f"**{count_of(len(plan.tripped), 'guard needs acceptance', 'guards need acceptance')}**: {names}."
+    if plan.withheld:
+        owners = [code(each.owner) if each.owner is not None else "no owner" for each in plan.withheld]
+        yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {list_some(owners, _MOST_GUARDS)}."
+    if report is None and any(row.unknown for row in rows):
+        yield "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
 
 
-def _backtest(report: BacktestReport | None, rows: Sequence[ChangeRow], limit: int) -> Iterator[str]:
-    if report is None:
-        return
+def _backtest(report: BacktestReport, rows: Sequence[ChangeRow], limit: int) -> Iterator[str]:
     if report.refused:
         yield f"**The backtest rejects this change**: {_failed_rules(report)}."
     unknown = sum(row.unknown for row in rows)
@@ -175,39 +174,17 @@ def _of(count: int, total: int, noun: str) -> str:
     return f"{count:,} of {count_of(total, noun)}"
 
 
-def _guards(plan: Plan | None) -> Iterator[str]:
-    if plan is None or not plan.tripped:
-        return
-    names = list_some([code(guard.id) for guard in plan.tripped], _MOST_GUARDS)
-    verb = "guard needs acceptance" if len(plan.tripped) == 1 else "guards need acceptance"
-    yield f"**{len(plan.tripped)} {verb}**: {names}."
-
-
-def _withheld(plan: Plan | None) -> Iterator[str]:
-    if plan is None or not plan.withheld:
-        return
-    names = list_some([code(each.owner) if each.owner is not None else "no owner" for each in plan.withheld], _MOST_GUARDS)
-    yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {names}."
-
-
-def _without_backtest(plan: Plan | None, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> Iterator[str]:
-    if plan is not None and report is None and any(row.unknown for row in rows):
-        yield "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
-
-
-def _next(plan: Plan | None, report: BacktestReport | None, verdict: CommentVerdict) -> Iterator[str]:
+def _next(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
     match verdict:
         case CommentVerdict.BLOCKED:
-            yield "Correct the manifests, then push again."
-        case CommentVerdict.NOT_REMOVED | CommentVerdict.NO_CHANGE if plan is not None and plan.undecided:
+            yield _CORRECT
+        case CommentVerdict.NOT_REMOVED | CommentVerdict.NO_CHANGE if plan.undecided:
             yield f"The plan writes nothing, but {prose(undecided_words(plan), begins_line=False)}."
-        case CommentVerdict.NO_CHANGE if plan is not None:
+        case CommentVerdict.NO_CHANGE:
             yield "No changes: the cluster has every declared value."
-        case CommentVerdict.NOT_CHECKED if plan is None and report is None:
-            yield "The manifests have no errors, and no plan was made."
-        case CommentVerdict.NEEDS_ACCEPTANCE if plan is not None and plan.withheld and plan.changes:
+        case CommentVerdict.NEEDS_ACCEPTANCE if plan.withheld and plan.changes:
             yield "After the merge, `kafka-quotas apply` writes the changes in the table, and not the withheld ones."
-        case CommentVerdict.READY if plan is not None:
+        case CommentVerdict.READY:
             yield "After the merge, `kafka-quotas apply` writes exactly these changes."
-        case CommentVerdict.NEEDS_ACCEPTANCE if plan is not None and not plan.tripped:
+        case CommentVerdict.NEEDS_ACCEPTANCE if not plan.tripped:
             yield "Raise the limits, or decide that these clients may be throttled."

@@ -30,6 +30,7 @@ from reconciler.features.pull_requests.comment_verdict import (
     CommentVerdict,
     alert_sentences,
     errors_in,
+    findings_sentence,
     history_length,
     judge_comment,
 )
@@ -143,7 +144,7 @@ def plan_comment(
     ``today``: from this day on an exception to copy lasts. ``None``: from the day on which the cluster was read.
     """
     rows = tuple(change_rows(plan, report))
-    verdict = judge_comment(plan, report, plan.findings, rows)
+    verdict = judge_comment(plan, report, rows)
     shown = (plan.changes, plan.kept, plan.findings, plan.tripped, plan.withheld)
     silent = not any(shown) and not (report is not None and (report.findings or report.unjudged or changed_groups(report)))
     marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
@@ -163,7 +164,7 @@ def findings_comment(
     findings: Sequence[Finding], *, cluster: str | None = None, links: RepositoryLinks | None = None, budget: int = BUDGET
 ) -> Content:
     """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
-    verdict = judge_comment(None, None, findings, ())
+    verdict = CommentVerdict.BLOCKED if errors_in(findings) else CommentVerdict.NOT_CHECKED
     marker = Marker(kind="findings", cluster=cluster, digest=None, verdict=verdict.value)
     writer = _Writer(findings=tuple(findings), verdict=verdict, links=links or RepositoryLinks())
     return writer.content(marker, full=FULL_FINDINGS, budget=budget)
@@ -201,7 +202,9 @@ class _Writer:
         return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")))
 
     def _alert(self) -> tuple[str, ...]:
-        sentences = alert_sentences(self.plan, self.report, self.findings, self.rows, verdict=self.verdict, limit=self.limit)
+        sentences = [findings_sentence(self.findings)]
+        if self.plan is not None:
+            sentences = alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict, limit=self.limit)
         return (f"> [!{self.verdict.alert}]", f"> {' '.join(sentences)}", "") if sentences else ()
 
     def _counts(self) -> Iterator[str]:
