@@ -9,6 +9,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ from typing import Final, Self, TypeVar
 
 from reconciler.apply import ApplySettings
 from reconciler.client.outcomes import Description, shown_source
-from reconciler.client.recorded import RecordedQuotas, access_of
+from reconciler.client.recorded import RecordedQuotas, access_of, listed
 from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, RefusedError, StalePlanError, UsageError
 from reconciler.model import ApplyReport, ApplyResult, ClusterIdentity, Entity, GuardStatus, Plan, Selector
 from reconciler.ports import QuotaCluster, SystemClock
@@ -120,8 +121,8 @@ class ClusterQuotas:
         request = make_alter_request(target, add=add, delete=delete)
         state = self._asking(lambda cluster: read_state(self._target.spec, cluster))
         plan = alter_plan(request, state, Approval(), target=self._target, clock=SystemClock())
-        warnings = [message for _, message in name_warnings(target)]
-        return PlannedAlteration(target, plan, partial(self._write, request), warnings=warnings)
+        warnings = tuple(message for _, message in name_warnings(target))
+        return PlannedAlteration(entity=target, plan=plan, warnings=warnings, write=partial(self._write, request))
 
     def close(self) -> None:
         """Give the connection back. Safe to call twice."""
@@ -187,11 +188,8 @@ def connect(
     ...     print(quotas.cluster.name)
     prod
     """
-    if isinstance(paths, str):
-        msg = f"paths is a list of paths: [{paths!r}]"
-        raise UsageError(msg)
     access = access_of(bootstrap_server, zookeeper, command_config)
-    target = load_target([str(path) for path in paths], cluster=cluster, trusted_ref=trusted_ref)
+    target = load_target(listed("paths", paths), cluster=cluster, trusted_ref=trusted_ref)
     connected = open_connection(target.spec, access, trusted=target.trusted)
     with contextlib.ExitStack() as undo:
         undo.callback(connected.close)
@@ -209,34 +207,20 @@ class LoggedProgress:
         _log.info("%s", message)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlannedAlteration:
-    """What ``ClusterQuotas.plan_alter`` would write. Look at ``plan``, then call ``apply``. Forget it, and nothing happens."""
+    """What ``ClusterQuotas.plan_alter`` would write. Look at ``plan``, then call ``apply``. Forget it, and nothing happens.
 
-    __slots__ = ("_entity", "_plan", "_warnings", "_write")
+    ``write``: what ``apply`` and ``validate`` call.
+    """
 
-    def __init__(
-        self, entity: Entity, plan: Plan, write: Callable[[Approval], ApplyReport], *, warnings: Sequence[str] = ()
-    ) -> None:
-        """For ``ClusterQuotas.plan_alter``."""
-        self._entity = entity
-        self._warnings = tuple(warnings)
-        self._plan = plan
-        self._write = write
-
-    @property
-    def entity(self) -> Entity:
-        """What is altered."""
-        return self._entity
-
-    @property
-    def plan(self) -> Plan:
-        """The values before and after, the guards as they stand, and notes. ``plan.changes`` is empty when nothing changes."""
-        return self._plan
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Why the name is most likely a mistake, though Kafka takes it: a literal ``<default>``, blanks, percent encoding."""
-        return self._warnings
+    entity: Entity
+    """What is altered."""
+    plan: Plan
+    """The values before and after, the guards as they stand, and notes. ``plan.changes`` is empty when nothing changes."""
+    warnings: tuple[str, ...]
+    """Why the name is most likely a mistake, though Kafka takes it: a literal ``<default>``, blanks, percent encoding."""
+    write: Callable[[Approval], ApplyReport]
 
     def validate(self) -> ApplyReport:
         """Let the cluster check the change. Nothing is written. Every guard counts as accepted here.
@@ -244,7 +228,7 @@ class PlannedAlteration:
         Raises ``StalePlanError`` when the cluster no longer has what the plan changes, and other ``RefusedError``.
         """
         every_guard = tuple(guard.id for guard in self.plan.guards)
-        return succeeded(self._write(Approval(accepted=every_guard, settings=ApplySettings(validate_only=True))))
+        return succeeded(self.write(Approval(accepted=every_guard, settings=ApplySettings(validate_only=True))))
 
     def apply(self, *, accept: Sequence[str] = ()) -> ApplyReport:
         """Write the change, and read it back until every broker shows it. ``accept`` names the guards that may be passed.
@@ -264,7 +248,7 @@ class PlannedAlteration:
         """
         if isinstance(accept, str):
             accept = (accept,)
-        return succeeded(self._write(Approval(accepted=tuple(accept), expected_digest=self.plan.digest)))
+        return succeeded(self.write(Approval(accepted=tuple(accept), expected_digest=self.plan.digest)))
 
     def __repr__(self) -> str:
         keys = [f"{key.key} {_shown(key.before)} -> {_shown(key.after)}" for change in self.plan.changes for key in change.keys]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.apply import ApplySettings, StepDown
 from reconciler.client.live import LoggedProgress, succeeded
 from reconciler.client.outcomes import BacktestFrames, FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
-from reconciler.client.recorded import access_of
+from reconciler.client.recorded import access_of, listed
 from reconciler.documents import BACKTEST
 from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
 from reconciler.model import ApplyReport, CurrentState, MetricServer
@@ -188,7 +188,7 @@ class ManifestCluster:
             if at is not None and at.tzinfo is None:
                 raise UsageError(f"{name} is a time without a time zone: add tzinfo=datetime.UTC")
         intent = with_lint(self._intent(all_owners=True))
-        sources = _listed("traffic", traffic)
+        sources = listed("traffic", traffic)
         server = _server(sources, intent)
         if server is None and not sources:
             raise UsageError("No traffic is given. Pass traffic, or set spec.traffic of the Cluster manifest")
@@ -358,14 +358,7 @@ def manifests(
     <ManifestCluster of quotas for prod>
     """
     access = access_of(bootstrap_server, zookeeper, command_config, snapshot=snapshot)
-    return ManifestCluster(Where(paths=_listed("paths", paths), cluster=cluster, access=access, trusted_ref=trusted_ref))
-
-
-def _listed(name: str, values: Sequence[str | Path]) -> tuple[str, ...]:
-    if isinstance(values, str):
-        # A string is a sequence of strings, too, and would be read letter by letter.
-        raise UsageError(f"{name} is a list: [{values!r}]")
-    return tuple(map(str, values))
+    return ManifestCluster(Where(paths=listed("paths", paths), cluster=cluster, access=access, trusted_ref=trusted_ref))
 
 
 def _server(sources: Sequence[str], intent: Intent) -> MetricServer | None:

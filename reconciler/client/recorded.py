@@ -68,7 +68,7 @@ class RecordedQuotas:
 
     def resolve(self, client: Entity, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Resolution:
         """The effective quotas of one client. Parameters, meaning and errors as in ``ClusterQuotas.resolve``."""
-        return self._answer(client, _wanted(include_overrides=include_overrides, explain=explain, members=members))
+        return self._answer(client, ResolveOptions(include_overrides=include_overrides, explain=explain, members=members))
 
     def resolve_each(
         self, clients: Iterable[Entity], *, include_overrides: bool = False, explain: bool = False, members: int = 0
@@ -84,12 +84,12 @@ class RecordedQuotas:
         user=payments 20000000.0
         user=other 5000000.0
         """
-        wanted = _wanted(include_overrides=include_overrides, explain=explain, members=members)
+        wanted = ResolveOptions(include_overrides=include_overrides, explain=explain, members=members)
         return (self._answer(client, wanted) for client in clients)
 
     def resolve_known(self, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Iterator[Resolution]:
         """The same for every client that the state names."""
-        return resolve_known(self._view, _wanted(include_overrides=include_overrides, explain=explain, members=members))
+        return resolve_known(self._view, ResolveOptions(include_overrides=include_overrides, explain=explain, members=members))
 
     @cached_property
     def _answers(self) -> EffectiveQuotas:
@@ -128,7 +128,7 @@ def open_manifests(paths: Sequence[str | Path] = (".",), *, cluster: str | None 
     >>> answer.quotas["producer_byte_rate"].value
     20971520.0
     """
-    return RecordedQuotas(Sources(_where(paths, cluster)).view(MANIFESTS))
+    return RecordedQuotas(Sources(Where(paths=listed("paths", paths), cluster=cluster)).view(MANIFESTS))
 
 
 def after_plan(
@@ -152,7 +152,7 @@ def after_plan(
     user=payments client-id=(any other) producer_byte_rate loosens
     """
     access = access_of(bootstrap_server, zookeeper, command_config, snapshot=snapshot)
-    return RecordedQuotas(Sources(_where(paths, cluster, access)).view(PLANNED))
+    return RecordedQuotas(Sources(Where(paths=listed("paths", paths), cluster=cluster, access=access)).view(PLANNED))
 
 
 def compare(before: RecordedQuotas, after: RecordedQuotas, clients: Iterable[Entity] | None = None) -> Differences:
@@ -181,16 +181,12 @@ def access_of(
     )
 
 
-def _where(paths: Sequence[str | Path], cluster: str | None, access: Access | None = None) -> Where:
-    if isinstance(paths, str):
+def listed(name: str, values: Sequence[str | Path]) -> tuple[str, ...]:
+    """The values as text. Raises ``UsageError`` for a single one."""
+    if isinstance(values, str):
         # A string is a sequence of strings, too, and would be read letter by letter.
-        msg = f"paths is a list of paths: [{paths!r}]"
-        raise UsageError(msg)
-    return Where(paths=tuple(str(path) for path in paths), cluster=cluster, access=access or Access())
-
-
-def _wanted(*, include_overrides: bool, explain: bool, members: int) -> ResolveOptions:
-    return ResolveOptions(include_overrides=include_overrides, explain=explain, members=members)
+        raise UsageError(f"{name} is a list: [{values!r}]")
+    return tuple(map(str, values))
 
 
 class _Held:
