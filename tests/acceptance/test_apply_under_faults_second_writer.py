@@ -73,20 +73,6 @@ def test_a_second_copy_of_this_tool_changes_what_is_written_and_what_is_not(
     work.finish()
 
 
-def test_what_changed_between_planning_and_writing_is_refused(small: ChangeSet, clean_kafka: Sandbox) -> None:
-    theirs = {user(LAST): THEIRS}
-    changing = WriteProxy(clean_kafka.nodes[0].port, validation=lambda: raw_quotas.alter(small.servers, theirs))
-    with serving(changing) as server:
-        refused = small.run(server)
-    assert refused.code == 3, refused.err
-    report = refused.json()
-    assert (report["result"], report["failure_reason"]) == ("refused", "stale-plan")
-    assert f"user={LAST} producer_byte_rate" in refused.err
-    assert changing.writes == []
-    small.require_true(report, theirs=theirs)
-    small.finish()
-
-
 def test_in_the_window_that_remains_the_last_writer_wins_by_whole_keys(small: ChangeSet, clean_kafka: Sandbox) -> None:
     """Kafka compares nothing when it writes: what comes between the last look and the request is overwritten, key by key."""
 

@@ -149,14 +149,6 @@ def test_tls_with_what_has_none_ends_in_one_sentence(server):
     assert str(port) in str(raised.value)
 
 
-def test_a_good_server_behind_a_bad_one_is_found():
-    with scripted(describe=described()) as (cluster, _), serving(silent) as bad:
-        good = cluster.brokers()[0].port
-        both = connect(bad, good, seconds=QUICK)
-        assert both.describe(EntityFilter()) == {}
-        both.close()
-
-
 def test_a_failed_connection_leaves_no_thread_behind():
     before = set(threading.enumerate())
     with pytest.raises(UnreachableError):
@@ -303,37 +295,6 @@ def test_a_state_costs_one_request_for_quotas_and_one_for_the_cluster(entity_fil
         state = cluster.current_matching(entity_filter)
         assert broker.asked[before:] == [DESCRIBE, METADATA]
     assert (state.cluster.id, state.brokers) == ("scripted", (7,))
-
-
-def test_a_broker_without_memory_for_the_whole_answer_is_asked_in_parts():
-    from kafka.protocol.admin import DescribeClientQuotasResponse
-
-    entry = DescribeClientQuotasResponse.EntryData
-
-    def answer(_version: int) -> Any:
-        count = broker.asked.count(DESCRIBE)
-        if count == 1:
-            return described(-1)(_version)
-        entity = [entry.EntityData(entity_type="user", entity_name=f"u{count}")]
-        row = entry(entity=entity, values=[entry.ValueData(key="producer_byte_rate", value=1.0)])
-        return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=[row])
-
-    with scripted(describe=answer) as (cluster, broker):
-        state = cluster.current_state()
-        assert set(state.entities) == {user(f"u{n}") for n in (2, 3, 4, 5)}
-        assert "four parts" in state.notes[0]
-        assert broker.asked.count(DESCRIBE) == 5
-
-
-def test_brokers_are_asked_at_once_and_those_that_do_not_tell_say_why():
-    with scripted(describe=described()) as (cluster, _):
-        answers = cluster.describe_on(EntityFilter(), [7, 8])
-    assert answers[7] == {}
-    assert isinstance(answers[8], UnreachableError)
-    with scripted(describe=described(31)) as (cluster, _):
-        assert isinstance(cluster.describe_on(EntityFilter(), [7])[7], AuthorizationError)
-    with scripted(describe=lambda _: None) as (cluster, _):
-        assert "did not answer" in str(cluster.describe_on(EntityFilter(), [7])[7])
 
 
 def test_brokers_that_hang_are_waited_for_together():

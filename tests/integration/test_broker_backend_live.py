@@ -106,16 +106,6 @@ def test_a_read_whose_answer_is_lost_is_asked_of_another_address(proxied):
     assert cluster.identity().id
 
 
-def test_the_object_goes_on_after_a_lost_write(proxied):
-    cluster, proxy = proxied
-    proxy.cut_answers = True
-    with pytest.raises(OutcomeUnknownError):
-        cluster.alter([SET_ONE], validate_only=False)
-    proxy.cut_answers = False
-
-    assert [r.error_code for r in cluster.alter([SET_ONE], validate_only=False)] == [0]
-
-
 def test_a_write_that_was_not_sent_because_its_server_is_gone_is_sent_to_another(clean_kafka):
     proxy = CuttingProxy(clean_kafka.nodes[0].port)
     with serving(proxy) as port:

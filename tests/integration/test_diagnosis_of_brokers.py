@@ -13,10 +13,6 @@ from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
 from reconciler.errors import AuthenticationError
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.model import Alteration
-from reconciler.ports import EntityFilter
-from tests.builders import user
-from tests.support.bad_servers import CuttingProxy, serving
 from tests.support.command import run
 from tests.support.records import Records, recorded
 
@@ -32,42 +28,6 @@ def opened(servers: str, login: SaslLogin | None = None) -> BrokerCluster:
 
 def answered(records: Records, api: str) -> list[dict[str, object]]:
     return [event for event in records.events("broker answered") if event["api"] == api]
-
-
-def test_each_request_is_logged_with_its_broker_its_duration_and_its_result(clean_kafka: Sandbox) -> None:
-    with recorded() as records:
-        cluster = opened(clean_kafka.bootstrap_servers)
-        cluster.alter([Alteration(entity=user(HOSTILE), ops={"producer_byte_rate": 1.0})], validate_only=False)
-        cluster.describe(EntityFilter(), broker=cluster.brokers()[0].id)
-        cluster.close()
-
-    (altered,) = answered(records, "AlterClientQuotas")
-    (described,) = answered(records, "DescribeClientQuotas")
-    assert described["broker"] == clean_kafka.nodes[0].id
-    assert described["address"] == clean_kafka.bootstrap_servers
-    assert 0.0 <= float(str(described["milliseconds"])) < 20_000.0
-    assert int(str(described["bytes"])) > 20
-    assert altered["correlation_id"] != described["correlation_id"] or altered["broker"] != described["broker"]
-    assert answered(records, "Metadata")
-    assert records.events("alterations answered")[0]["error_codes"] == {"0": 1}
-    assert records.events("quotas read")[0]["entities"] == 1
-    assert records.events("connected")[0]["address"] == clean_kafka.bootstrap_servers
-    assert not any("\n" in str(record.__dict__.get("data")) for record in records.all)
-
-
-def test_a_lost_answer_and_the_second_attempt_are_logged(clean_kafka: Sandbox) -> None:
-    proxy = CuttingProxy(clean_kafka.nodes[0].port)
-    with serving(proxy) as port, recorded() as records:
-        cluster = opened(f"127.0.0.1:{port}")
-        proxy.cut_answers = True
-        cluster.describe(EntityFilter())
-        cluster.close()
-
-    (lost,) = records.events("no answer from broker")
-    assert (lost["api"], lost["address"]) == ("DescribeClientQuotas", f"127.0.0.1:{port}")
-    assert lost["reason"] == "the server closed the connection"
-    assert records.events("sending the request again")[0]["to_another_broker"] is True
-    assert len(records.events("using broker")) == 2
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

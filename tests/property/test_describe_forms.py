@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 
 from hypothesis import given
@@ -63,13 +62,6 @@ def test_json_reads_back(state, tmp_path_factory):
     path.write_text("".join(snapshot_chunks(current(state))), encoding="utf-8")
 
     same(read_snapshot(path).entities, state)
-
-
-def test_a_filter_is_part_of_the_document():
-    document = json.loads("".join(snapshot_chunks(current({user("a"): {"x": 1.0}}), selected={"user": {"prefix": "a"}})))
-
-    assert document["filter"] == {"user": {"prefix": "a"}}
-    assert list(document) == ["format_version", "cluster", "observed", "filter", "entities"]
 
 
 @given(STATES)

@@ -55,15 +55,6 @@ def test_the_nearest_filter_lets_through_all_that_is_selected_and_nothing_else_w
         assert through == selected
 
 
-@given(state=STATES, query=random_filters.QUERIES)
-def test_two_copies_of_the_brokers_filter_agree(state, query):
-    assert answer(nearest_filter(query), state) == FakeCluster(state).describe(nearest_filter(query))
-
-
-def test_an_entity_without_quotas_is_no_answer():
-    assert describe_cluster(Snapshot({user("a"): {}, user("b"): {"producer_byte_rate": 1.0}})).entities.keys() == {user("b")}
-
-
 COMPONENTS = st.builds(
     FilterComponent,
     entity_type=st.sampled_from(["user", "client-id", "ip", "group", ""]),

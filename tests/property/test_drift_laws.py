@@ -98,12 +98,6 @@ def test_what_drift_calls_a_difference_is_what_plan_changes_or_leaves_with_a_war
     assert added == (overrides if prune is Prune.NEVER else {entity for entity in others if entity in planned})
 
 
-@given(baselines, live_states, scopes, prunes)
-def test_without_a_baseline_drift_knows_three_classes(wanted, live, scope, prune) -> None:
-    found = classes(compare(state(wanted), live, None, scope=scope, prune=prune))
-    assert set(found.values()) <= {DriftClass.DIFFERS, DriftClass.ADDED, DriftClass.UNMANAGED}
-
-
 @given(baselines, baselines, live_states, scopes, prunes)
 def test_a_baseline_only_names_differences_and_adds_those_that_left_the_manifests(wanted, was, live, scope, prune) -> None:
     def differing(baseline: Mapping[Entity, Mapping[str, float]] | None) -> set[Entity]:

@@ -59,12 +59,6 @@ def test_everything_is_validated_before_the_first_write_and_read_back_after_the_
     assert statuses(report) == ["applied"] * 5
 
 
-def test_an_empty_plan_asks_the_cluster_nothing() -> None:
-    cluster = FakeCluster()
-    assert execute(cluster, plan()).result is ApplyResult.NOTHING_TO_DO
-    assert (cluster.describes, cluster.validations, cluster.writes) == (0, 0, 0)
-
-
 def test_one_refusal_by_validation_means_that_nothing_is_written() -> None:
     cluster = FakeCluster(faults=Faults(refuse={user("u3"): (42, "bad words")}))
     report = execute(cluster, plan_for(5))
@@ -108,15 +102,6 @@ def test_a_cluster_that_changed_after_planning_is_refused_with_entity_and_both_v
     assert "user=u1 producer_byte_rate was not set when planned and is 77 now" in (report.message or "")
     assert "is 77 now" in (report.outcomes[1].error or "")
     assert statuses(report) == ["not_attempted"] * 3
-
-
-@pytest.mark.parametrize("fault", list(Fault))
-def test_a_lost_answer_is_settled_by_looking_and_the_run_completes(fault: Fault) -> None:
-    cluster = FakeCluster(faults=Faults(writes={2: fault}))
-    report = execute(cluster, plan_for(5))
-    assert (report.result, report.verified, statuses(report)) == (ApplyResult.DONE, True, ["applied"] * 5)
-    assert cluster.writes == (3 if fault is Fault.AFTER_APPLYING else 4)
-    assert cluster.entities == {user(f"u{n}"): {RATE: 2.0} for n in range(5)}
 
 
 def test_answers_that_stay_lost_are_reported_as_unknown_after_bounded_attempts() -> None:

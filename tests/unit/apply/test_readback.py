@@ -50,24 +50,6 @@ class Thirty(FakeCluster):
         return super().describe(entity_filter, broker=broker)
 
 
-class AllAtOnce(Thirty):
-    """The same, for a cluster that can ask many brokers at once."""
-
-    rounds = 0
-
-    def describe_on(
-        self, entity_filter: EntityFilter, brokers: Sequence[int]
-    ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
-        self.rounds += 1
-        answers: dict[int, Mapping[Entity, Quotas] | BackendError] = {}
-        for broker in brokers:
-            try:
-                answers[broker] = self.describe(entity_filter, broker=broker)
-            except BackendError as error:
-                answers[broker] = error
-        return answers
-
-
 def look(cluster: Thirty, seconds: float = 30.0) -> Verification:
     return verify(cluster, WRITTEN, clock=cluster.clock, deadline_seconds=seconds)
 
@@ -98,14 +80,6 @@ def test_everything_is_read_once_and_only_when_what_was_written_last_shows() -> 
     assert look(cluster).verified
     assert len(cluster.full_reads) == 1
     assert 5.0 <= cluster.full_reads[0] < 7.0
-
-
-def test_brokers_are_asked_at_once_where_that_can_be_done() -> None:
-    cluster = AllAtOnce(FakeClock(), b3=None)
-    cluster.until = 2.0
-    assert look(cluster).verified
-    assert cluster.asked.count(4) == 1
-    assert cluster.rounds == cluster.asked.count(3) > 1
 
 
 def test_every_broker_that_lags_is_named_and_no_other() -> None:

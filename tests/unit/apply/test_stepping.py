@@ -72,33 +72,6 @@ def test_the_value_at_the_end_is_validated_before_the_first_step() -> None:
     assert not report.validate_only
 
 
-def test_an_interrupt_while_waiting_tells_where_every_limit_is() -> None:
-    def interrupt(number: int) -> None:
-        if number == 2:
-            raise KeyboardInterrupt
-
-    cluster, what = lowered()
-    report = execute(cluster, what, Waits(interrupt))
-    assert (report.result, report.failure_reason, report.verified) == (ApplyResult.PARTIAL, "interrupted", False)
-    bob, alice = report.outcomes
-    assert bob.status is ChangeStatus.APPLIED
-    assert (alice.status, alice.reached) == (ChangeStatus.FAILED, {RATE: (250.0,)})
-    assert "producer_byte_rate is at 250" in (alice.error or "")
-    assert cluster.entities[user("alice")] == {OTHER: 7.0, RATE: 250.0}
-
-
-def test_a_second_run_goes_on_from_the_live_value() -> None:
-    def interrupt(_: int) -> None:
-        raise KeyboardInterrupt
-
-    cluster, what = lowered()
-    execute(cluster, what, Waits(interrupt))
-    cluster.requests.clear()
-    report = execute(cluster, plan(change(user("alice"), **{RATE: (500.0, 200.0)})), Waits())
-    assert report.result is ApplyResult.DONE
-    assert written(cluster) == [[("user=alice", {RATE: 250.0})], [("user=alice", {RATE: 200.0})]]
-
-
 def test_whoever_writes_between_two_steps_is_not_overwritten() -> None:
     cluster, what = lowered()
     clock = Waits(lambda _: cluster.write_from_outside(user("alice"), {RATE: 77.0}))
@@ -107,15 +80,6 @@ def test_whoever_writes_between_two_steps_is_not_overwritten() -> None:
     assert "was 500 when planned and is 77 now" in (report.message or "")
     assert cluster.entities[user("alice")] == {RATE: 77.0}
     assert report.outcomes[1].status is ChangeStatus.FAILED
-
-
-def test_whoever_wrote_before_the_first_step_is_an_ordinary_stale_plan() -> None:
-    cluster, what = lowered()
-    cluster.write_from_outside(user("alice"), {RATE: 77.0})
-    report = execute(cluster, what, Waits())
-    assert (report.result, report.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
-    assert "is 77 now" in (report.message or "")
-    assert cluster.writes == 0
 
 
 def test_a_step_without_an_answer_names_both_values_that_it_may_have_now() -> None:

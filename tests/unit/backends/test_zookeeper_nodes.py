@@ -11,48 +11,15 @@ from reconciler.backends.zookeeper.nodes import (
     address_node,
     address_of_node,
     name_of_node,
-    node_name,
-    node_path,
-    notification,
-    parents,
     parse_java,
     parse_node,
 )
 from reconciler.backends.zookeeper.writing import LONGEST_PATH, NodeRead, update_node, zookeeper_refusal
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import Entity
 from reconciler.model.plan import Alteration, AlterationResult
 from tests.builders import client, ip, pair, user
 
 SCRAM = b'"SCRAM-SHA-256":"salt=MTd"'
-
-ENCODED = {
-    "alice@EXAMPLE.COM": "alice%40EXAMPLE.COM",
-    "CN=writeuser,OU=Unknown,O=Unknown": "CN%3Dwriteuser%2COU%3DUnknown%2CO%3DUnknown",
-    "a b": "a%20b",
-    "a+b": "a%2Bb",
-    "a*b": "a%2Ab",
-    "a/b": "a%2Fb",
-    "a:b": "a%3Ab",
-    "<default>": "%3Cdefault%3E",
-    "%": "%25",
-    "~tilde": "%7Etilde",
-    "(p)!": "%28p%29%21",
-    "'q'": "%27q%27",
-    "ä": "%C3%A4",
-    "日本": "%E6%97%A5%E6%9C%AC",
-    "\U0001f600": "%F0%9F%98%80",
-    "kafka/host.example.com@REALM": "kafka%2Fhost.example.com%40REALM",
-    "user_1-2.3": "user_1-2.3",
-    "\x00\n": "%00%0A",
-    "%40": "%2540",
-    "clients": "clients",
-}
-
-
-@pytest.mark.parametrize(("name", "node"), ENCODED.items())
-def test_names_are_encoded_as_kafka_does_and_decoded_again(name: str, node: str) -> None:
-    assert node_name(name) == node
-    assert name_of_node(node) == name
 
 
 @pytest.mark.parametrize(
@@ -60,12 +27,6 @@ def test_names_are_encoded_as_kafka_does_and_decoded_again(name: str, node: str)
 )
 def test_a_node_that_kafka_makes_for_no_name_is_nobodys(node: str) -> None:
     assert name_of_node(node) is None
-
-
-@pytest.mark.parametrize("address", ["10.0.0.7", "::1", "fe80::1", "1", "broker-1.example.com"])
-def test_addresses_are_nodes_as_they_are(address: str) -> None:
-    assert address_node(address) == address
-    assert address_of_node(address) == address
 
 
 @pytest.mark.parametrize("address", ["", ".", "..", "a/b", "<default>", "ä", "a\nb", 'a"b', "a\\b"])
@@ -79,43 +40,9 @@ def test_an_address_that_brokers_cannot_resolve_is_nobodys(node: str) -> None:
     assert address_of_node(node) is None
 
 
-def test_the_ten_shapes_have_ten_nodes() -> None:
-    assert {
-        node_path(entity)
-        for entity in (
-            user("a"), user(), client("a"), client(), pair("a", "a"), pair("a", DEFAULT), pair(DEFAULT, "a"),
-            pair(DEFAULT, DEFAULT), ip("10.0.0.1"), ip(),
-        )
-    } == {
-        "/config/users/a", "/config/users/<default>", "/config/clients/a", "/config/clients/<default>",
-        "/config/users/a/clients/a", "/config/users/a/clients/<default>", "/config/users/<default>/clients/a",
-        "/config/users/<default>/clients/<default>", "/config/ips/10.0.0.1", "/config/ips/<default>",
-    }  # fmt: skip
-
-
-def test_a_user_called_clients_is_no_folder() -> None:
-    assert node_path(pair("clients", "clients")) == "/config/users/clients/clients/clients"
-    assert parents(node_path(pair("clients", "clients"))) == ("/config/users/clients", "/config/users/clients/clients")
-    assert parents(node_path(user("clients"))) == ()
-
-
-def test_the_notification_names_the_path_below_config_as_a_broker_writes_it() -> None:
-    assert notification(node_path(pair("a b", DEFAULT))) == b'{"version":2,"entity_path":"users/a%20b/clients/<default>"}'
-
-
 @pytest.mark.parametrize("data", [None, b"", b" \n", b'{"version":1,"config":{}}', b"{}", b'{"config":{ } }'])
 def test_a_node_without_a_config_is_empty(data: bytes | None) -> None:
     assert parse_node(data).is_empty
-
-
-def test_only_the_altered_keys_of_a_node_change() -> None:
-    data = b'{ "version" : 1, "x":{"a":[1, 2.5]}, "config" : { "b" : "\\u00e4" , "producer_byte_rate":"5" } }'
-    node = parse_node(data)
-    changed = json.loads(node.altered({"producer_byte_rate": None, "request_percentage": "1.0"}).encoded())
-
-    assert json.loads(node.encoded()) == json.loads(data)
-    assert changed == {"version": 1, "x": {"a": [1, 2.5]}, "config": {"b": "ä", "request_percentage": "1.0"}}
-    assert not node.altered({"b": None, "producer_byte_rate": None}).is_empty
 
 
 @pytest.mark.parametrize(

@@ -61,19 +61,6 @@ def test_the_first_class_that_is_true_counts(wanted: Values, was: Values, live: 
     assert drift_of(compared(wanted, was, live)) == expected
 
 
-@pytest.mark.parametrize(
-    ("wanted", "live", "expected"),
-    [(NEW, NEW, "in-sync"), (NEW, OLD, "differs"), (NEW, None, "differs"), (None, OLD, "unmanaged")],
-)
-def test_without_a_baseline_there_is_one_class_of_differences(wanted: Values, live: Values, expected: str) -> None:
-    assert drift_of(compared(wanted, None, live, has_baseline=False)) == expected
-
-
-@pytest.mark.parametrize("was", [None, OLD, OTHER])
-def test_outside_the_scope_everything_live_is_unmanaged(was: Values) -> None:
-    assert drift_of(compared(NEW, was, OTHER, scope=ONLY_BOB)) == "unmanaged"
-
-
 def test_what_was_removed_from_the_manifests_and_from_the_cluster_is_nothing() -> None:
     assert sum(compared(None, OLD, None).counts.values()) == 0
     assert sum(compared({}, {}, None).counts.values()) == 0
@@ -176,50 +163,6 @@ def test_what_may_override_is_added_when_it_is_new_since_the_baseline(added: Ent
         found = compare(state, live, {over: {key: 1.0}}, scope=EVERYTHING, prune=Prune.NEVER, unmanaged_then=known)
         assert [(one.entity, one.drift) for one in found.entities] == [(added, drift)]
         assert (possible_overrides(found.overrides, known) is None) == (drift is DriftClass.ADDED)
-
-
-@pytest.mark.parametrize(
-    "declares", [(client("etl"), user("svc-0"), ip("10.0.0.1")), (pair(DEFAULT, DEFAULT),), (user(), client(), ip())]
-)
-def test_adopting_a_few_entities_of_a_large_cluster_is_quiet(declares: tuple[Entity, ...]) -> None:
-    live = {
-        **{user(f"svc-{number}"): {RATE: 1.0, "consumer_byte_rate": 2.0} for number in range(900)},
-        **{pair(f"svc-{number}", "app"): {RATE: 1.0} for number in range(1, 900)},
-        **{client(f"app-{number}"): {RATE: 1.0} for number in range(900)},
-        **{ip(f"10.1.{number // 250}.{number % 250}"): {CONNECTIONS: 5.0} for number in range(900)},
-    }
-    wanted = {one: {CONNECTIONS if one.types == ("ip",) else RATE: 1.0} for one in declares}
-    found = compare(
-        desired(*(declared(one, **quotas) for one, quotas in wanted.items())),
-        {**live, **wanted},
-        None,
-        scope=EVERYTHING,
-        prune=Prune.NEVER,
-    )
-    assert not [one for one in found.entities if one.drift.is_difference]
-    assert len(found.overrides) > 800
-    assert len(possible_overrides(found.overrides, None) or "") < 300
-
-
-@pytest.mark.parametrize(
-    ("added", "beside", "key"),
-    [
-        (user("bob"), user("alice"), RATE),
-        (user(), user("alice"), RATE),
-        (client(), client("x"), RATE),
-        (client("x"), user(), RATE),
-        (pair("alice", "x"), pair("alice", "y"), RATE),
-        (ip(), ip("10.0.0.1"), CONNECTIONS),
-        (ip("10.0.0.2"), ip("10.0.0.1"), CONNECTIONS),
-    ],
-)
-def test_under_never_an_addition_that_takes_no_client_from_a_declared_limit_is_unmanaged(
-    added: Entity, beside: Entity, key: str
-) -> None:
-    state = desired(declared(beside, **{key: 1.0}))
-    live = {beside: {key: 1.0}, added: {key: 900.0}}
-    (one,) = compare(state, live, None, scope=EVERYTHING, prune=Prune.NEVER).entities
-    assert (one.entity, one.drift) == (added, DriftClass.UNMANAGED)
 
 
 @pytest.mark.parametrize(

@@ -69,15 +69,6 @@ def test_a_default_user_hides_client_ids_that_are_only_on_the_cluster():
     assert found.related == ()
 
 
-def test_a_client_id_below_a_default_user_can_never_win():
-    live = {user(): {"producer_byte_rate": 5.0}}
-
-    (found,) = fired("client-id-never-wins", declared(client("etl"), 4, producer_byte_rate=9.0), live=live)
-
-    assert (found.key, found.span) == ("producer_byte_rate", span(4))
-    assert "on the cluster" in found.message
-
-
 @pytest.mark.parametrize("default", [user(), pair(DEFAULT, DEFAULT)])
 def test_a_default_above_four_client_ids_is_one_fact(default):
     both = {"producer_byte_rate": 9.0, "consumer_byte_rate": 9.0}

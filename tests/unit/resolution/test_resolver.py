@@ -35,12 +35,3 @@ def test_the_truth_table_of_kafkas_own_class() -> None:
         ):
             found = resolver.resolve(user, client)
             assert (found.value, found.bucket) == (limit, BucketName(user=user_tag, client_id=client_tag))
-
-
-def test_with_one_kind_of_quota_everybody_gets_that_kinds_bucket() -> None:
-    users = Resolver({entity("alice"): {KEY: 1.0}}, KEY)
-    pairs = Resolver({entity("alice", "app"): {KEY: 1.0}}, KEY)
-    both = Resolver({entity("alice", "app"): {KEY: 1.0}, entity("alice"): {KEY: 1.0}}, KEY)
-    assert users.resolve("bob", "x").bucket == BucketName(user="bob", client_id="")
-    assert pairs.resolve("bob", "x").bucket == BucketName(user="bob", client_id="x")
-    assert both.resolve("bob", "x").bucket == BucketName(user="", client_id="x")
