@@ -212,10 +212,15 @@ class IncidentRequest:
         return tuple((_COLUMNS[kind], str(name)) for kind, name in self.client.parts if kind in _COLUMNS)
 
 
-def read_evidence(
+def observe_span(
     stack: contextlib.ExitStack, asked: IncidentRequest, then: QuotasThen, options: BacktestOptions, *, progress: Progress | None
 ) -> SourceEvidence | MissingEvidence:
-    """Open one kind of traffic until the end of ``stack``. Raises as ``open_recorded`` and ``backtest_request``."""
+    """What one kind of traffic shows of a client in a span: for each quota group and part of it rate, limit and seconds over.
+
+    Recorded throttles are beside them, and why nothing is known where that is so. The traffic is open until the end of
+    ``stack``. ``observe`` does the same for all groups at the present moment. Raises as ``open_recorded`` and
+    ``backtest_request``.
+    """
     from reconciler.traffic import require_arrow
 
     require_arrow()

@@ -31,7 +31,7 @@ from reconciler.features.insight.evidence import (
     join_stretches,
     moment_at,
     nearest_stretch,
-    read_evidence,
+    observe_span,
     recorded_in,
     recorded_stretches,
 )
@@ -92,7 +92,7 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
     if options is None:
         return _report(request, then, None, _Finding(answer=IncidentAnswer.UNKNOWN, missing=(_NO_TRAFFIC,)))
     with contextlib.ExitStack() as stack:
-        evidence = read_evidence(stack, request, then, options, progress=progress)
+        evidence = observe_span(stack, request, then, options, progress=progress)
         if isinstance(evidence, MissingEvidence):
             return _report(request, then, None, _Finding(answer=IncidentAnswer.UNKNOWN, missing=(evidence,)))
         return _report(request, then, evidence, _finding(request, evidence))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, option_groups, traffic_options
 from reconciler.cli.declaration import group, option
 from reconciler.cli.results import Result
-from reconciler.cli.traffic_options import label_matcher
+from reconciler.cli.traffic_options import label_matcher, share
 
 if TYPE_CHECKING:
     from reconciler.features.insight.observe import Headroom
@@ -23,23 +22,13 @@ def _count(text: str) -> int:
     return number
 
 
-def _over(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1000:
-        raise ArgumentTypeError(f"{text!r} is not a share: write a percentage such as 80%, or a number such as 0.8")
-    return share
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLoads:
     """Which quota groups are shown, and how."""
 
     top: int | None = option("--top", type=_count, metavar="N", help="show only the N that are nearest to their limits")
     over: float | None = option(
-        "--over", type=_over, metavar="SHARE", help="show only those above this share of the limit, such as 80%%"
+        "--over", type=share, metavar="SHARE", help="show only those above this share of the limit, such as 80%%"
     )
     owner: tuple[str, ...] = option("--owner", metavar="NAME", help="show only quotas that this owner declares (repeatable)")
 

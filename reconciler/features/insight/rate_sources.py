@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import (
@@ -23,7 +23,7 @@ from reconciler.model import Message, compose, escaped, name_part
 from reconciler.workflows import is_prometheus, metric_rules, prometheus_address
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus import MetricSeries, SeriesReader, Unattributed
+    from reconciler.features.prometheus import AnsweredSamples, MetricSeries, PageSeries, SeriesReader, Unattributed
     from reconciler.model import LabelMatcher, MetricServer
     from reconciler.traffic import ClientNames, ColumnMapping
 
@@ -112,15 +112,6 @@ def split_page(argument: str) -> tuple[int | None, str]:
     return int(broker), address.removeprefix(PAGE_PREFIX)
 
 
-class Labelled(Protocol):
-    """A series with its labels, which are decoded when they are asked for."""
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """By name."""
-        ...
-
-
 class _NamedSeries:
     """Joins samples to series by their labels; a broker without an id gets its exporter's address as name."""
 
@@ -134,7 +125,12 @@ class _NamedSeries:
         self._series: dict[MetricSeries, dict[float, float]] = {}
         self._unknown: Counter[str] = Counter()
 
-    def add(self, labelled: Labelled, read: MetricSeries | Unattributed | None, samples: Iterable[tuple[float, float]]) -> None:
+    def add(
+        self,
+        labelled: AnsweredSamples | PageSeries,
+        read: MetricSeries | Unattributed | None,
+        samples: Iterable[tuple[float, float]],
+    ) -> None:
         """Two exporters of one broker show the same, and the larger value of a moment counts."""
         from reconciler.features.prometheus import Unattributed
 
