@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import SandboxError
-from reconciler.features.recorder.files import recorder_files_in
+from reconciler.features.recorder.traffic import recorder_files_in
 from reconciler.features.sandbox.clients import consume_all, create_topic, produce_steadily
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec

@@ -16,8 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from reconciler.errors import MissingPackageError, TrafficError, UsageError
-from reconciler.features.prometheus.http import HttpLogin, LateAnswerError, PackedAnswerError, blocks_until, request_until
+from reconciler.errors import TrafficError
+from reconciler.features.prometheus.http import (
+    HttpLogin,
+    LateAnswerError,
+    PackedAnswerError,
+    blocks_until,
+    checked_address,
+    request_until,
+)
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
@@ -158,22 +165,12 @@ class ExporterPage:
         ``names``: regular expressions of wanted metric names. ``labels``: set for every series, whatever the page has.
         ``timeout_s``: for the whole page.
         """
-        try:
-            import urllib3
-        except ImportError as error:
-            raise MissingPackageError("Reading metrics needs", "urllib3") from error
-        self.address = _checked_address(address)
+        parts = checked_address(address, "metrics page", "metrics+http(s)://HOST[:PORT]/metrics")
+        self.address = urllib.parse.urlunsplit(parts._replace(path=parts.path or "/metrics"))
         login = login or HttpLogin()
         self._headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip", **login.headers}
         self._timeout_s, self._most_bytes, self._clock = timeout_s, most_bytes, clock
-        self._pool: urllib3.PoolManager = urllib3.PoolManager(
-            maxsize=1,
-            timeout=urllib3.Timeout(connect=timeout_s, read=timeout_s),
-            retries=False,
-            ca_certs=str(login.ca_file) if login.ca_file else None,
-            cert_file=str(login.cert_file) if login.cert_file else None,
-            key_file=str(login.key_file) if login.key_file else None,
-        )
+        self._pool = login.pool(maxsize=1, timeout=timeout_s, retries=False)
         self._parser = PageParser(names, {"instance": urllib.parse.urlsplit(self.address).netloc, **(labels or {})})
 
     def read(self) -> PageRead:
@@ -271,16 +268,3 @@ class ExporterPage:
 
 def _unescape(match: re.Match[str]) -> str:
     return "\n" if match[1] == "n" else match[1]
-
-
-def _checked_address(text: str) -> str:
-    try:
-        parts = urllib.parse.urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable or parts.fragment or not text.isascii() or not text.isprintable() or " " in text:
-        raise UsageError(f"A metrics page is metrics+http(s)://HOST[:PORT]/metrics, not {escaped(text)!r}")
-    if parts.username is not None or parts.password is not None:
-        raise UsageError("The address of a metrics page has no login in it. Put the login into the file of --http-config")
-    return urllib.parse.urlunsplit(parts._replace(path=parts.path or "/metrics"))

@@ -106,48 +106,35 @@ _LONGEST_SERIES: Final = 200
 _EXPORTER: Final = "Give the page of an exporter in the broker, such as the jmx_exporter's"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Program:
-    name: str
-    names: re.Pattern[str]
-    """Whole metric names that it alone has."""
-    shows: str
-    advice: str
-
-
+_TOPICS: Final = "shows topics and consumer groups, and no rate of a client"
 _SERVERS: Final = (
-    _Program(
-        name="Redpanda",
-        names=re.compile(r"(?:redpanda|vectorized)_.+"),
-        shows="Redpanda shows throughput and throttles by kind of quota rule, and no rate of a client",
-        advice=f"{_FILES}. Quotas of Kafka do not make Redpanda show more",
+    (
+        r"(?:redpanda|vectorized)_.+",
+        "Redpanda",
+        "Redpanda shows throughput and throttles by kind of quota rule, and no rate of a client",
+        _FILES,
     ),
-    _Program(
-        name="Confluent Cloud",
-        names=re.compile(r"confluent_kafka_.+"),
-        shows="Confluent Cloud shows bytes by principal, and neither client-ids nor the rates that a broker compares",
-        advice=_FILES,
+    (
+        r"confluent_kafka_.+",
+        "Confluent Cloud",
+        "Confluent Cloud shows bytes by principal, and neither client-ids nor the rates that a broker compares",
+        _FILES,
     ),
 )
-"""They answer Kafka's requests, and are not Kafka."""
+"""Servers that answer Kafka's requests and are not Kafka: whole metric names, the program, what it shows, and what serves."""
 _EXPORTERS: Final = (
-    _Program(
-        name="kafka_exporter",
-        names=re.compile(r"kafka_exporter_build_info|kafka_consumergroup_.+|kafka_topic_partition_.+"),
-        shows="kafka_exporter shows topics and consumer groups, and no rate of a client",
-        advice=_EXPORTER,
+    (
+        r"kafka_exporter_build_info|kafka_consumergroup_.+|kafka_topic_partition_.+",
+        "kafka_exporter",
+        f"kafka_exporter {_TOPICS}",
+        _EXPORTER,
     ),
-    _Program(
-        name="KMinion",
-        names=re.compile(r"kminion_.+"),
-        shows="KMinion shows topics and consumer groups, and no rate of a client",
-        advice=_EXPORTER,
-    ),
-    _Program(
-        name="a client or worker of Kafka",
-        names=re.compile(r"kafka_(?:connect|producer|consumer|streams)_.+", re.IGNORECASE),
-        shows="Clients and workers show their own rates, and no broker's",
-        advice=_EXPORTER,
+    (r"kminion_.+", "KMinion", f"KMinion {_TOPICS}", _EXPORTER),
+    (
+        r"(?i:kafka_(?:connect|producer|consumer|streams)_.+)",
+        "a client or worker of Kafka",
+        "Clients and workers show their own rates, and no broker's",
+        _EXPORTER,
     ),
 )
 _BROKER: Final = re.compile(r"(?:[a-z]+_)*?kafka_(?:server|network|log|controller|cluster)_.+", re.IGNORECASE)
@@ -158,16 +145,16 @@ _SHOWN: Final = 3
 def foreign_page(source: str, names: Sequence[str]) -> Message | None:
     """What a page without quota sensors is, with metric names that it has; ``None`` for a broker of Kafka, and without names."""
     is_broker = any(_BROKER.fullmatch(name) for name in names)
-    for program in _SERVERS if is_broker else (*_SERVERS, *_EXPORTERS):
-        example = next((name for name in names if program.names.fullmatch(name)), None)
+    for pattern, program, shows, advice in _SERVERS if is_broker else (*_SERVERS, *_EXPORTERS):
+        example = next((name for name in names if re.fullmatch(pattern, name)), None)
         if example is not None:
             return compose(
                 "{source} is a page of {program}, for example {example}. {shows}. {advice}.",
                 source=name_part(source),
-                program=program.name,
+                program=program,
                 example=name_part(escaped(example)),
-                shows=program.shows,
-                advice=program.advice,
+                shows=shows,
+                advice=advice,
             )
     if not names or is_broker:
         return None

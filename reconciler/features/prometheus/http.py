@@ -6,14 +6,15 @@ import base64
 import contextlib
 import threading
 import time
+import urllib.parse
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.errors import FileAccessError, UsageError
+from reconciler.errors import FileAccessError, MissingPackageError, UsageError
 from reconciler.model import escaped
 from reconciler.workflows import TrustedTree
 from reconciler.yaml import YamlMapping, read_yaml
@@ -35,6 +36,30 @@ class HttpLogin:
     cert_file: Path | None = None
     key_file: Path | None = None
     tenant: tuple[str, ...] = ()
+
+    def pool(self, **options: Any) -> urllib3.PoolManager:
+        """Connections with its certificates. Raises ``MissingPackageError``."""
+        try:
+            import urllib3
+        except ImportError as error:
+            raise MissingPackageError("Reading metrics needs", "urllib3") from error
+        files = {"ca_certs": self.ca_file, "cert_file": self.cert_file, "key_file": self.key_file}
+        options |= {name: str(file) for name, file in files.items() if file}
+        return urllib3.PoolManager(**options)
+
+
+def checked_address(text: str, what: str, form: str) -> urllib.parse.SplitResult:
+    """An address of HTTP without a login. Raises ``UsageError``, which has ``what`` it should be of and its ``form``."""
+    try:
+        parts = urllib.parse.urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or parts.fragment or not text.isascii() or not text.isprintable() or " " in text:
+        raise UsageError(f"A {what} is {form}, not {escaped(text)!r}")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(f"The address of a {what} has no login in it. Put the login into the file of --http-config")
+    return parts
 
 
 def basic_auth(user: str, password: str) -> str:

@@ -16,8 +16,15 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import MissingPackageError, TrafficError, UsageError
-from reconciler.features.prometheus.http import HttpLogin, LateAnswerError, PackedAnswerError, blocks_until, request_until
+from reconciler.errors import TrafficError, UsageError
+from reconciler.features.prometheus.http import (
+    HttpLogin,
+    LateAnswerError,
+    PackedAnswerError,
+    blocks_until,
+    checked_address,
+    request_until,
+)
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.text import duration
@@ -74,12 +81,13 @@ class PrometheusApi:
 
         ``timeout_s``: for a byte; a whole answer may take half as long again. ``on_wait``: gets a sentence before a long pause.
         """
-        try:
-            import urllib3
-        except ImportError as error:
-            raise MissingPackageError("Reading Prometheus needs", "urllib3") from error
-        self.address = _checked_address(address)
         login = login or HttpLogin()
+        self._pool = login.pool(maxsize=4)
+        import urllib3
+
+        if checked_address(address, "Prometheus server", "prometheus+http(s)://HOST[:PORT][/PATH]").query:
+            raise UsageError(f"A Prometheus server is prometheus+http(s)://HOST[:PORT][/PATH], not {escaped(address)!r}")
+        self.address = address.rstrip("/")
         self._headers = dict(login.headers)
         if not _is_loopback(self.address):
             # Compression costs the server more time than a network of 1 GB/s does.
@@ -90,12 +98,6 @@ class PrometheusApi:
             total=_TRIES, backoff_factor=_BACKOFF_S, allowed_methods=None, raise_on_status=False, redirect=0
         )
         self._timeout = urllib3.Timeout(connect=10.0, read=timeout_s)
-        self._pool: urllib3.PoolManager = urllib3.PoolManager(
-            maxsize=4,
-            ca_certs=str(login.ca_file) if login.ca_file else None,
-            cert_file=str(login.cert_file) if login.cert_file else None,
-            key_file=str(login.key_file) if login.key_file else None,
-        )
 
     def range_samples(self, selector: str, *, end_s: float, length_s: int) -> bytes:
         """The server's answer: the samples of the seconds before ``end_s``, as JSON that is not decoded.
@@ -246,16 +248,3 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _checked_address(text: str) -> str:
-    try:
-        parts = urllib.parse.urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable or parts.query or parts.fragment or not text.isascii() or not text.isprintable():
-        raise UsageError(f"A Prometheus server is prometheus+http(s)://HOST[:PORT][/PATH], not {escaped(text)!r}")
-    if parts.username is not None or parts.password is not None:
-        raise UsageError("The address of a Prometheus server has no login in it. Put the login into the file of --http-config")
-    return text.rstrip("/")

@@ -40,8 +40,7 @@ class CheckTrafficArguments:
 
 def run(args: CheckTrafficArguments) -> Result:
     """Check; exit 1 for a check that is as bad as ``--fail-on``."""
-    from reconciler.features.traffic_check.checks import TRAFFIC_CHECK
-    from reconciler.features.traffic_check.view import contract_lines
+    from reconciler.features.traffic_check.checks import TRAFFIC_CHECK, contract_lines
 
     report = check_traffic(args, now=datetime.datetime.now(datetime.UTC))
     return Result(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import TrafficError
-from reconciler.features.recorder.files import recorder_files_in, recorder_rows
+from reconciler.features.recorder.traffic import recorder_files_in, recorder_rows
 from reconciler.traffic import ROWS, Source, find_traffic
 from tests.support.recorder_lines import Sums, header, write_members, write_sums
 
