@@ -60,11 +60,6 @@ def test_connections_are_closed_as_kafka_does(drawn: tuple[str, int, int], windo
     assert (found.amount == 1).all()
 
 
-def test_a_limit_of_no_connections_bans_an_address() -> None:
-    times = np.asarray([0, 10, 20])
-    assert judged(times, np.ones_like(times), 0.0, Window(), unrecords=True).throttle.tolist() == [1000, 1000, 1000]
-
-
 @pytest.mark.parametrize("era", [Era.OVERLAPPING, Era.DROPPING])
 @settings(max_examples=100)
 @given(drawn=ARRIVALS, share=st.floats(0.1, 1.1))
@@ -201,13 +196,6 @@ def assert_proven(side: SideVerdict, over: np.ndarray) -> None:
         assert side.first_possible <= over[0]
 
 
-def test_a_burst_far_above_the_bucket_is_certain_and_a_small_one_clear() -> None:
-    seconds = np.asarray([100, 101, 200])
-    verdict = judge_seconds(0, seconds, np.asarray([500, 1, 1]), (5.0, 100.0), Window())
-    assert (verdict.sides[0].certain, verdict.sides[0].first_certain) == (1, 101)
-    assert (verdict.sides[1].possible, verdict.active) == (0, 3)
-
-
 @pytest.mark.parametrize("limit", [0.0, -3.0])
 def test_a_limit_of_nothing_refuses_new_clients_and_passes_old_ones_by(limit: float) -> None:
     drawn = [(100, [5], True), (100, [5], True), (20_000, [1], True)]
@@ -216,20 +204,6 @@ def test_a_limit_of_nothing_refuses_new_clients_and_passes_old_ones_by(limit: fl
     assert not effects(old, limit, Window()).held.any()
     side = judge_seconds(0, new.times_ms // 1000, new.amounts, (limit,), Window()).sides[0]
     assert (side.certain, side.possible) == (0, 2)
-
-
-def test_golden_vectors_of_the_token_bucket() -> None:
-    def asked(rows: list[tuple[int, int]], *, strict: bool) -> Topics:
-        times, amounts = (np.asarray(column) for column in zip(*rows, strict=True))
-        return Topics(times, np.arange(len(rows)), amounts, np.full(len(rows), strict), np.zeros(len(rows), dtype=np.int64))
-
-    strict = effects(asked([(0, 100), (0, 20), (0, 1), (500, 1), (1000, 1), (1001, 1)], strict=True), 10.0, Window())
-    assert strict.refused.tolist() == [False, False, True, True, False, True]
-    assert strict.throttle.tolist() == [0, 0, 1000, 500, 0, 99]
-    delayed = effects(asked([(0, 100), (0, 20), (0, 5), (2000, 1)], strict=False), 10.0, Window())
-    assert (delayed.refused.any(), delayed.throttle.tolist()) == (False, [0, 1000, 1500, 0])
-    long = effects(asked([(0, 560), (0, 1), (11_999, 1), (12_000, 1), (12_000, 1)], strict=True), 5.0, Window(samples=100))
-    assert (long.refused.tolist(), long.throttle.tolist()) == ([False, True, True, False, True], [0, 12_000, 1, 0, 200])
 
 
 @settings(max_examples=150)
@@ -249,15 +223,6 @@ def test_a_broker_forgets_the_debt_of_an_idle_hour(drawn: Asked, limit: float) -
     assert len(set(held)) <= side.possible
 
 
-def test_after_an_idle_hour_a_bucket_is_full_whatever_it_owed() -> None:
-    # 36,000 partitions at 1 a second leave a debt of ten hours.
-    first, later = 1_700_000_000_000, 1_700_000_000_000 + 3_700_000
-    times = np.asarray([first, *[later] * 3], dtype=np.int64)
-    amounts = np.asarray([36_000, 6, 6, 6], dtype=np.int64)
-    topics = Topics(times, np.arange(4), amounts, np.ones(4, dtype=np.bool_), np.zeros(4, dtype=np.bool_))
-    assert effects(topics, 1.0, Window()).refused.tolist() == [False, False, False, True]
-
-
 def throttles(topics: Topics, limit: float) -> bool:
     admitted, waits = played(topics, limit, Window())
     return not all(admitted) or any(waits)
@@ -273,11 +238,3 @@ def test_the_safe_limit_of_mutations_is_the_smallest_that_throttles_nothing(draw
     assert not throttles(topics, verdict.safe or 1e-3)
     # A delay below half a millisecond is none.
     assert verdict.safe == 0 or throttles(topics, verdict.safe * (1 - 1e-3))
-
-
-def test_a_rare_large_topic_needs_a_small_limit() -> None:
-    drawn = [(600_000, [5_000], True) for _ in range(4)]
-    found, _ = judge_bucket(0, topics_of(drawn), (np.nan, np.nan), Window())
-    (verdict,) = found.verdicts()
-    assert verdict.peak == pytest.approx(5_000 / 11)
-    assert verdict.safe == pytest.approx(15_000 / 1_811), "a fiftieth of the peak: in credit again before the next topic"

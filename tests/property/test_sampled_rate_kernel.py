@@ -102,21 +102,6 @@ def test_a_stream_cut_anywhere_equals_the_model_of_each_group(drawn: Drawn, wind
         assert total.p999 >= total.peak or total.active > 1000
 
 
-@settings(max_examples=60)
-@given(GROUPS, st.sampled_from(WINDOWS[:2]), st.integers(1, 80), st.integers(1, 80))
-def test_totals_do_not_depend_on_the_batches(drawn: Drawn, window: Window, one: int, other: int) -> None:
-    assert streamed(drawn, window, one)[1] == streamed(drawn, window, other)[1]
-
-
-@settings(max_examples=100)
-@given(st.sampled_from(PATTERNS), SETTINGS, st.integers(0, 10**6), st.integers(1, 300))
-def test_nobody_is_throttled_at_the_open_loop_peak(pattern: str, window: Window, seed: int, count: int) -> None:
-    times, overhead, records = arrivals(pattern, seed, count)
-    peak = float(np.ceil(open_rates(times, overhead + records, window).max())) or 1.0
-    for unrecords in (False, True):
-        assert not judge_one(times, records, overhead, limit=peak, unrecords=unrecords, window=window).throttle.any()
-
-
 @settings(max_examples=100)
 @given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 200))
 def test_the_open_loop_peak_is_the_smallest_limit_that_neither_throttles_nor_cuts_a_fetch(

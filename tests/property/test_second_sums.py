@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.traffic.kernels import exact_totals as histogram
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, GroupVerdict, SecondsJudge, bounds, keys_of
+from reconciler.traffic.kernels.second_sums import GroupVerdict, SecondsJudge, bounds, keys_of
 from tests.support.arrivals import PATTERNS, arrivals
 from tests.support.kafka_quota_classes import Rate
 from tests.support.quota_oracles import throttle_ms
@@ -84,16 +84,6 @@ def test_batches_may_end_anywhere_under_any_settings(
     assert judged(traffic, limits, batch, window) == judged(traffic, limits, 10**6, window)
 
 
-def test_the_proof_is_the_known_one_for_default_settings() -> None:
-    seconds = np.arange(40)
-    sums = np.arange(1, 41) ** 2
-    keys = keys_of(np.zeros(40, dtype=np.int64), seconds)
-    last = [int(sums[-k:].sum()) for k in range(14)]
-    new, old = bounds(keys, sums, Window(era=Era.OVERLAPPING)), bounds(keys, sums, Window(era=Era.DROPPING))
-    assert (new.lower[-1], new.expected[-1], new.upper[-1]) == (last[11] / 12, last[11] / 10.5, max(last[13] / 11, last[12] / 10))
-    assert (old.lower[-1], old.expected[-1], old.upper[-1]) == (last[10] / 11, last[11] / 10.5, last[12] / 10)
-
-
 @pytest.mark.parametrize("window", [Window(samples=1), Window(sample_ms=1500), Window(samples=11, sample_ms=600_000)])
 def test_settings_of_which_seconds_prove_nothing_are_refused(window: Window) -> None:
     with pytest.raises(ValueError, match="prove nothing"):
@@ -148,23 +138,6 @@ def test_certain_seconds_have_a_throttle_that_kafkas_int_keeps(
     assert side.first_certain is None or side.first_certain in throttled
 
 
-def test_a_limit_of_one_byte_is_not_certain_to_throttle_four_megabytes() -> None:
-    # Kafka asks for 4e9 ms, which is -294,977,296 in 32 bits.
-    (verdict,) = judged([(np.arange(5) * 20, np.full(5, 4_000_000))], [1.0], 7)
-    side = verdict.sides[0]
-    assert (side.certain, side.expected, side.possible) == (0, 0, 5)
-    (kept,) = judged([(np.arange(5) * 20, np.full(5, 1_700_000))], [1.0], 7)
-    assert (kept.sides[0].certain, kept.sides[0].first_certain) == (5, 0)
-
-
-@settings(max_examples=100)
-@given(GROUPS, st.floats(0.3, 1.3), st.integers(1, 60), st.integers(1, 60))
-def test_batches_may_end_anywhere(drawn: list[tuple[str, int, int]], share: float, one: int, other: int) -> None:
-    traffic = [cells(times, overhead + records) for times, overhead, records in (arrivals(*d) for d in drawn)]
-    limits = [share * float(x.max()) for _, x in traffic]
-    assert judged(traffic, limits, one) == judged(traffic, limits, other)
-
-
 @settings(max_examples=100)
 @given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 300), st.floats(0.2, 1.0))
 def test_the_longest_episode_is_that_of_a_plain_loop(pattern: str, seed: int, count: int, share: float) -> None:
@@ -211,15 +184,6 @@ def test_parts_of_a_second_add_up(drawn: list[tuple[str, int, int]], batch: int,
     assert judged(split, limits, batch) == judged(traffic, limits, 1000)
 
 
-def test_no_cells_give_no_verdict() -> None:
-    assert list(SecondsJudge([np.asarray([1.0])]).verdicts()) == []
-
-
-def test_the_second_of_the_largest_key_is_kept() -> None:
-    key = keys_of(np.asarray([2**30 - 1]), np.asarray([2**SECOND_BITS - 1]))
-    assert (key >> SECOND_BITS).tolist() == [2**30 - 1]
-
-
 RATES = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=100)
 
 
@@ -236,8 +200,3 @@ def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[list[f
         true = sorted(one)[max(0, math.ceil(share * len(one)) - 1)]
         assert true <= found[3 * number] * (1 + 1e-9)
         assert found[3 * number] <= true * 2 ** (1 / 32) * (1 + 1e-9)
-
-
-def test_rates_outside_the_histogram_fall_into_its_ends() -> None:
-    assert histogram.bins_of(np.asarray([0.0, 1e-300, 1e300])).tolist() == [0, 0, histogram.BINS - 1]
-    assert not len(histogram.Histograms().highest(0.5)[0])

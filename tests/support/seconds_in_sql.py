@@ -1,55 +1,27 @@
 """The judgement from one-second sums in SQL: a reference for the kernel that shares none of its sums.
 
-The text uses only joins, sums and window frames, so DuckDB runs it as Spark does. Its verdicts must be the kernel's to the byte.
+The text uses only joins, sums and window frames. Its verdicts in DuckDB must be the kernel's to the byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.traffic.judging.exact import NEAR, limits_of
-from reconciler.traffic.judging.grouping import Group, Grouping
+from reconciler.traffic.judging.grouping import Group
 from reconciler.traffic.kernels.exact_totals import BINS, NEARLY_ALL, top_of
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, GroupVerdict, SideVerdict, frames
-from reconciler.traffic.request_traffic import SecondsTraffic
-from reconciler.traffic.sources.on_spark import normal_form_rows
-from reconciler.traffic.sources.parquet_parts import parts_of
-from reconciler.traffic.spark_versions import collect_table, frame_of_table
-from reconciler.traffic.traffic_source import Source
-from tests.support.rows_in_spark import summed_rows
-from tests.support.traffic_rows import normal_form_frame
 
 _SIDES: Final = ("before", "after")
 _FLAGS: Final = ("certain", "expected", "possible")
 _BINS_PER_OCTAVE: Final = 32
 _BIN_OF_ONE: Final = 512
-
-
-class InSql(SecondsTraffic):
-    """Traffic in the normal form whose seconds are judged in SQL."""
-
-    def __init__(self, spark: SparkSession, files: Sequence[str]) -> None:
-        super().__init__(normal_form_rows(spark, parts_of(files)), source=Source.NORMAL_FORM, files=files)
-        self._frame = normal_form_frame(spark, files)
-
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """Verdicts of these groups."""
-        return judged_in_sql(summed_rows(self._frame, self.series, grouping, groups), grouping.groups, window)
-
-
-def judged_in_sql(placed: DataFrame, groups: Sequence[Group], rule: Window) -> dict[int, GroupVerdict]:
-    """As ``by_seconds.judge_seconds``, from the columns ``group``, ``second`` and ``amount``."""
-    spark = placed.sparkSession
-    limits = frame_of_table(spark, limits_table(groups))
-    found = spark.sql(verdict_query(rule), cells=placed.withColumnRenamed("group", "grp"), limits=limits)
-    return {row["grp"]: verdict_of_row(row) for row in collect_table(found).to_pylist()}
 
 
 def limits_table(groups: Sequence[Group]) -> pa.Table:

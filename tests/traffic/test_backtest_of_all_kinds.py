@@ -9,17 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jsonschema
 import pyarrow as pa
 import pytest
 
-from reconciler.formats.shapes import load_schema
 from reconciler.model import BacktestReport, BucketVerdict, Verdict
-from reconciler.model.backtest import UnusedReason
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from tests.support.all_kinds import ALICE, OLD, OPS, START_MS, Row, rows, write
-from tests.support.command import Command
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
 from tests.support.local_traffic import open_here
 
@@ -132,36 +128,6 @@ def test_connections_are_judged_by_address(exactly: BacktestReport) -> None:
     stays = found["connection_creation_rate", "10.0.0.8"]
     assert (stays.limits.entity, stays.changed, stays.verdict) == (ANY_ADDRESS, False, Verdict.CLEAR)
     assert found["connection_creation_rate", "::1"].limits.entity == LOOPBACK, "another spelling of the same address"
-
-
-def test_quotas_that_win_for_nobody_are_told_for_every_key(exactly: BacktestReport) -> None:
-    unused = {(one.entity, one.key): one.reason for one in exactly.unused}
-    assert unused == {
-        (ZOE, "request_percentage"): UnusedReason.NO_CLIENT,
-        (ZOE, "controller_mutation_rate"): UnusedReason.NO_CLIENT,
-        (SOMEWHERE, "connection_creation_rate"): UnusedReason.NO_CLIENT,
-    }
-    said = " ".join(exactly.provenance.assumptions)
-    for words in ("percent of one", "a token bucket for 11 s", "by address", "for the longer throttle"):
-        assert words in said
-
-
-def test_seconds_agree_with_the_single_requests(history: Path, exactly: BacktestReport) -> None:
-    found, wanted = by_place(report_of(opened(history))), by_place(exactly)
-    assert set(found) == set(wanted)
-    for place, one in found.items():
-        exact = wanted[place]
-        assert exact.replay is not None
-        assert one.peak.rate >= exact.peak.rate * (1 - 1e-12)
-        assert one.over.possible >= exact.over.seconds
-        if one.verdict is Verdict.THROTTLED:
-            assert exact.replay.throttled
-        if one.verdict is Verdict.CLEAR:
-            assert not exact.replay.throttled
-        if one.key == "controller_mutation_rate":
-            assert (one.replay, one.peak, one.over.first) == (exact.replay, exact.peak, exact.over.first), (
-                "they are few: always exactly"
-            )
 
 
 @pytest.mark.spark
@@ -288,26 +254,3 @@ spec:
     - match: {ip: 10.0.0.7}
       quotas: {connection_creation_rate: 4}
 """
-
-
-@pytest.mark.spark
-def test_the_command_reports_every_key_in_its_unit(history: Path, tmp_path: Path, warm_command: Command) -> None:
-    (tmp_path / "quotas").mkdir()
-    (tmp_path / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    options = ("--traffic", str(history), "--master", "local[2]", "--format", "json")
-    done = warm_command("backtest", "quotas", *options, cwd=tmp_path)
-    assert (done.code, done.err) == (0, "")
-    document = done.json()
-    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
-    verdicts = {(v["key"], next(iter(v["bucket"].values()))): v for v in document["verdicts"]}
-    assert verdicts["request_percentage", "alice"]["limit_after"] == 25
-    assert 25 < verdicts["request_percentage", "alice"]["peak"] < 100
-    assert verdicts["controller_mutation_rate", "ops"]["refused"] > 0
-    assert ("connection_creation_rate", "10.0.0.7") in verdicts
-    messages = {f["key"]: f["message"] for f in document["findings"] if f["id"] in ("would-throttle", "traffic-not-recorded")}
-    assert "user alice would have been throttled for its request time" in messages["request_percentage"]
-    assert "against a limit of 25 %" in messages["request_percentage"]
-    assert "against a limit of 10 partitions/s" in messages["controller_mutation_rate"]
-    assert "ip 10.0.0.7 would have been throttled while connecting" in messages["connection_creation_rate"]
-    assert "the history has no fetches" in messages["consumer_byte_rate"]
-    assert "bytes" not in verdicts["request_percentage", "alice"]["recommended_reason"]

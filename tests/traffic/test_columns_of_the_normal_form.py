@@ -14,17 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.quota import QuotaKey
-from reconciler.resolution import AddressLimits
-from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from tests.support.placed_totals import no_spark, stored_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.judging.grouping import Limits
 
 START = datetime.datetime(2026, 11, 21, 13, tzinfo=datetime.UTC)
 SCHEMA = pa.schema(
@@ -73,13 +67,11 @@ def write(folder: Path, tables: list[pa.Table], **options: Any) -> list[str]:
 @pytest.mark.spark
 def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.client_totals import CLIENT_TOTALS, facts_of, series_of, statuses
-    from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.sources.on_spark import normal_form_rows
     from reconciler.traffic.sources.parquet_parts import parts_of
     from reconciler.traffic.traffic_source import Source
-    from tests.support.rows_in_spark import added_up, counts_of_rows, summed_rows
-    from tests.support.seconds_in_sql import judged_in_sql
+    from tests.support.rows_in_spark import added_up, counts_of_rows
     from tests.support.traffic_rows import normal_form_frame
 
     chance = random.Random(8)
@@ -107,21 +99,6 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     wanted = {(row.broker, row.minute) for row in known.selectExpr("broker", "floor(ts_us / 60000000) as minute").collect()}
     assert {(broker, minute) for broker, minutes in traffic.minutes().items() for minute in minutes.tolist()} == wanted
     assert len(wanted) > 5
-
-    keys = [key for key in QuotaKey if key not in (QuotaKey.CONTROLLER_MUTATION_RATE, QuotaKey.CONNECTION_CREATION_RATE)]
-    everybody: dict[Entity, dict[str, float]] = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}
-    users: dict[Entity, dict[str, float]] = {Entity.of({"user": DEFAULT}): dict.fromkeys(keys, 2e9)}
-    addresses: dict[str, Limits] = {"connection_creation_rate": AddressLimits({})}
-    tables_before, tables_after = ({**Resolver.by_key(quotas, keys), **addresses} for quotas in (everybody, users))
-    grouping = group_series(traffic.series, tables_before, tables_after)
-    uncapped = [number for number, group in enumerate(grouping.groups) if not group.kind.is_capped]
-    for groups in (uncapped, uncapped[::7], ()):
-        judged = traffic.by_seconds(grouping, groups, DEFAULT_WINDOW)
-        placed = summed_rows(found, series_of(by_rows), grouping, groups)
-        assert judged_in_sql(placed, grouping.groups, DEFAULT_WINDOW) == judged
-        assert sorted(judged) == sorted(groups)
-    judged = traffic.by_seconds(grouping, uncapped[:6], DEFAULT_WINDOW)
-    assert any(side.certain for verdict in judged.values() for side in verdict.sides)
 
 
 def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.traffic.sources.normal_form import canonical_rows, is_within_second
 from tests.support.command import Command, Done, invoke
-from tests.traffic.test_means_of_metrics import MAPPING, QUOTAS
+from tests.traffic.test_means_of_metrics import QUOTAS
 
 SECOND = 1_763_900_000
 ROWS = [
@@ -51,23 +50,6 @@ def judged(done: Done) -> list[dict[str, Any]]:
     (observed,) = document["provenance"]["observations"]
     assert (observed["semantics"], observed["rows"], observed["series"]) == ("second", 120, 2)
     return [one for one in document["verdicts"] if one["bucket"]["user"] != "idle"]
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["here", "spark"])
-def test_canonical_and_mapped_deltas_of_a_second_get_one_verdict(
-    where: tuple[str, ...], tmp_path: Path, warm_command: Command
-) -> None:
-    written(tmp_path / "canonical.parquet", ROWS)
-    lines = ["at,broker,user,client,amount", *(f"{at},1,{user},,{amount}" for at, _, user, amount, _ in ROWS), ""]
-    (tmp_path / "mapped.csv").write_text("\n".join(lines), encoding="utf-8")
-    (tmp_path / "mapping.yaml").write_text((MAPPING % ("delta", 1)).lstrip("\n"), encoding="utf-8")
-
-    canonical = judged(backtest(warm_command, tmp_path, "canonical.parquet", *where))
-    mapped = judged(backtest(warm_command, tmp_path, "mapped.csv", "--mapping", "mapping.yaml", *where))
-
-    assert canonical == mapped
-    assert [(one["bucket"]["user"], one["verdict"]) for one in canonical] == [("busy", "throttled"), ("calm", "inconclusive")]
 
 
 def test_a_longer_delta_stays_an_average_beside_sums_of_seconds(tmp_path: Path) -> None:

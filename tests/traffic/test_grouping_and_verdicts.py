@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,28 +10,17 @@ from hypothesis import strategies as st
 from reconciler.formats.units import parse_value
 from reconciler.model import CLIENT_KEYS, Verdict
 from reconciler.model.backtest import UnusedReason
-from reconciler.model.cluster import ClusterSpec, HistoryNeeds, Prune
+from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
-from reconciler.model.state import (
-    ClusterIdentity,
-    CurrentState,
-    DesiredEntity,
-    DesiredQuota,
-    DesiredState,
-    Observed,
-    ObservedFrom,
-)
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas, used_quotas
-from reconciler.traffic.judging.recommendations import advice_for, safe_byte_rate
+from reconciler.traffic.judging.recommendations import safe_byte_rate
 from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdicts, worth_a_plot
 from reconciler.traffic.kernels.exact_totals import Episodes, ExactSide, ExactVerdict
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-from reconciler.workflows.backtest import make_proposal
 from tests.support.backtest_reports import provenance
 from tests.support.backtest_reports import verdict as bucket_verdict
 
@@ -115,14 +102,6 @@ def test_what_the_history_shows_too_little_of_is_inconclusive_only_where_it_was_
         assert all(row.advice.safe is not None and row.advice.margin > 0 for row in enriched)
 
 
-def test_one_value_is_recommended_for_all_brokers() -> None:
-    both = [*series(("alice", "a"), broker=1), *series(("alice", "a"), broker=2)]
-    grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
-    groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
-    found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping, stated=True)
-    assert [advice.safe for advice in advice_for(list(found.values()), provenance())] == [9216.0] * 2
-
-
 @pytest.mark.parametrize(
     ("active", "over", "expected"),
     [
@@ -164,24 +143,3 @@ def test_unused_quotas_tell_hidden_from_unmatched() -> None:
         (zoe, UnusedReason.NO_CLIENT),
         (app, UnusedReason.HIDDEN),
     ]
-
-
-def test_the_proposal_is_what_a_plan_would_leave_on_the_cluster() -> None:
-    span = Span(file="q.yaml", line=1, column=1)
-    value = DesiredQuota(value=7.0, source=span, text="7")
-    desired = DesiredState(
-        entities={ALICE: DesiredEntity(entity=ALICE, quotas={QuotaKey.PRODUCER_BYTE_RATE: value}, source=span)}
-    )
-    foreign = Entity.of({"client-id-prefix": "x"})
-    current = CurrentState(
-        cluster=ClusterIdentity(kafka_version="3.7"),
-        observed=Observed(at=datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC), origin=ObservedFrom.SNAPSHOT),
-        entities={ALICE: {PRODUCE: 1.0, "request_percentage": 5.0}, ANYONE: {PRODUCE: 9.0}, foreign: {PRODUCE: 3.0}},
-    )
-    kept = make_proposal(desired, current, ClusterSpec(prune=Prune.NEVER))
-    pruned = make_proposal(desired, current, ClusterSpec(prune=Prune.ALWAYS))
-    assert kept.proposed == {ALICE: {PRODUCE: 7.0}, ANYONE: {PRODUCE: 9.0}, foreign: {PRODUCE: 3.0}}
-    assert pruned.proposed == {ALICE: {PRODUCE: 7.0}, foreign: {PRODUCE: 3.0}}
-    assert (kept.current, kept.kafka_version) == (current.entities, "3.7")
-    assert kept.sources == {(ALICE, PRODUCE): span}
-    assert make_proposal(desired, None, ClusterSpec()).current is None

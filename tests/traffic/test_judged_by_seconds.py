@@ -41,8 +41,6 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     from reconciler.traffic.seconds.stored_rows import open_folder
     from reconciler.traffic.sources.on_spark import request_log_rows
     from reconciler.traffic.traffic_source import RequestSource
-    from tests.support.placed_totals import placed_totals
-    from tests.support.seconds_in_sql import judged_in_sql
 
     log, quotas = recording
     source = SourceFile(path=log, id="log", size=log.stat().st_size)
@@ -56,8 +54,6 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     from_rows = traffic.by_seconds(grouping, everything, DEFAULT_WINDOW)
     assert from_rows == here.by_seconds(grouping, everything, DEFAULT_WINDOW)
     assert from_rows == on_spark.by_seconds(grouping, everything, DEFAULT_WINDOW)
-    totals = placed_totals(spark, here, grouping, everything)
-    assert from_rows == judged_in_sql(totals, grouping.groups, DEFAULT_WINDOW)
     assert sorted(from_rows) == list(everything)
 
     few = everything[:2]

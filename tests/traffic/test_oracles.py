@@ -152,20 +152,14 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.stored_rows import open_folder
-    from tests.support.placed_totals import placed_totals
-    from tests.support.rows_in_spark import summed_rows
-    from tests.support.seconds_in_sql import judged_in_sql
-    from tests.support.traffic_rows import normal_form_frame
 
     names, window = [str(file) for file in files], Window(era=world.era)
-    rows = normal_form_frame(spark, names).cache()
     traffic = traffic_of(spark, names)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
     Compaction(files=sources, folder=SegmentFolder(cells)).of_normal_form(spark)
     stored = open_folder(SegmentFolder(cells), lambda: spark)
     series, grouping = stored.series, grouped(world, stored.series)
     groups = range(len(grouping.groups))
-    placed = placed_totals(spark, stored, grouping, groups)
     try:
         return Judged(
             series=series,
@@ -176,13 +170,10 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
                 "spark, totals": open_folder(SegmentFolder(cells), lambda: spark, most_here=0).by_seconds(
                     grouping, groups, window
                 ),
-                "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, window),
-                "sql, cells": judged_in_sql(placed, grouping.groups, window),
             },
             exact={way: one.exactly(grouping, window) for way, one in traffic.items()},
         )
     finally:
-        rows.unpersist()
         for one in traffic.values():
             one.close()
 

@@ -1,4 +1,4 @@
-"""Whole reports of unpleasant traffic: the same bytes however rows are cut and shuffled, and as SQL judges the same seconds."""
+"""Whole reports of unpleasant traffic: the same bytes however rows are cut and shuffled."""
 
 from __future__ import annotations
 
@@ -91,39 +91,25 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
 ) -> None:
     """``cuts``: the number of files of the traffic for each number of partitions of the shuffle."""
     from reconciler.traffic import find_traffic, open_traffic
-    from tests.support.seconds_in_sql import InSql
 
     arrivals = arrivals_of(FLOWS)
     assert sum(one.client_id == "app" for one in arrivals) > 0.85 * len(arrivals)
-    found: dict[str, dict[int, str]] = {"seconds": {}, "exact": {}, "sql": {}}
+    found: dict[str, dict[int, str]] = {"seconds": {}, "exact": {}}
     for partitions, files in cuts.items():
         spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
         folder = tmp_path / str(partitions)
         write_files(folder, arrivals, files=files, seed=partitions)
 
-        def opened(*, in_sql: bool = False, folder: Path = folder) -> TrafficSource:
-            if in_sql:
-                return InSql(spark, [str(file.resolve()) for file in sorted(folder.glob("*.parquet"))])
+        def opened(folder: Path = folder) -> TrafficSource:
             return open_traffic(find_traffic([str(folder)]), lambda: spark)
 
         found["seconds"][partitions] = report(opened())
         if partitions in (1, max(cuts)):
             found["exact"][partitions] = report(opened(), exact=True)
-        if partitions in (1, 7):
-            found["sql"][partitions] = report(opened(in_sql=True))
     for way, texts in found.items():
         assert len(set(texts.values())) == 1, way
 
-    by_workers, in_sql = (json.loads(found[way][1]) for way in ("seconds", "sql"))
-    assert {row["verdict"] for row in by_workers["verdicts"]} >= {"throttled", "clear"}
-    # From seconds alone, only what changes is judged.
-    assert in_sql["verdicts"] == [row for row in by_workers["verdicts"] if row["changed"]]
-    said, known = in_sql["provenance"].pop("assumptions"), by_workers["provenance"].pop("assumptions")
-    # Seconds alone are not advised to be judged request by request.
-    assert said == [text.removesuffix(". --exact judges every request") for text in known] != known
-    assert [one["semantics"] for one in in_sql["provenance"].pop("observations")] == ["second"]
-    assert [one["semantics"] for one in by_workers["provenance"].pop("observations")] == ["event"]
-    assert in_sql["provenance"] == by_workers["provenance"]
+    assert {row["verdict"] for row in json.loads(found["seconds"][1])["verdicts"]} >= {"throttled", "clear"}
 
 
 def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_path: Path) -> None:

@@ -67,15 +67,6 @@ def test_a_quota_of_another_client_leaves_the_series_of_client_ids_and_users_jud
     }
 
 
-def test_a_pair_quota_of_a_user_leaves_the_series_of_the_user_judged(tmp_path: Path) -> None:
-    clients: dict[Client, Shape] = {("alice", None, 1): BUSY, ("alice", "app", 1): steady(MIB)}
-    rows = verdicts(tmp_path, clients, [(ALICE, 20 * MIB), (PAIR, 20 * MIB)], [(ALICE, 10 * MIB), (PAIR, 10 * MIB)])
-    assert {place: (row["verdict"], row["limit_after"]) for place, row in rows.items()} == {
-        ("alice", None): ("throttled", 10 * MIB),
-        ("alice", "app"): ("inconclusive", 10 * MIB),
-    }
-
-
 def test_a_new_quota_decides_only_the_groups_that_it_cannot_split(tmp_path: Path) -> None:
     clients: dict[Client, Shape] = {(None, "app", 1): BUSY, (None, "etl", 1): BUSY, ("alice", None, 1): BUSY}
     current = [(APP, 20 * MIB), (ETL, 20 * MIB), (ALICE, 20 * MIB)]
@@ -87,13 +78,6 @@ def test_a_new_quota_decides_only_the_groups_that_it_cannot_split(tmp_path: Path
         ("alice", None): ("throttled", False),
     }
     assert rows[None, "app"]["reason"] == "the metrics name the quota group as it was, and the proposed quotas split it"
-
-
-def test_the_report_states_that_the_snapshot_is_taken_for_the_quotas_of_the_recording(tmp_path: Path) -> None:
-    write_gauges(tmp_path / "gauges", {(None, "app", 1): BUSY}, hours=1)
-    done = backtest(tmp_path, [(APP, 20 * MIB)], [(APP, 10 * MIB)], "--details")
-    text = " ".join(line.strip() for line in done.out.splitlines())
-    assert "the current quotas were in effect when these samples were recorded" in text
 
 
 def test_a_sensor_that_a_removed_quota_left_over_makes_no_row_and_no_recommendation(tmp_path: Path) -> None:

@@ -144,14 +144,3 @@ def test_a_log_of_throttled_clients_clears_no_higher_limit(clients: Clients, tmp
     for limit in HIGHER:
         rows = judge(free.log, {}, clients.quotas(limit), exact=True)
         assert {row.verdict for row in rows.values()} == {Verdict.THROTTLED}
-
-
-def test_a_log_of_clients_without_a_limit_clears_what_they_do_not_reach(clients: Clients, tmp_path: Path) -> None:
-    free = clients.recorded(tmp_path / "free", limit=None, seconds=2.0, pause_s=0.25)
-    assert set(free.throttled.values()) == {0}
-    for current in ({}, clients.quotas(OLD)):
-        for exact in (False, True):
-            rows = judge(free.log, current, clients.quotas(HIGHER[-1]), exact=exact)
-            assert {key: (row.verdict, row.recorded.censored) for key, row in rows.items()} == dict.fromkeys(
-                clients.KEYS.values(), (Verdict.CLEAR, False)
-            )
