@@ -68,13 +68,14 @@ class TextShape(Shape):
 
     about: str = ""
     pattern: str | None = None
+    min_length: int = 1
     max_length: int | None = None
-    type: Sequence[str] | None = None
+    type: Sequence[str] | str | None = None
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema."""
         kind = ("string", "number", "boolean") if self.pattern is None else "string"
-        return {"type": kind, "minLength": 1, **super().schema()}
+        return {"type": kind, **super().schema()}
 
     def read(self, node: Any, out: Any, /) -> Any:
         """What ``parse`` makes of the node, or its text."""
@@ -157,6 +158,7 @@ class ListShape(Shape):
     items: Shape
     about: str
     min_items: int | None = None
+    max_items: int | None = None
     unique_items: bool | None = None
 
     def read(self, node: Any, out: Any, /) -> Any:
@@ -194,6 +196,7 @@ class RecordShape(Shape):
     required: Sequence[str] | None = None
     min_properties: int | None = None
     max_properties: int | None = None
+    one_of: Sequence[Any] | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     """The attributes that have the values of fields, where they are not the names of the fields in small letters with ``_``."""
 

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import ManifestError, TrafficError, UsageError
-from reconciler.formats import check
+from reconciler.formats import (
+    ChoiceShape,
+    FlagShape,
+    FreeShape,
+    ListShape,
+    ManifestShape,
+    NumberShape,
+    RecordShape,
+    TextShape,
+    check,
+)
 from reconciler.model import Finding, Severity, Span
 from reconciler.traffic import END_US, FIRST_US, Kind, Measure, MetricRule, Traffic, check_zone
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
@@ -90,9 +100,8 @@ def parse_mapping(content: bytes, path: str) -> TrafficMapping:
         place = f"{path}:{first.span.line}:{first.span.column}" if first.span else str(path)
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         raise ManifestError(f"{place}: {first.message}{more}", findings=findings)
-    root = read_yaml(content).documents[0]
-    assert isinstance(root, YamlMapping)
-    return _mapping(root.data["spec"])
+    mapping: TrafficMapping = TRAFFIC_MAPPING.read(read_yaml(content).documents[0], None)
+    return mapping
 
 
 def require_plausible_times(values: Sequence[str], ts: Field, file: str) -> None:
@@ -184,32 +193,175 @@ def _inside(node: YamlNode, *path: str) -> YamlMapping:
     return node
 
 
-def _mapping(spec: Any) -> TrafficMapping:
-    fields = {
-        name: Field(
-            column=column.get("column"),
-            constant=column.get("constant"),
-            how={key: value for key, value in column.items() if key not in ("column", "constant")},
-        )
-        for name, column in spec.get("columns", {}).items()
-    }
-    return TrafficMapping(
-        fields=fields,
-        semantics=spec.get("semantics", "event"),
-        form=spec.get("format"),
-        delimiter=spec.get("delimiter", ","),
-        metrics=tuple(map(_metric_rule, spec.get("metrics", ()))),
-    )
+def _field(_node: YamlMapping, _out: object, **values: Any) -> Field:
+    return Field(column=values.pop("column", None), constant=values.pop("constant", None), how=values)
 
 
-def _metric_rule(spec: Any) -> MetricRule:
-    return MetricRule(
-        name=spec["name"],
-        kind=Kind(spec["kind"]),
-        measure=Measure(spec.get("measure", Measure.RATE)),
-        user=spec.get("user"),
-        client_id=spec.get("client_id"),
-        ip=spec.get("ip"),
-        broker=spec.get("broker"),
-        is_plain=spec.get("names") == "plain",
-    )
+def _words(*words: str) -> dict[str, str]:
+    return dict(zip(words, words, strict=True))
+
+
+_COLUMN: Final = TextShape("The name of the column in the files, to the letter.", name="column")
+_ONLY: Final = RecordShape(
+    _field, "As the column of the normal form with this name.", {"column": _COLUMN}, required=("column",), name="only_column"
+)
+_NAME: Final = RecordShape(
+    _field,
+    "Whose it is. What has no value is not known.",
+    {
+        "column": _COLUMN,
+        "constant": TextShape("The same for all rows.", min_length=0),
+        "strip": TextShape("Text that is taken off where a name begins with it, such as the type of a principal."),
+        "encoded": FlagShape("Whether names are percent-encoded, as in the tags of a broker's metrics."),
+        "missing": ChoiceShape(_words("unknown", "empty"), "What no value means: not known (default), or an empty name."),
+    },
+    min_properties=1,
+    name="name",
+)
+_KIND: Final = ChoiceShape(_words(*Kind), "What was counted.", name="kind")
+_SPEC: Final = RecordShape(
+    None,
+    "Where each thing is found.",
+    {
+        "metrics": ListShape(
+            RecordShape(
+                MetricRule,
+                "Names of metrics, and what they are.",
+                {
+                    "name": TextShape(
+                        "A metric name. * and ? are wildcards as in file names.",
+                        pattern="^[a-zA-Z0-9_:*?]*[a-zA-Z0-9_:][a-zA-Z0-9_:*?]*$",
+                        max_length=300,
+                    ),
+                    "kind": ChoiceShape(Kind, "What was counted."),
+                    "measure": ChoiceShape(
+                        Measure,
+                        "What a sample is. rate (default): the broker's own rate, in bytes/s, percent of a thread, mutations/s "
+                        "or connections/s. throttle-time: milliseconds.",
+                    ),
+                    "user": TextShape("The label with the user. Omitted: user or principal_name."),
+                    "client_id": TextShape(
+                        "The label with the client-id. Omitted: client_id, clientId and other usual spellings."
+                    ),
+                    "ip": TextShape("The label with the address of connections. Omitted: ip."),
+                    "broker": TextShape(
+                        "The label with the broker id, or with a host or pod whose name ends with it. Omitted: the usual "
+                        "spellings."
+                    ),
+                    "names": ChoiceShape(
+                        {"encoded": False, "plain": True},
+                        "encoded (default): as Kafka's MBeans have them, users percent-encoded and client-ids quoted. plain: as "
+                        "they are.",
+                    ),
+                },
+                required=("name", "kind"),
+                attributes={"names": "is_plain"},
+            ),
+            "Series of a Prometheus server whose names and labels are unusual. The first rule that fits a name decides.",
+            min_items=1,
+            max_items=50,
+        ),
+        "format": ChoiceShape(
+            _words("parquet", "csv"), "Of all files. Omitted: by the end of their names (.parquet, .csv, .csv.gz)."
+        ),
+        "delimiter": TextShape(
+            "Between the fields of a CSV line. A comma when omitted. The first line names the columns.",
+            max_length=1,
+            type="string",
+        ),
+        "semantics": ChoiceShape(
+            _words("event", "delta", "gauge", "mean"),
+            "event (default): one request. delta: what was counted since the row before. gauge: a rate as the broker measured "
+            "it. mean: a rate over the interval.",
+        ),
+        "columns": RecordShape(
+            None,
+            "For each thing the column it is in, or one constant for all rows.",
+            {
+                "ts": RecordShape(
+                    _field,
+                    "When a request was charged, or the end of the interval.",
+                    {
+                        "column": _COLUMN,
+                        "unit": ChoiceShape(
+                            _words("text", *_TICKS_A_SECOND),
+                            "Of numbers since 1970, UTC. text (default): a timestamp, or text such as 2026-11-21 13:00:00.123.",
+                        ),
+                        "timezone": TextShape("Of text and timestamps without an offset. UTC when omitted."),
+                    },
+                    required=("column",),
+                ),
+                "interval": RecordShape(
+                    _field,
+                    "How long the time of a delta or mean row is. Of a gauge, the time since the sample before it.",
+                    {
+                        "column": _COLUMN,
+                        "constant": NumberShape("The same for all rows.", exclusive_minimum=0),
+                        "unit": ChoiceShape(_words("s", "ms"), "Seconds when omitted."),
+                    },
+                    min_properties=1,
+                ),
+                "broker": RecordShape(
+                    _field,
+                    "The id of the broker that charged it.",
+                    {
+                        "column": _COLUMN,
+                        "constant": NumberShape("The same for all rows.", "integer", minimum=0),
+                        "pattern": TextShape(
+                            r"A regular expression whose first group is the id within the text, as in kafka-(\d+)."
+                        ),
+                    },
+                    min_properties=1,
+                ),
+                **dict.fromkeys(_NAMES, _NAME),
+                "kind": RecordShape(
+                    _field,
+                    "What was counted.",
+                    {
+                        "column": _COLUMN,
+                        "constant": _KIND,
+                        "values": FreeShape(
+                            "What the words of the column mean. Rows with other words are left out and counted.",
+                            {"type": "object", "minProperties": 1, "additionalProperties": _KIND},
+                            nodes=(YamlMapping,),
+                            parse=lambda node, _: node.data,
+                        ),
+                    },
+                    min_properties=1,
+                ),
+                "amount": RecordShape(
+                    _field,
+                    "How much: bytes, time of a thread, partitions, connections.",
+                    {
+                        "column": _COLUMN,
+                        "constant": NumberShape("The same for all rows.", "integer", minimum=0),
+                        "unit": ChoiceShape(
+                            _words("B", "KB", "MB", "GB", "KiB", "MiB", "GiB", "ns", "us", "ms", "s"),
+                            "Bytes or nanoseconds when omitted.",
+                        ),
+                    },
+                    min_properties=1,
+                ),
+                **dict.fromkeys(("throttled", "overhead", "tie", "strict", "part"), _ONLY),
+            },
+            required=("ts", "broker", "kind", "amount"),
+            attributes={"client_id": "client_id"},
+        ),
+    },
+    attributes={"columns": "fields", "format": "form"},
+    one_of=({"required": ["columns"]}, {"required": ["metrics"]}),
+)
+
+
+def _traffic_mapping(_root: YamlMapping, _out: object, **values: Any) -> TrafficMapping:
+    values.pop("name", None)
+    return TrafficMapping(**{"fields": {}, **values})
+
+
+TRAFFIC_MAPPING: Final = ManifestShape(
+    "TrafficMapping",
+    "How the columns of Parquet or CSV files, or the metrics of a server, become recorded traffic. Given with --mapping.",
+    metadata=RecordShape(None, "Words for people.", {"name": TextShape("A name for people.")}),
+    spec=_SPEC,
+    make=_traffic_mapping,
+)
