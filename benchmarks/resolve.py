@@ -30,7 +30,7 @@ def principals(number: int) -> bytes:
 
 def pure(number: int, *, times: int) -> float:
     """Reading the principals, building the tables, answering and writing; entities of six of the eight levels."""
-    from reconciler.documents.resolve import answer_json_lines
+    from reconciler.features.resolving.documents import answer_json_lines
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.resolution.effective_quotas import EffectiveQuotas, ResolveOptions
     from reconciler.workflows.plan_effects import parse_clients

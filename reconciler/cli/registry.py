@@ -90,21 +90,6 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="resolve",
-        group=CommandGroup.INSPECT,
-        summary="Show which limits apply to a client, and why",
-        module="reconciler.cli.commands.resolve",
-        page="resolve.md",
-        examples=(
-            (
-                "Show the limits of a client, and draw the precedence levels",
-                "resolve quotas --name user=alice --name client-id=app --explain",
-            ),
-            ("Show which clients get other limits by a change", "resolve quotas --all --diff planned"),
-        ),
-        is_short=True,
-    ),
-    Command(
         name="drift",
         group=CommandGroup.INSPECT,
         summary="Compare a cluster with the manifests and the last apply",

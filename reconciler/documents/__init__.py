@@ -36,13 +36,6 @@ if TYPE_CHECKING:
         plan_digest,
         read_plan,
     )
-    from reconciler.documents.resolve import (
-        RESOLVE,
-        RESOLVE_DIFF,
-        ResolveAnswer,
-        answer_json_lines,
-        answer_list_chunks,
-    )
     from reconciler.documents.snapshot import (
         BASELINE,
         SNAPSHOT,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         span_of,
     )
     from reconciler.render.drift_text import drift_view
-    from reconciler.render.effects_text import effects_lines
+    from reconciler.render.effects_text import effect_table, effects_lines
     from reconciler.render.findings_text import (
         counts_sentence,
         explanation_lines,
@@ -86,7 +86,6 @@ if TYPE_CHECKING:
         undecided_words,
         value_sentences,
     )
-    from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.terminal import plain, write

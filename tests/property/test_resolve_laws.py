@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.documents.resolve import RESOLVE, answer_json_lines
+from reconciler.features.resolving.documents import RESOLVE, answer_json_lines
 from reconciler.model.effect import OTHER, Direction, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution import Resolution

@@ -124,7 +124,7 @@ def _wanted(args: ResolveArguments) -> ResolveOptions:
 
 def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sources) -> Result:
     """The answer for one entity."""
-    from reconciler.documents import RESOLVE, ResolveAnswer
+    from reconciler.features.resolving.documents import RESOLVE, ResolveAnswer
     from reconciler.workflows import is_unknown, notes_about
 
     answers = view.answers()
@@ -132,7 +132,8 @@ def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: Resolv
     answer = ResolveAnswer(view=view, resolution=resolution, more_notes=tuple(notes_about(resolution, answers)))
 
     def lines() -> Iterator[Block]:
-        from reconciler.render import ladders_of, line, note_lines, resolution_lines, view_title
+        from reconciler.features.resolving.view import ladders_of, note_lines, resolution_lines, view_title
+        from reconciler.render import line
 
         yield line(f"In {view_title(view)}:")
         yield line()
@@ -159,7 +160,8 @@ def _many(
     questions = asked if asked is not None else answers.known_clients()
 
     def lines() -> Iterator[Block]:
-        from reconciler.render import line, note_lines, resolution_lines, view_title
+        from reconciler.features.resolving.view import note_lines, resolution_lines, view_title
+        from reconciler.render import line
 
         yield line(f"In {view_title(view)}:")
         for entity, _ in questions:
@@ -172,7 +174,7 @@ def _many(
             yield from notes
 
     def document() -> Iterable[str]:
-        from reconciler.documents import answer_list_chunks
+        from reconciler.features.resolving.documents import answer_list_chunks
 
         return answer_list_chunks(view, _json_lines(answers, questions, wanted, seen))
 
@@ -187,8 +189,8 @@ def _many(
 
 def _comparison(args: ResolveArguments, compared: ViewComparison, sources: Sources) -> Result:
     """Two states compared."""
-    from reconciler.documents import RESOLVE_DIFF
-    from reconciler.render import comparison_lines
+    from reconciler.features.resolving.documents import RESOLVE_DIFF
+    from reconciler.features.resolving.view import comparison_lines
 
     code = exit_codes.DIFFERENCES if args.detailed_exitcode and compared.comparison.clients else exit_codes.DONE
     return Result(
@@ -219,7 +221,7 @@ class _Seen:
 
 
 def _json_lines(answers: EffectiveQuotas, asked: Iterable[AskedClient], wanted: ResolveOptions, seen: _Seen) -> Iterator[str]:
-    from reconciler.documents import answer_json_lines
+    from reconciler.features.resolving.documents import answer_json_lines
 
     return answer_json_lines(answers, asked, wanted, seen=seen)
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.documents.codec import row
-from reconciler.documents.document import VALUES, Document
+from reconciler.documents import VALUES, Document, row
 from reconciler.formats import FORMAT_VERSION, value_to_json
 from reconciler.model import OTHER, ClientName, Direction, Effect, Entity, Known, KnownAddress, KnownClient, Limit
 from reconciler.resolution import (

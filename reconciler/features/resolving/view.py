@@ -13,9 +13,7 @@ from reconciler.model import (
     KnownAddress,
     display_name,
 )
-from reconciler.render.effects_text import effect_table
-from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
-from reconciler.render.plan_text import cluster_title, read_words
+from reconciler.render import Block, Column, Line, Style, cluster_title, effect_table, labelled, line, read_words, table
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,

@@ -1,0 +1,1 @@
+"""Effective quotas of clients, as a command shows them."""
