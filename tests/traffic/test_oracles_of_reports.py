@@ -16,7 +16,6 @@ from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from tests.support.command import Command, run
 from tests.support.random_traffic import Flow, arrivals_of, write_files
-from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.traffic_source import TrafficSource
 
 pytestmark = pytest.mark.spark
-LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 EACH = {"producer_byte_rate": 20_000.0, "consumer_byte_rate": 9000.0}
 CURRENT = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): EACH}
 PROPOSED = CURRENT | {
@@ -110,21 +108,6 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
         assert len(set(texts.values())) == 1, way
 
     assert {row["verdict"] for row in json.loads(found["seconds"][1])["verdicts"]} >= {"throttled", "clear"}
-
-
-def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
-    from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.stored_rows import open_folder
-
-    files = write_files(tmp_path / "rows", arrivals_of(FLOWS), files=2, seed=0)
-    sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
-    Compaction(files=sources, folder=SegmentFolder(tmp_path / "cells")).of_normal_form(spark)
-    here, by_workers = (
-        report(open_folder(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most)) for most in (10**6, 0)
-    )
-    assert here == by_workers
-    assert json.loads(here)["summary"]["changed"]["throttled"]
 
 
 MANIFEST = """

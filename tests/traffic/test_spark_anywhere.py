@@ -9,18 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests.support.bad_servers import refusing_port
 from tests.support.command import COMMAND, Command, Done, environment, invoke, run
-from tests.support.manifests import quotas
 from tests.support.spark_servers import SPARK_BIN, connect_server, spark_environment, standalone_cluster
 from tests.support.wheels import build_wheel
 from tests.traffic.conftest import RECORDINGS
-from tests.traffic.test_jobs_that_fail import write_traffic
 
 pytestmark = pytest.mark.spark
 SERVERS = pytest.mark.xdist_group("spark-servers")
@@ -192,96 +188,6 @@ def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_direct
     found = report(command, hostile, form="seconds", env={**spark_environment(folder), "SPARK_HOME": str(SPARK_BIN.parent)})
 
     assert found == expected("seconds")
-
-
-EVERYONE = quotas(
-    ({"user": {"default": True}}, {"producer_byte_rate": "4MiB"}), ({"user": "user-7"}, {"producer_byte_rate": "99GB"})
-)
-
-
-EXACTLY = ("backtest", "quotas.yaml", "--traffic", "rows", "--exact", "--format", "json")
-
-
-@pytest.fixture(scope="module")
-def judged_here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A folder with traffic and with rows of verdicts of this machine, and their report."""
-    work = tmp_path_factory.mktemp("judged")
-    write_traffic(work / "rows")
-    (work / "quotas.yaml").write_text(EVERYONE, encoding="utf-8")
-    done = run(*EXACTLY, "--out", "parquet=here", cwd=work)
-    assert done.code == 0, done.err
-    assert (len(rows_in(work / "here")), sum("'verdict': 'throttled'" in row for row in rows_in(work / "here"))) == (50, 49)
-    return work, without_rows(done.json())
-
-
-def without_rows(report: dict[str, Any]) -> dict[str, Any]:
-    return {**report, "verdicts": None, "notes": None}
-
-
-HASTY = {
-    "spark.dynamicAllocation.enabled": "true",
-    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
-    "spark.dynamicAllocation.executorIdleTimeout": "1s",
-    "spark.dynamicAllocation.cachedExecutorIdleTimeout": "2s",
-    "spark.dynamicAllocation.minExecutors": "0",
-    "spark.dynamicAllocation.initialExecutors": "2",
-    "spark.dynamicAllocation.maxExecutors": "2",
-    "spark.eventLog.enabled": "true",
-    "spark.eventLog.compress": "false",
-    "spark.eventLog.rolling.enabled": "false",
-    "spark.sql.shuffle.partitions": "4",
-}
-"""An executor that idles for a second or two is removed with all that it kept: blocks of shuffles, and rows."""
-
-
-def workers_removed_before_the_last_job(events: Sequence[dict[str, Any]]) -> set[str]:
-    """Executors that have done a task, and were gone when there was more to do."""
-    names = [event["Event"] for event in events]
-    before = events[: len(names) - names[::-1].index("SparkListenerJobStart")]
-    worked = {event["Task Info"]["Executor ID"] for event in before if event["Event"] == "SparkListenerTaskEnd"}
-    return worked & {event["Executor ID"] for event in before if event["Event"] == "SparkListenerExecutorRemoved"}
-
-
-@SERVERS
-@pytest.mark.large
-def test_executors_that_come_and_go_by_dynamic_allocation_change_neither_report_nor_rows(
-    judged_here: tuple[Path, dict[str, Any]], standalone: tuple[str, ...]
-) -> None:
-    work, expected = judged_here
-    (work / "events").mkdir()
-    settings = {**HASTY, "spark.eventLog.dir": f"file://{work}/events"}
-    conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-
-    done = run(
-        *EXACTLY, "--out", "parquet=dynamic", *conf, *standalone, cwd=work, env=spark_environment(work), timeout=2 * PATIENCE_S
-    )
-
-    assert done.code == 0, done.err
-    (log,) = (work / "events").iterdir()
-    events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    assert workers_removed_before_the_last_job(events)
-    assert rows_in(work / "dynamic") == rows_in(work / "here")
-    assert without_rows(done.json()) == expected
-
-
-@SERVERS
-@pytest.mark.large
-def test_a_connect_server_keeps_the_rows_of_verdicts_and_writes_them(
-    hostile: tuple[Path, Path], folder: Path, connect: tuple[str, ...], expected
-) -> None:
-    done = run(*BACKTEST, "--out", "parquet=here", cwd=hostile[0])
-    assert done.code == 0, done.err
-
-    done = run(*BACKTEST, "--out", "parquet=there", *connect, cwd=hostile[0], env=spark_environment(folder), timeout=PATIENCE_S)
-
-    assert done.code == 0, done.err
-    assert rows_in(hostile[0] / "there") == rows_in(hostile[0] / "here")
-    assert json.loads(done.out)["findings"] == json.loads(expected("seconds")[0])["findings"]
-
-
-def rows_in(rows: Path) -> list[str]:
-    return sorted(map(repr, pq.read_table(rows).to_pylist()))
 
 
 @pytest.fixture(scope="module")

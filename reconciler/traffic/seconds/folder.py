@@ -51,8 +51,7 @@ def minutes_in(ranges: Iterable[tuple[int, int]]) -> Integers:
 
 
 FORMAT_VERSION: Final = "2.0"
-_MAJOR: Final = FORMAT_VERSION.partition(".")[0]
-"""The number before the dot changes when an earlier version of this tool would read a folder wrongly."""
+"""It changes when an earlier version of this tool would read a folder wrongly."""
 TOTALS: Final = "cells"
 SERIES: Final = "series"
 """The parts of a segment, as its folders are called."""
@@ -98,10 +97,6 @@ class Segment:
     def requests(self) -> int:
         """Charged ones, of all brokers."""
         return self.summary.statuses.get(CHARGED, 0)
-
-
-class _Version(msgspec.Struct):
-    format_version: str
 
 
 class SegmentFolder:
@@ -167,13 +162,11 @@ class SegmentFolder:
 
     def _read(self, path: Path) -> Segment:
         try:
-            content = path.read_bytes()
-            version = msgspec.json.decode(content, type=_Version).format_version
-            if version.partition(".")[0] != _MAJOR:
-                raise TrafficError(f"{path} is of another version of this tool: run compact again, into an empty folder")
-            segment = msgspec.json.decode(content, type=Segment)
+            segment = msgspec.json.decode(path.read_bytes(), type=Segment)
         except (OSError, msgspec.MsgspecError) as error:
             raise TrafficError(f"{path} does not describe per-second totals: {error}. Remove it and run compact again") from error
+        if segment.format_version != FORMAT_VERSION:
+            raise TrafficError(f"{path} is of another version of this tool: run compact again, into an empty folder")
         if not self.data(segment, "").is_dir():
             raise TrafficError(f"{path} names per-second totals that are missing: remove it and run compact again")
         return segment

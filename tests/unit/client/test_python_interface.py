@@ -256,7 +256,7 @@ def test_nothing_shows_a_secret_or_what_a_name_would_do_to_a_terminal() -> None:
 
 def test_a_string_is_no_list_of_paths() -> None:
     for call in (lambda: connect(paths="quotas"), lambda: open_manifests("quotas")):
-        with pytest.raises(UsageError, match="a list of paths"):
+        with pytest.raises(UsageError, match="paths is a list"):
             call()
 
 
