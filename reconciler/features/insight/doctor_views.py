@@ -88,10 +88,7 @@ class TrafficGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerTraffic:
-    """What a source has of one broker. ``kinds`` and ``measures``: what its series or rows are about.
-
-    ``interval_s``: between two scrapes.
-    """
+    """What a source has of one broker."""
 
     broker: int
     """The broker's id."""

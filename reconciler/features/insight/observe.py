@@ -42,10 +42,7 @@ class Throttling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLoad:
-    """One quota group on one broker. ``tags``: user, client-id or ip, as the group has them.
-
-    ``limit`` is ``None`` where no quota limits the group.
-    """
+    """One quota group on one broker. ``tags``: user, client-id or ip, as the group has them."""
 
     broker: str
     """Id of the broker, or the address of its exporter where no id is known."""

@@ -59,10 +59,7 @@ from reconciler.workflows import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityOverview:
-    """One entity on all sides. ``None``: not there, or, for ``live`` of a cluster that was not read, not known.
-
-    ``drift`` is ``None`` for what was not compared.
-    """
+    """One entity on all sides. ``None``: not there, or, for ``live`` of a cluster that was not read, not known."""
 
     entity: Entity
     """Entity type to name. ``None`` is the default entity of that type."""
@@ -88,10 +85,7 @@ class EntityOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetUse:
-    """The budget of an owner for one key on each broker, and how much its entities have of it.
-
-    ``used``: the largest sum of their rates on one broker, as ``loads`` has them. ``None``: not known.
-    """
+    """The budget of an owner for one key on each broker, and how much its entities have of it."""
 
     owner: str
     """The owner."""
