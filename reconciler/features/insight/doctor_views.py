@@ -63,14 +63,6 @@ class Checkup:
         return self.counts[CheckStatus.FAIL] > 0
 
 
-class SourceForm(enum.StrEnum):
-    """What was examined."""
-
-    PROMETHEUS = "prometheus"
-    EXPORTERS = "exporters"
-    """Pages of exporters, each read once."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficGap:
     """A time without any sample."""
@@ -156,8 +148,6 @@ class TrafficHealth:
 
     source: str
     """The server's address, or the pages."""
-    form: SourceForm
-    """What was examined."""
     since: datetime.datetime
     """The beginning of the time that was read."""
     until: datetime.datetime
@@ -193,7 +183,7 @@ TRAFFIC_HEALTH: Final = Document(
         {
             FindingCounts: row("error warning info"),
             TrafficHealth: row(
-                "source form since until layouts brokers unattributed findings repairs summary", summary=counts_of_findings
+                "source since until layouts brokers unattributed findings repairs summary", summary=counts_of_findings
             ),
         }
     ),
@@ -244,7 +234,7 @@ def checkup_lines(checkup: Checkup) -> Iterator[Block]:
 def traffic_health_lines(health: TrafficHealth) -> Iterator[Block]:
     """The examination of a source as lines: summary, a table of brokers, gaps, findings and repairs."""
     time = f"{health.since:%Y-%m-%d %H:%M} to {health.until:%Y-%m-%d %H:%M}"
-    if health.form is SourceForm.EXPORTERS:
+    if health.since == health.until:
         time = f"{health.until:%Y-%m-%d %H:%M:%S}"
     yield line(("Traffic of ", Style.STRONG), (display_name(health.source), Style.STRONG), f", {time} UTC")
     for layout in health.layouts:

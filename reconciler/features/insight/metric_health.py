@@ -130,7 +130,6 @@ def examine_metrics(scraped: MetricTargets, request: DoctorRequest, read: ReadSo
     )
     return TrafficHealth(
         source=read.name,
-        form=read.form,
         since=read.since,
         until=read.until,
         layouts=tuple(_layouts(targets)),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.insight.doctor_views import SourceForm, TrafficHealth
+from reconciler.features.insight.doctor_views import TrafficHealth
 from reconciler.features.insight.rate_sources import is_page, split_page
 from reconciler.features.prometheus import HttpLogin, Piece, PieceReader, PrometheusApi, open_page, read_login, trusted_reader
 from reconciler.model import CurrentState, Entity, Rule, Severity
@@ -154,7 +154,7 @@ class DoctorRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSource:
-    """What was read beside the series. ``unreadable``: why pages of exporters cannot be read.
+    """What was read beside the series. Pages are of one moment. ``unreadable``: why some cannot be read.
 
     ``others``: by source without a series of quotas, the names of other metrics that it has.
     """
@@ -162,14 +162,13 @@ class ReadSource:
     name: str
     since: datetime.datetime
     until: datetime.datetime
-    form: SourceForm = SourceForm.PROMETHEUS
     unreadable: tuple[str, ...] = ()
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def when(self) -> str:
         """The end of a sentence about series that are absent."""
-        return "" if self.form is SourceForm.EXPORTERS else " in this time"
+        return "" if self.since == self.until else " in this time"
 
 
 def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress: Progress | None = None) -> TrafficHealth:
@@ -192,7 +191,7 @@ def _examine_server(
     request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress | None
 ) -> TrafficHealth:
     from reconciler.features.insight.metric_health import examine_metrics
-    from reconciler.features.prometheus import MetricTargets, SeriesReader, selector_of
+    from reconciler.features.prometheus import AnswerReader, MetricTargets, SeriesReader, foreign_selector, selector_of
 
     until = min(server.until, now)
     if until <= server.since:
@@ -211,18 +210,14 @@ def _examine_server(
         if jobs and len(jobs) <= _MOST_JOBS:
             about = (f'job=~"{"|".join(map(_pattern, jobs))}"', *map(str, server.match))
             _read_series(targets, PieceReader(api, f"up{{{','.join(about)}}}"), piece, server)
-        others = {} if targets.targets else {server.address: _other_names(api, until)}
+        others: dict[str, tuple[str, ...]] = {}
+        if not targets.targets:
+            recent = api.range_samples(foreign_selector(), end_s=until.timestamp(), length_s=_RECENT_S)
+            names = (series.label_values().get("__name__", "") for series in AnswerReader().read(recent).series)
+            others[server.address] = tuple(dict.fromkeys(names))
     finally:
         api.close()
     return examine_metrics(targets, request, ReadSource(name=server.address, since=server.since, until=until, others=others))
-
-
-def _other_names(api: PrometheusApi, until: datetime.datetime) -> tuple[str, ...]:
-    """Names of metrics of other programs, of the last minutes."""
-    from reconciler.features.prometheus import AnswerReader, foreign_selector
-
-    answer = AnswerReader().read(api.range_samples(foreign_selector(), end_s=until.timestamp(), length_s=_RECENT_S))
-    return tuple(dict.fromkeys(series.label_values().get("__name__", "") for series in answer.series))
 
 
 def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
@@ -248,9 +243,7 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
         if not read.samples:
             others[page.address] = read.others
         targets.add_page((series.labels for series, _ in read.samples), at_s=read.at_s)
-    read_pages = ReadSource(
-        name=list_some(addresses, 3), since=now, until=now, form=SourceForm.EXPORTERS, unreadable=tuple(unreadable), others=others
-    )
+    read_pages = ReadSource(name=list_some(addresses, 3), since=now, until=now, unreadable=tuple(unreadable), others=others)
     return examine_metrics(targets, request, read_pages)
 
 
