@@ -158,20 +158,16 @@ def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
     for node in nodes.items:
         match = node.items.get("match") if isinstance(node, YamlMapping) else None
         if isinstance(node, YamlMapping) and isinstance(match, YamlMapping):
-            entries += _entries_of(node, out)
+            values = _ENTRY.values(node, out)
+            if "profile" not in values and "quotas" not in node.items:
+                _require_values(node, "this entry", out)
+            overrides, profile, note = values.get("overrides", ()), values.get("profile"), values.get("note")
+            quotas = _by_kind(values.get("quotas", {}))
+            for entity, source in values.get("match", ()):
+                declared = DesiredEntity(entity=entity, source=source, owner=out.owner, note=note, **quotas)
+                entries.append(QuotaEntry(declared=declared, profile=profile, overrides=overrides))
             out.entity = None
     return entries
-
-
-def _entries_of(node: YamlMapping, out: Collector) -> Iterator[QuotaEntry]:
-    values = _ENTRY.values(node, out)
-    if "profile" not in values and "quotas" not in node.items:
-        _require_values(node, "this entry", out)
-    overrides, profile_choice = values.get("overrides", ()), values.get("profile")
-    quotas = _by_kind(values.get("quotas", {}))
-    for entity, source in values.get("match", ()):
-        declared = DesiredEntity(entity=entity, source=source, owner=out.owner, note=values.get("note"), **quotas)
-        yield QuotaEntry(declared=declared, profile=profile_choice, overrides=overrides)
 
 
 def _by_kind(written: dict[Any, Any]) -> dict[str, Any]:

@@ -258,16 +258,15 @@ _NOTIFICATIONS: Final = ListShape(
 
 
 def _cluster(root: YamlMapping, out: Collector, **values: Any) -> ClusterDocument:
-    def taken(cls: type[Any]) -> Any:
-        return cls(**{each.name: values.pop(each.name) for each in fields(cls) if each.name in values})
-
+    parts: dict[str, Any] = {"safety": SafetyRules, "brokers": DeclaredBrokers}
+    for name, cls in parts.items():
+        parts[name] = cls(**{each.name: values.pop(each.name) for each in fields(cls) if each.name in values})
     spec = root.items.get("spec")
     written = spec.items if isinstance(spec, YamlMapping) else {}
     made = ClusterSpec(
-        safety=taken(SafetyRules),
-        brokers=taken(DeclaredBrokers),
         span=out.span(root),
         places={name: out.span(node) for name, node in written.items()},
+        **parts,
         **values,
     )
     return ClusterDocument(file=out.file, span=out.span(root), spec=made)

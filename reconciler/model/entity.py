@@ -11,7 +11,6 @@ RE2's, from the extra ``regex``: RE2 matches in linear time and within bounds, s
 from __future__ import annotations
 
 import enum
-import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -63,12 +62,6 @@ def _type_order(entity_type: str) -> tuple[int, str]:
     return (_TYPE_RANK.get(entity_type, len(_TYPE_RANK)), entity_type)
 
 
-def _is_ordered(types: list[str]) -> bool:
-    if types == _PAIR:
-        return True
-    return all(_type_order(current) < _type_order(next_one) for current, next_one in itertools.pairwise(types))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """One quota entity: entity types to names, in canonical order (user, client-id, ip, then unknown types by name).
@@ -82,7 +75,8 @@ class Entity:
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("an entity has at least one type and name")
-        if len(self.parts) > 1 and not _is_ordered([entity_type for entity_type, _ in self.parts]):
+        types = [entity_type for entity_type, _ in self.parts]
+        if len(types) > 1 and types != _PAIR and types != sorted(set(types), key=_type_order):
             raise ValueError(f"the types of an entity are not in canonical order: {', '.join(self.types)}")
 
     @classmethod

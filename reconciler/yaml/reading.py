@@ -296,9 +296,13 @@ def read_yaml(content: bytes) -> YamlStream:
     if separators > MAX_SEPARATORS:
         message = f"the file has more than {MAX_SEPARATORS} commas, colons and line ends, and so too many values. Split it"
         return YamlStream(problems=(YamlProblem(id="file-too-large", message=message, line=1, column=1),))
-    decoded = _decoded(content)
-    if isinstance(decoded, YamlProblem):
-        return YamlStream(problems=(decoded,))
+    try:
+        decoded = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8-sig", "replace")
+        line, column = _place(before, len(before))
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8. Save the file as UTF-8"
+        return YamlStream(problems=(YamlProblem(id="invalid-utf8", message=message, line=line, column=column),))
     reader = _Reader()
     try:
         reader.read(decoded)
@@ -308,17 +312,6 @@ def read_yaml(content: bytes) -> YamlStream:
         reader.problems.append(_syntax_problem(error, decoded))
     documents = tuple(d for d in reader.documents if not (type(d) is YamlScalar and d.text == "" and d.data is None))
     return YamlStream(documents=documents, problems=tuple(reader.problems))
-
-
-def _decoded(content: bytes) -> str | YamlProblem:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8-sig", "replace")
-        line, column = _place(before, len(before))
-        message = f"byte 0x{content[error.start]:02x} is not UTF-8. Save the file as UTF-8"
-        return YamlProblem(id="invalid-utf8", message=message, line=line, column=column)
-    return text
 
 
 def _too_deep(line: int, column: int) -> YamlProblem:
