@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, UserDefinedType, _parse_datatype_json_st
 
 from reconciler.errors import TrafficError
 from reconciler.model import DEFAULT, BucketVerdict, Entity
-from reconciler.traffic.quota_groups import ReportParts
+from reconciler.traffic.backtest import ReportParts
 from reconciler.traffic.shards.worker import PACKED_PARTS, PACKED_ROW
 from reconciler.traffic.spark_versions import refuse_foreign_types
 

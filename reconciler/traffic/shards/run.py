@@ -25,7 +25,7 @@ from reconciler.model import (
     Provenance,
     Verdict,
 )
-from reconciler.traffic.backtest import provenance_of, recording_holes, report_of
+from reconciler.traffic.backtest import ReportParts, form_of, provenance_of, recording_holes, report_of
 from reconciler.traffic.client_seconds import KEYED, ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, statuses
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
@@ -37,7 +37,6 @@ from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.parquet_traffic import DayTotals
-from reconciler.traffic.quota_groups import ReportParts, form_of
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
 from reconciler.traffic.seconds.days import open_days
 from reconciler.traffic.session_frames import FRAME_NAME, OF_GROUPS, publish_seconds, rows_of_session

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from reconciler.collector import pause_collector
 from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, Provenance, Verdict
+from reconciler.traffic.backtest import QuotaGroups, ReportParts
 from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns import KeyIndex
 from reconciler.traffic.judging.by_seconds import judge_seconds
@@ -32,7 +33,6 @@ from reconciler.traffic.kernels.exact_totals import pack
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-from reconciler.traffic.quota_groups import QuotaGroups, ReportParts
 from reconciler.traffic.session_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers, shards_in
 from reconciler.traffic.shards.replays import add_replayed

@@ -155,9 +155,9 @@ def test_samples_further_apart_never_have_a_smaller_margin(semantics: MetricSema
 
 def test_the_margins_are_those_of_the_table_and_clocks_may_jitter() -> None:
     for semantics, rows in MARGINS.items():
-        for one in rows:
-            assert margin_factor(semantics, one.every_s) == margin_factor(semantics, one.every_s * 1.01) == one.factor
-        assert margin_factor(semantics, rows[-1].every_s * 1.2) is None
+        for every_s, factor in rows:
+            assert margin_factor(semantics, every_s) == margin_factor(semantics, every_s * 1.01) == factor
+        assert margin_factor(semantics, rows[-1][0] * 1.2) is None
         assert margin_factor(semantics, 0) is None
     assert margin_factor(MetricSemantics.DELTA, 60) is None
 
