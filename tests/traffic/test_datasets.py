@@ -137,7 +137,7 @@ def test_request_logs_at_an_address_give_the_report_of_the_files(work: Path, war
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("form", ["parquet", "csv", *(pytest.param(form, marks=pytest.mark.large) for form in ("orc", "json"))])
+@pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_a_mapping_reads_every_format_that_spark_reads(work: Path, warm_command: Command, spark: SparkSession, form: str) -> None:
     frame = spark.read.parquet(str(write_traffic(work / "all.parquet", FLOWS)))
     mapped = frame.selectExpr(

@@ -19,9 +19,15 @@ from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.shuffle.on_spark import SparkRows
 from reconciler.traffic.sources.log_files import Dataset
 from reconciler.traffic.sources.normal_form import ROWS
-from reconciler.traffic.sources.on_spark import frame_rows, normal_form_rows, rows_of_frame
-from reconciler.traffic.sources.parquet_contents import contents_frame, contents_rows, decode_file, largest_file
-from reconciler.traffic.sources.parquet_parts import Between, parts_of, read_part
+from reconciler.traffic.sources.on_spark import (
+    contents_frame,
+    contents_rows,
+    frame_rows,
+    largest_file,
+    normal_form_rows,
+    rows_of_frame,
+)
+from reconciler.traffic.sources.parquet_parts import Between, decode_file, parts_of, read_part
 from tests.support.recorded_parquet import START, Flow, write_traffic
 
 if TYPE_CHECKING:

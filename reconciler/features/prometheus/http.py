@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reconciler.errors import FileAccessError, MissingPackageError, UsageError
 from reconciler.model import escaped
@@ -22,6 +22,7 @@ from reconciler.yaml import YamlMapping, read_yaml
 _FIELDS: Final = ("authorization", "basic_auth", "bearer_token", "bearer_token_file", "http_headers", "tls_config")
 _TLS_FILES: Final = ("ca_file", "cert_file", "key_file")
 ReadFile = Callable[[Path], bytes]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,25 +192,26 @@ class PackedAnswerError(Exception):
     """The answer is packed in a way that was not asked for, or is not complete."""
 
 
+def in_background(work: Callable[[], Result]) -> Future[Result]:
+    """Begin work in a thread that keeps nothing alive."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - who waits for the result gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="request", daemon=True).start()
+    return future
+
+
 def request_until(deadline: float, send: Callable[[], urllib3.BaseHTTPResponse]) -> urllib3.BaseHTTPResponse:
     """The head of an answer. ``deadline``: as ``time.monotonic``. Raises ``LateAnswerError``, and what ``send`` raises.
 
     A socket's timeout begins anew with each byte. So a server that drips its head is left to a thread that keeps nothing alive.
     """
-    from urllib3.exceptions import HTTPError
-
-    future: Future[urllib3.BaseHTTPResponse] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(send())
-        except (HTTPError, OSError, ValueError) as error:
-            future.set_exception(error)
-        finally:
-            if not future.done():
-                future.set_exception(RuntimeError("a request ended with an error of its own"))
-
-    threading.Thread(target=run, name="request", daemon=True).start()
+    future = in_background(send)
     try:
         return future.result(timeout=max(0.0, deadline - time.monotonic()))
     except TimeoutError:

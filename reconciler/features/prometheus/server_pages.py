@@ -7,18 +7,17 @@ import functools
 import hashlib
 import json
 import logging
-import threading
 import time
 import urllib.parse
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FileAccessError, TrafficError, UsageError
-from reconciler.features.prometheus.http import HttpLogin, read_login, trusted_reader
+from reconciler.features.prometheus.http import HttpLogin, in_background, read_login, trusted_reader
 from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
 from reconciler.files import write_whole
 from reconciler.logs import log_event
@@ -36,7 +35,6 @@ from reconciler.text import list_some
 from reconciler.workflows import FetchedSamples, PrometheusRequest, TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus.metric_layouts import SeriesReader
     from reconciler.features.prometheus.sample_pages import PageFacts
 
 _HOUR_S: Final = 3600
@@ -74,12 +72,15 @@ def fetch_prometheus(
     api = PrometheusApi(request.address, login, on_wait=progress.step if progress is not None else None)
     folder = request.store / _folder_name(api.address, request, login)
     paths = [folder / f"{hour:%Y-%m-%dT%H}.parquet" for hour in hours]
-    reader = _NameReader(request)
-    facts = {path: known for path in paths if (known := page_facts(path)) is not None and reader.can_use(known)}
+    known_names = [sorted(request.names.users), sorted(request.names.client_ids)] if request.names is not None else [[], []]
+    names = hashlib.sha256(json.dumps(known_names).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    # A page with names that were looked up depends on the names that were known.
+    stored = ((path, page_facts(path)) for path in paths)
+    facts = {path: page for path, page in stored if page is not None and page.complete and page.names in ("", names)}
     missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
         _describe(folder, api.address, request.match)
-        pages = _read_pages(api, _selector(request), missing, names=reader, now=now, progress=progress)
+        pages = _read_pages(api, request, missing, names=names, now=now, progress=progress)
         read = dict(pages)
     except OSError as error:
         raise FileAccessError(f"{folder} cannot be written: {error.strerror or error}") from error
@@ -89,7 +90,7 @@ def fetch_prometheus(
     return FetchedSamples(
         folder=folder,
         files=tuple(paths),
-        between=Between(after_us=_micros(request.since), until_us=_micros(request.until)),
+        between=Between.of(request.since, request.until),
         notes=tuple(_notes([(hour, facts[path]) for path, hour in zip(paths, hours, strict=True)])),
         pages_read=tuple(read),
         samples=sum(page.rows for page in read.values()),
@@ -99,19 +100,21 @@ def fetch_prometheus(
 
 def _read_pages(
     api: PrometheusApi,
-    selector: str,
+    request: PrometheusRequest,
     pages: Sequence[tuple[Path, datetime.datetime]],
     *,
-    names: _NameReader,
+    names: str,
     now: datetime.datetime,
     progress: Progress | None,
 ) -> Iterator[tuple[Path, PageFacts]]:
     from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError
+    from reconciler.features.prometheus.metric_layouts import SeriesReader, selector_of
     from reconciler.features.prometheus.sample_pages import PageWriter
 
-    answers, pace = AnswerReader(names.reader()), _Pace(api.address, len(pages), progress)
-    reader = PieceReader(api, selector)
-    pieces = reader.read([_piece_of(hour, now) for _, hour in pages])
+    answers, pace = AnswerReader(SeriesReader(request.names, request.rules)), _Pace(api.address, len(pages), progress)
+    begins = [hour.timestamp() for _, hour in pages]
+    times = [Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp()))) for begin in begins]
+    pieces = PieceReader(api, selector_of(request.rules, request.match)).read(times)
     for path, hour in pages:
         with PageWriter(path, answers) as page:
             for answered in pieces:
@@ -124,28 +127,9 @@ def _read_pages(
                 if answered.last:
                     break
             whole = now.timestamp() >= hour.timestamp() + _HOUR_S + _LATE_S
-            facts = page.finish(until_s=end_s, complete=whole, names=names.digest)
+            facts = page.finish(until_s=end_s, complete=whole, names=names)
         log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
         yield path, facts
-
-
-class _NameReader:
-    """Which clients are known, and whether a page was read with the same knowledge."""
-
-    def __init__(self, request: PrometheusRequest) -> None:
-        self._request = request
-        names = request.names
-        text = json.dumps([sorted(names.users), sorted(names.client_ids)] if names is not None else [[], []])
-        self.digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-    def reader(self) -> SeriesReader:
-        from reconciler.features.prometheus.metric_layouts import SeriesReader
-
-        return SeriesReader(self._request.names, self._request.rules)
-
-    def can_use(self, page: PageFacts) -> bool:
-        """A page with names that were looked up depends on the names that were known."""
-        return page.complete and page.names in ("", self.digest)
 
 
 class _Pace:
@@ -185,21 +169,6 @@ def _hours(since: datetime.datetime, until: datetime.datetime) -> Iterator[datet
     while hour < until:
         yield hour
         hour += datetime.timedelta(hours=1)
-
-
-def _micros(at: datetime.datetime) -> int:
-    return (at - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(microseconds=1)
-
-
-def _piece_of(hour: datetime.datetime, now: datetime.datetime) -> Piece:
-    begin = hour.timestamp()
-    return Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp())))
-
-
-def _selector(request: PrometheusRequest) -> str:
-    from reconciler.features.prometheus.metric_layouts import selector_of
-
-    return selector_of(request.rules, request.match)
 
 
 def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> str:
@@ -294,7 +263,6 @@ _FIRST_S: Final = 300
 _BYTES_AT_ONCE: Final = 48 * 1024 * 1024
 _AHEAD: Final = 2
 """The server works on so many pieces while this process decodes another one."""
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +289,7 @@ class _Waiting:
     page: int
     piece: Piece
     last: bool
-    result: Callable[[], tuple[tuple[Piece, bytes], ...]]
+    result: Future[tuple[tuple[Piece, bytes], ...]]
 
 
 class PieceReader:
@@ -339,7 +307,7 @@ class PieceReader:
         self._begin(plan, waiting, 1)
         while waiting:
             first = waiting.popleft()
-            answers = first.result()
+            answers = first.result.result()
             # The length of later pieces depends on the answers so far.
             self._adapt(first.piece, sum(len(answer) for _, answer in answers))
             self._begin(plan, waiting, _AHEAD)
@@ -347,7 +315,7 @@ class PieceReader:
 
     def _begin(self, plan: Iterator[tuple[int, Piece, bool]], waiting: deque[_Waiting], count: int) -> None:
         while len(waiting) < count and (planned := next(plan, None)) is not None:
-            waiting.append(_Waiting(*planned, _in_background(functools.partial(self._answers, planned[1]))))
+            waiting.append(_Waiting(*planned, in_background(functools.partial(self._answers, planned[1]))))
 
     def _plan(self, pages: Sequence[Piece]) -> Iterator[tuple[int, Piece, bool]]:
         for number, page in enumerate(pages):
@@ -380,20 +348,3 @@ class PieceReader:
             middle = piece.end_s - half
             return (*self._answers(Piece(piece.begin_s, middle)), *self._answers(Piece(middle, piece.end_s)))
         return ((piece, answer),)
-
-
-def _in_background(work: Callable[[], Result]) -> Callable[[], Result]:
-    """Begin work in a thread that does not keep the process alive; the function that is returned waits for the result."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except TrafficError as error:
-            future.set_exception(error)
-        finally:
-            if not future.done():
-                future.set_exception(RuntimeError("a query ended with an error of its own"))
-
-    threading.Thread(target=run, name="prometheus query", daemon=True).start()
-    return future.result

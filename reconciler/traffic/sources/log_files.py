@@ -70,8 +70,8 @@ def number_brokers(arguments: Sequence[tuple[int | None, str, Sequence[str]]]) -
             inside = file.split("/")[len(root) :]
             # The nearest name of the file or of a folder at or below ``below``; of a file given alone, also of its folder.
             names = (*reversed(inside), root[-1]) if inside else root[-1:-3:-1]
-            found = (int(match[1]) for name in names if (match := _BROKER_IN_NAME.search(name)))
-            number = broker if broker is not None else next(found, None)
+            numbers = (int(match[1]) for name in names if (match := _BROKER_IN_NAME.search(name)))
+            number = broker if broker is not None else next(numbers, None)
             if number is None:
                 unnumbered.append(file)
             elif broker_of.setdefault(file, number) != number:

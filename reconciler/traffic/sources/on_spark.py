@@ -11,7 +11,7 @@ import functools
 import itertools
 import logging
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import PurePosixPath
@@ -59,8 +59,7 @@ from reconciler.traffic.sources.log_files import (
     number_brokers,
 )
 from reconciler.traffic.sources.normal_form import COLUMNS, canonical_rows, file_columns, require_columns
-from reconciler.traffic.sources.parquet_contents import LARGEST_FILE, contents_frame, contents_rows, largest_file
-from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
+from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, decode_file, read_part
 from reconciler.traffic.sources.request_log import parse_lines, schema
 from reconciler.traffic.spark_jobs import reason
 from reconciler.traffic.spark_versions import collect_table
@@ -73,10 +72,19 @@ _MOST_FILES: Final = 100_000
 """Of which the names are looked at."""
 _TABLE_FORMATS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg table"}
 """Folders of tables: their files alone have rows that the table no longer has."""
-_FORMATS: Final = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
+_FORMATS: Final = {".parquet": "parquet", ".csv": "csv"}
 _ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
 _DAYS: Final = frozenset({"dt", "ds", "date", "day"})
 """Usual names of the columns by which a Hive layout is cut into days."""
+LARGEST_FILE: Final = 128 * 1024 * 1024
+"""Bytes. Spark puts as many into one task, too, and a worker gets all files of a task at once."""
+_NEEDED: Final = ("path", "content")
+_ONLY_SPARK: Final = {
+    "parquet.crypto.factory.class": None,
+    "spark.hadoop.parquet.crypto.factory.class": None,
+    "spark.sql.files.ignoreCorruptFiles": "true",
+}
+"""Settings, and the value (``None``: any), with which only Spark's own reader reads the files."""
 Found = TypeVar("Found")
 
 
@@ -354,18 +362,12 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
 def _frame(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: ColumnMapping | None) -> DataFrame:
     if datasets[0].is_table:
         return spark.read.table(datasets[0].name)
-    form = form or "parquet"
-    return spark.read.format(form).options(**_options(form, mapping)).load([dataset.name for dataset in datasets])
-
-
-def _options(form: str, mapping: ColumnMapping | None) -> Mapping[str, str]:
-    match form:
-        case "parquet" | "orc":
-            # Files of other days may have columns that one file lacks.
-            return {"mergeSchema": "true"}
-        case "csv":
-            return {"header": "true", "sep": "," if mapping is None else mapping.delimiter}
-    return {}
+    if form == "csv":
+        options = {"header": "true", "sep": "," if mapping is None else mapping.delimiter}
+    else:
+        # Files of other days may have columns that one file lacks.
+        options = {"mergeSchema": "true"}
+    return spark.read.format(form or "parquet").options(**options).load([dataset.name for dataset in datasets])
 
 
 def file_names(spark: SparkSession, dataset: Dataset) -> list[str]:
@@ -406,3 +408,49 @@ def _load(dataset: Dataset, load: Callable[[], Found]) -> Found:
         first = text.strip().splitlines()[0] if isinstance(error, AnalysisException) else reason(text)
         log_event(_log, "dataset not readable", dataset=dataset.name, error=first)
         raise TrafficError(f"recorded traffic {escaped(str(dataset))} cannot be read: {escaped(first)}") from None
+
+
+def contents_frame(spark: SparkSession, addresses: Sequence[str]) -> DataFrame | None:
+    """A row for each Parquet file, with the columns of its folders. Spark reads its bytes, and workers decode them.
+
+    Spark's own reader makes rows of the columns of a file, and columns of these rows for a worker. The bytes cost a quarter of
+    that processor time. Spark's reader stays for three cases: files that are too large to be in memory whole, a stretch of time
+    that days in folder names do not cut out, and settings that only it knows. ``None``: Spark's own reader has to read them.
+    """
+    if any(_is_set(spark, name, value) for name, value in _ONLY_SPARK.items()):
+        return None
+    frame = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(list(addresses))
+    # A folder such as broker=1 is a column of the traffic that its files lack.
+    return frame if set(frame.columns).isdisjoint(name for name, _ in COLUMNS) else None
+
+
+def largest_file(frame: DataFrame) -> int:
+    """The bytes of the largest file of ``contents_frame``. Spark reads no content for it."""
+    (row,) = frame.agg(F.max("length")).collect()
+    return int(row[0] or 0)
+
+
+def contents_rows(frame: DataFrame, between: Between | None = None, together: Together = ()) -> SparkRows[pa.RecordBatch]:
+    """Canonical rows of the files of ``contents_frame``, in a stretch of time. ``together``: as ``SparkRows``.
+
+    A file that cannot be decoded ends the run with ``TrafficError``.
+    """
+    scan = scan_frame(frame, lambda _: _NEEDED, functools.partial(_decode_files, between=between))
+    return SparkRows(frame.sparkSession, scan, together)
+
+
+def _is_set(spark: SparkSession, name: str, value: str | None) -> bool:
+    try:
+        given = spark.conf.get(name, None)
+    except PySparkException:  # as Spark Connect answers for a setting that is not known
+        return False
+    return given is not None and (value is None or given.lower() == value)
+
+
+def _decode_files(batch: pa.RecordBatch, columns: Sequence[str], between: Between | None) -> Iterator[pa.RecordBatch]:
+    for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
+        try:
+            yield from decode_file(content.as_buffer(), columns, between, path)
+        except (pa.ArrowInvalid, OSError) as error:
+            message = f"recorded traffic {escaped(path)} is not a Parquet file, or was not finished"
+            raise TrafficError(message) from error

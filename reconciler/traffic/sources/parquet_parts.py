@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic.sources.normal_form import DELTA, EVENT, canonical_rows, file_columns
+from reconciler.traffic.sources.normal_form import DELTA, EVENT, canonical_rows, file_columns, with_required_columns
 
 ROWS_A_PART: Final = 2_000_000
 ROWS_A_BATCH: Final = 1 << 19
@@ -100,13 +100,34 @@ class Part:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
-        present = [name for name in columns if name in self.columns]
-        names = [name for name in DICTIONARIES if name in self.columns]
-        with pq.ParquetFile(self.path, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
-            groups = list(range(self.first, self.end))
-            require_short_names(file.metadata, self.path, groups, present)
-            batches = file.iter_batches(ROWS_A_BATCH, row_groups=groups, columns=present, use_threads=False)
-            yield from batches if self.between is None else map(self.between.rows_of, batches)
+        batches = _batches(self.path, self.path, range(self.first, self.end), columns, self.columns)
+        yield from batches if self.between is None else map(self.between.rows_of, batches)
+
+
+def _batches(
+    source: str | pa.BufferReader, path: str, groups: Sequence[int], columns: Sequence[str], known: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """Some row groups of a file, of which ``known`` has the columns. ``path`` names it in errors."""
+    present, names = ([name for name in some if name in known] for some in (columns, DICTIONARIES))
+    with pq.ParquetFile(source, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
+        require_short_names(file.metadata, path, groups, present)
+        yield from file.iter_batches(ROWS_A_BATCH, row_groups=list(groups), columns=present, use_threads=False)
+
+
+def decode_file(
+    content: pa.Buffer, columns: Sequence[str], between: Between | None = None, path: str = ""
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of the canonical traffic schema of one file. Columns that it lacks are null, as Spark's reader has them.
+
+    Raises ``pyarrow.ArrowInvalid`` or ``OSError`` for what is not a Parquet file.
+    """
+    footer = pq.read_metadata(pa.BufferReader(content))
+    names = frozenset(footer.schema.to_arrow_schema().names)
+    needed = file_columns(columns, may_have_deltas=not excludes_value(footer, "semantics", DELTA))
+    groups = [group for group in range(footer.num_row_groups) if between is None or between.may_cut(span_us(footer, group))]
+    for batch in _batches(pa.BufferReader(content), path, groups, needed, names):
+        rows = with_required_columns(batch)
+        yield canonical_rows(rows if between is None else between.rows_of(rows), columns)
 
 
 LARGEST_NAMES: Final = 128 * 1024 * 1024
