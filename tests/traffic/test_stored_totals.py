@@ -118,14 +118,6 @@ def test_a_report_does_not_depend_on_stored_totals(tmp_path: Path) -> None:
     assert reports["all"] == reports["none"] == reports["some"]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark")
-def test_spark_gives_the_same_report(tmp_path: Path) -> None:
-    history(tmp_path / "some", totals=(True, False, True))
-
-    assert verdicts(tmp_path, "some", "--master", "local[2]") == verdicts(tmp_path, "some")
-
-
 @pytest.mark.parametrize("text", [b"", b"!", b"AAAA"])
 def test_totals_that_cannot_be_read_are_not_used(text: bytes, tmp_path: Path) -> None:
     file = history(tmp_path / "pages", totals=(True,)) / "0.parquet"
@@ -140,15 +132,6 @@ def test_totals_that_cannot_be_read_are_not_used(text: bytes, tmp_path: Path) ->
 
     assert stored_totals(footer_of(str(file))) is None
     assert stored_totals(footer_of(str(tmp_path / "part.parquet"))) is None
-
-
-def test_a_time_that_traffic_cannot_be_of_leaves_no_totals() -> None:
-    totals = SampleTotals()
-    client = gauge_clients(1, 1)
-    one, zero = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    totals.add(SampleRows(ts_us=one, interval_ms=one, clients=zero, amounts=one, throttled=zero), SampledClients(client))
-
-    assert totals.metadata() == {}
 
 
 def test_readers_of_other_makers_take_the_footer_as_text(tmp_path: Path) -> None:
