@@ -197,13 +197,10 @@ def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequen
             continue
         first = by_name.setdefault(cluster.spec.name, cluster)
         if first is not cluster:
-            message = compose(
-                "cluster {cluster} is already declared at {place}. Give one of the two another name",
-                cluster=shown_part(cluster.spec.name),
-                place=first.span,
-            )
-            related = Related(span=first.span, message="the first of this name")
-            findings.append(finding("duplicate-cluster", message, cluster.span, related=[related]))
+            words = "cluster {cluster} is already declared at {place}. Give one of the two another name"
+            name, related = cluster.spec.name, Related(span=first.span, message="the first of this name")
+            problem = finding("duplicate-cluster", words, cluster.span, related=[related], place=first.span, cluster=name)
+            findings.append(problem)
     specs = [cluster.spec for cluster in clusters]
     for document in documents:
         choices = [override.clusters for entry in document.entries for override in entry.overrides]
@@ -218,9 +215,8 @@ def _choice_findings(
     for name, span in choice.names:
         if name not in by_name:
             hint = did_you_mean(name, by_name) if by_name else ". No Cluster manifest was read"
-            yield finding(
-                "unknown-cluster", compose("no manifest declares cluster {name}{hint}", name=shown_part(name), hint=hint), span
-            )
+            message = compose("no manifest declares cluster {name}{hint}", name=shown_part(name), hint=hint)
+            yield finding("unknown-cluster", message, span)
     if choice.labels is not None and not any(choice.chooses(spec) for spec in specs):
         labels = ", ".join(f"{label}: {value}" for label, value in choice.labels.items())
-        yield finding("no-cluster-matches", compose("no cluster has the labels {labels}", labels=shown_part(labels)), choice.span)
+        yield finding("no-cluster-matches", "no cluster has the labels {labels}", choice.span, labels=labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from reconciler.manifest.documents import QuotaEntry, QuotaGroup
 from reconciler.manifest.limits import ClusterManifests, Entities, Stage
@@ -77,19 +77,19 @@ class GroupEntities:
         """Declare a group, and return what it declares."""
         first = self._groups.setdefault(group.name, group)
         if first is not group:
-            message = compose("group {group} is already declared. Give one of them another name", group=shown_part(group.name))
-            self._add("duplicate-group", message, group.limits.source, ("the first declaration", first.limits.source))
+            words = "group {group} is already declared. Give one of them another name"
+            related = "the first declaration", first.limits.source
+            self._add("duplicate-group", words, group.limits.source, related, group=group.name)
             return ()
         members = {member: span for member, span in group.members.items() if self._is_free(group, member, span)}
         prefix = next((span for (kind, _), span in members.items() if kind.is_prefix), None)
         if prefix is not None and not self._plugin:
-            message = compose(
+            words = (
                 "group {group} has prefixes, which only brokers with the plugin of groups can match. List the names, or set "
-                "{line} in the Cluster manifest",
-                group=shown_part(group.name),
-                line=flag_part(f"spec.quotaCallback.class: {GROUP_CALLBACK}"),
+                "{line} in the Cluster manifest"
             )
-            self._add("group-needs-plugin", message, prefix)
+            line = flag_part(f"spec.quotaCallback.class: {GROUP_CALLBACK}")
+            self._add("group-needs-plugin", words, prefix, group=group.name, line=line)
             return ()
         members = {member: span for member, span in members.items() if self._is_short(group, member, span)}
         self.findings += self._with_own_quota(group, members)
@@ -101,26 +101,17 @@ class GroupEntities:
         name, first = self._members.setdefault(member, (group.name, span))
         if name == group.name:
             return True
-        message = compose(
-            "{member} is in the groups {first} and {second}. Remove it from one of them",
-            member=_entity(*member),
-            first=shown_part(name),
-            second=shown_part(group.name),
-        )
-        self._add("member-of-two-groups", message, span, ("the first group", first))
+        words = "{member} is in the groups {first} and {second}. Remove it from one of them"
+        related = "the first group", first
+        self._add("member-of-two-groups", words, span, related, member=_entity(*member), first=name, second=group.name)
         return False
 
     def _is_short(self, group: QuotaGroup, member: tuple[MemberKind, str], span: Span) -> bool:
         kind, name = member
         if kind.takes(name):
             return True
-        message = compose(
-            "group {group} has a prefix of {length} characters, and brokers match at most {longest}. Shorten the prefix",
-            group=shown_part(group.name),
-            length=f"{len(name):,}",
-            longest=str(LONGEST_PREFIX),
-        )
-        self._add("group-prefix-too-long", message, span)
+        words = "group {group} has a prefix of {length} characters, and brokers match at most {longest}. Shorten the prefix"
+        self._add("group-prefix-too-long", words, span, group=group.name, length=len(name), longest=LONGEST_PREFIX)
         return False
 
     def _shared(self, group: QuotaGroup, members: Mapping[tuple[MemberKind, str], Span]) -> Iterator[DesiredEntity]:
@@ -153,15 +144,10 @@ class GroupEntities:
         value = round_down(key, Fraction(quota.value) / members)
         if value is not None:
             return replace(quota, value=value, unit=GroupPart(group=group.name, members=members, limit=quota.value))
-        message = compose(
-            "{limit} of {key} is too little for {members} of group {group}: each needs at least {least}",
-            limit=amount_part(key.value, quota.value),
-            key=key_part(key.value),
-            members=count_of(members, "member"),
-            group=shown_part(group.name),
-            least=amount_part(key.value, 1.0),
-        )
-        self._add("part-too-small", message, quota.source)
+        words = "{limit} of {quota} is too little for {members} members of group {group}: each needs at least {least}"
+        limit, least = amount_part(key.value, quota.value), amount_part(key.value, 1.0)
+        names: dict[str, Any] = {"quota": key_part(key.value), "members": members, "group": group.name}
+        self._add("part-too-small", words, quota.source, limit=limit, least=least, **names)
         return None
 
     def _with_own_quota(self, group: QuotaGroup, members: Mapping[tuple[MemberKind, str], Span]) -> Iterator[Finding]:
@@ -181,9 +167,9 @@ class GroupEntities:
                 related = [Related(span=own.source, message="the quota of its own")] if own is not None else []
                 yield finding("member-with-own-quota", message, span, related=related, entity=entity, key=key.value)
 
-    def _add(self, rule_id: str, message: Message, span: Span, related: tuple[str, Span] | None = None) -> None:
+    def _add(self, rule_id: str, message: str, span: Span, related: tuple[str, Span] | None = None, **names: Any) -> None:
         places = [Related(span=related[1], message=related[0])] if related is not None else []
-        self.findings.append(finding(rule_id, message, span, related=places))
+        self.findings.append(finding(rule_id, message, span, related=places, **names))
 
 
 def _entity(kind: MemberKind, name: str) -> Entity:

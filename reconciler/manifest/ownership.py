@@ -26,10 +26,12 @@ from reconciler.model import (
     Entity,
     EntityType,
     Finding,
+    Message,
     Related,
     Selector,
     Span,
     compose,
+    join_messages,
 )
 from reconciler.text import did_you_mean, shown, shown_part
 
@@ -55,13 +57,9 @@ def ownership_findings(
         matches = matchers.get(owner.name)
         path = relative(document.file)
         if matches is not None and not matches(path):
-            message = compose(
-                "{path} is outside the paths of {owner} ({paths})",
-                path=shown_part(path),
-                owner=shown_part(owner.name),
-                paths=_paths(owner),
-            )
-            yield finding("outside-owner-paths", message, place, related=[_said(owner)])
+            words = "{path} is outside the paths of {owner} ({paths})"
+            paths = _listed(owner.paths or ())
+            yield finding("outside-owner-paths", words, place, related=[_said(owner)], path=path, owner=owner.name, paths=paths)
         yield from _wrong_clusters(document, owner, clusters, place)
         for entry in (*document.entries, *member_entries(document.groups)):
             yield from _wrong_entity(entry, owner, with_entities)
@@ -73,12 +71,10 @@ def _no_owner(document: ClientQuotasDocument, owners: Mapping[str, Owner]) -> Fi
     if document.owner is None:
         message = "this document names no owner, and the repository has owners. Write metadata.owner"
         return finding("missing-owner", message, document.span, related=related)
-    message = compose(
-        "the repository declares no owner {owner}{hint}",
-        owner=shown_part(document.owner),
-        hint=did_you_mean(document.owner, owners),
-    )
-    return finding("unknown-owner", message, document.owner_span or document.span, related=related)
+    span = document.owner_span or document.span
+    hint = did_you_mean(document.owner, owners)
+    words = "the repository declares no owner {owner}{hint}"
+    return finding("unknown-owner", words, span, related=related, owner=document.owner, hint=hint)
 
 
 def _wrong_clusters(
@@ -91,33 +87,24 @@ def _wrong_clusters(
     wrong = [spec.name for spec in meant if spec.name is not None and not allowed.chooses(spec)]
     if wrong:
         some = ". Write spec.clusters" if document.clusters is None else ""
-        message = compose(
-            "{owner} may declare nothing for cluster {cluster}{some}",
-            owner=shown_part(owner.name),
-            cluster=shown_part(wrong[0]),
-            some=some,
-        )
+        words = f"{{owner}} may declare nothing for cluster {{cluster}}{some}"
         span = document.clusters.span if document.clusters is not None else place
-        yield finding("outside-owner-clusters", message, span, related=[_said(owner)])
+        yield finding("outside-owner-clusters", words, span, related=[_said(owner)], owner=owner.name, cluster=wrong[0])
 
 
 def _wrong_entity(entry: QuotaEntry, owner: Owner, with_entities: Sequence[Owner]) -> Iterator[Finding]:
-    entity = entry.declared.entity
+    entity, source = entry.declared.entity, entry.declared.source
     own = [selector for selector in owner.entities or () if selector.matches(entity)]
     if own and (entity.name(EntityType.USER) is None or any(map(_is_about_users, own))):
         return
     stronger = next((other for other in with_entities if other is not owner and _has(other, entity, users_only=bool(own))), None)
     if stronger is not None:
-        message = compose(
-            "{entity} belongs to {stronger}, so {owner} cannot declare it",
-            entity=entity,
-            stronger=shown_part(stronger.name),
-            owner=shown_part(owner.name),
-        )
-        yield finding("foreign-entity", message, entry.declared.source, related=[_said(stronger)], entity=entity)
+        words = "{entity} belongs to {stronger}, so {owner} cannot declare it"
+        related = [_said(stronger)]
+        yield finding("foreign-entity", words, source, related=related, entity=entity, stronger=stronger.name, owner=owner.name)
     elif owner.entities is not None and not own:
-        message = compose("{entity} is not an entity of {owner}", entity=entity, owner=shown_part(owner.name))
-        yield finding("outside-owner-entities", message, entry.declared.source, related=[_said(owner)], entity=entity)
+        words = "{entity} is not an entity of {owner}"
+        yield finding("outside-owner-entities", words, source, related=[_said(owner)], entity=entity, owner=owner.name)
 
 
 def _has(owner: Owner, entity: Entity, *, users_only: bool) -> bool:
@@ -153,9 +140,8 @@ def _said(owner: Owner) -> Related:
     return Related(span=owner.span, message=f"what {owner.name} may declare")
 
 
-def _paths(owner: Owner) -> str:
-    paths = owner.paths or ()
-    return ", ".join(shown(path) for path in paths[:3]) + (", ..." if len(paths) > 3 else "")
+def _listed(paths: Sequence[str]) -> Message:
+    return join_messages(map(shown, paths[:3])) + (", ..." if len(paths) > 3 else "")
 
 
 def misplaced_clusters(
@@ -180,13 +166,10 @@ def _refused(place: str, repository: RepositoryDocument) -> tuple[str, Related] 
     if allowed is not None:
         if path_matcher(allowed)(place):
             return None
-        globs = ", ".join(shown(glob) for glob in allowed[:3]) + (", ..." if len(allowed) > 3 else "")
-        message = compose(
-            "a Cluster manifest must not lie in {place}. Move it to one of the clusterPaths ({globs})",
-            place=shown_part(place),
-            globs=globs,
+        words = "a Cluster manifest must not lie in {place}. Move it to one of the clusterPaths ({globs})"
+        return compose(words, place=shown_part(place), globs=_listed(allowed)), Related(
+            span=repository.span, message="where Cluster manifests may lie"
         )
-        return message, Related(span=repository.span, message="where Cluster manifests may lie")
     advice = "Move it out of the owners' folders, or write clusterPaths in kafka-quotas.yaml"
     for owner in repository.owners.values():
         if owner.paths is not None and path_matcher(owner.paths)(place):
@@ -238,11 +221,10 @@ def clusters_without_id(clusters: Sequence[ClusterDocument]) -> Iterator[Finding
         others = [o for s in sorted(endpoints(document.spec)) for o in named[s] if o.spec.name != document.spec.name]
         if others:
             other = others[0]
-            message = compose(
-                "cluster {cluster} has no clusterId and names a server of cluster "
-                "{other}. Write clusterId in both, or give each its own servers",
-                cluster=shown_part(document.spec.name or ""),
-                other=shown_part(other.spec.name or ""),
+            words = (
+                "cluster {cluster} has no clusterId and names a server of cluster {other}. Write clusterId in both, or give each "
+                "its own servers"
             )
             related = Related(span=other.span, message="the other Cluster manifest of these servers")
-            yield finding("cluster-without-id", message, document.span, related=[related])
+            name, other_name = document.spec.name or "", other.spec.name or ""
+            yield finding("cluster-without-id", words, document.span, related=[related], cluster=name, other=other_name)

@@ -9,7 +9,7 @@ from typing import Final
 from reconciler import manifest
 from reconciler.formats import API_VERSION, SchemaProblem, check
 from reconciler.manifest.documents import Document
-from reconciler.model import KNOWN_KEYS, Entity, EntityType, Finding, Related, Span, compose, manifest_rules
+from reconciler.model import KNOWN_KEYS, Entity, EntityType, Filling, Finding, Related, Span, compose, manifest_rules
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, read_yaml
 
@@ -125,8 +125,12 @@ def finding(
     related: Sequence[Related] = (),
     entity: Entity | None = None,
     key: str | None = None,
+    **names: Filling,
 ) -> Finding:
-    """A finding of the catalogue, with the rule's own severity."""
+    """A finding of the catalogue, with the rule's own severity. ``names`` fill the message: text as that of a file, in quotes."""
+    if names:
+        fillings = {name: shown_part(text) if type(text) is str else text for name, text in names.items()}
+        message = compose(message, **({"entity": entity} if entity is not None else {}), **fillings)
     return Finding(
         id=rule_id,
         severity=manifest_rules()[rule_id].severity,
