@@ -52,7 +52,7 @@ ARGUMENTS = {
     "describe": ("describe", "--current", "now.json"),
     "resolve": ("resolve", "--current", "now.json", "--name", "user=alice"),
     "why": ("why", *TRAFFIC, "--name", "user=alice", "--at", "2026-11-22 14:03"),
-    "headroom": ("headroom", *TRAFFIC),
+    "headroom": ("headroom", *TRAFFIC[:-1], "1=metrics+http://127.0.0.1:1/metrics"),
     "drift": ("drift", "quotas", "--current", "now.json"),
     "report": ("report", "quotas", "--current", "now.json", "--out", "html=page.html"),
     "rules": ("rules", "quotas", "--current", "now.json"),

@@ -116,7 +116,10 @@ class _NamedSeries:
     """Joins samples to series by their labels; a broker without an id gets its exporter's address as name."""
 
     def __init__(self, request: RateRequest, what: str) -> None:
-        """Raises ``UsageError`` for a mapping of files."""
+        """Raises ``UsageError`` for a mapping of files, and ``MissingDependencyError`` without the packages."""
+        from reconciler.traffic import require_arrow
+
+        require_arrow()
         from reconciler.features.prometheus import SeriesReader
 
         self.reader: SeriesReader = SeriesReader(request.names, metric_rules(request.mapping, what=what))
