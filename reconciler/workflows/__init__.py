@@ -65,17 +65,11 @@ if TYPE_CHECKING:
         write_baseline,
     )
     from reconciler.workflows.every_cluster import (
-        NOT_BEGUN,
         PLACEHOLDER,
-        Rollout,
-        RolloutResult,
-        Withheld,
         find_changed_clusters,
         for_every,
-        is_failure,
         load_every_intent,
         only_changed,
-        plan_rollout,
     )
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at

@@ -1,0 +1,1 @@
+"""One apply for every cluster of the manifests."""

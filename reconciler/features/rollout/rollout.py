@@ -1,0 +1,285 @@
+"""``apply --all-clusters``: stage by stage, some clusters at a time within a stage, and no further after the first failure.
+
+Each cluster's report is printed as soon as it is there, and there is one exit code for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from reconciler.cli import every_cluster, exit_codes, output, writing
+from reconciler.cli.commands.apply import ApplyArguments
+from reconciler.cli.option_groups import baseline_reader
+from reconciler.cli.output import PatientProgress
+from reconciler.cli.results import Result
+from reconciler.cli.writing import INTERRUPTS
+from reconciler.documents import APPLY_REPORT, cluster_failure_to_json, clusters_to_json
+from reconciler.errors import NotConfirmedError, UsageError
+from reconciler.files import write_whole
+from reconciler.formats import Json
+from reconciler.model import (
+    ApplyReport,
+    ApplyResult,
+    ClusterFailure,
+    ClusterIdentity,
+    Finding,
+    Plan,
+    display_name,
+    escaped,
+    slug_of,
+)
+from reconciler.ports import SystemClock
+from reconciler.render import Style, apply_report_lines, failure_lines, findings_lines, line
+from reconciler.text import count_of, list_some
+from reconciler.workflows import Approval, Dialogue, Intent, apply_manifests, for_every, open_cluster, source_of
+
+_MOST_PARALLEL: Final = 200
+
+
+STAGE_LABEL: Final = "stage"
+_MOST_NAMED: Final = 5
+_GOOD: Final = (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
+
+RolloutResult: TypeAlias = ApplyReport | ClusterFailure
+Stage: TypeAlias = tuple[Intent | ClusterFailure, ...]
+Withheld: TypeAlias = Mapping[str | None, str]
+"""Owners that an earlier stage withheld, with the cluster where it did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutPlan:
+    """Stages in their order with their clusters; one stage without a name where the Repository manifest has none."""
+
+    names: tuple[str | None, ...]
+    stages: tuple[Stage, ...]
+
+
+def plan_rollout(intents: Sequence[Intent | ClusterFailure]) -> RolloutPlan:
+    """Sort clusters into ``stages`` of the Repository manifest, by their label ``stage``.
+
+    Raises ``UsageError`` when a cluster has no such label, or one that is not among the stages. A cluster with errors in its
+    manifests is in the first stage, so that nothing is written before it is corrected.
+    """
+    names = next((stages for intent in intents if isinstance(intent, Intent) and (stages := intent.loaded.repository.stages)), ())
+    if not names:
+        return RolloutPlan(names=(None,), stages=(tuple(intents),))
+    unknown = [
+        display_name(intent.spec.name)
+        for intent in intents
+        if isinstance(intent, Intent) and intent.spec.name and intent.spec.labels.get(STAGE_LABEL) not in names
+    ]
+    if unknown:
+        raise UsageError(
+            f"{count_of(len(unknown), 'cluster')} of no stage: {list_some(unknown, _MOST_NAMED)}. Give each the label "
+            f"{STAGE_LABEL} with one of {list_some(list(names), _MOST_NAMED)}"
+        )
+    by_stage: dict[str, list[Intent | ClusterFailure]] = {name: [] for name in names}
+    for intent in intents:
+        name = intent.spec.labels[STAGE_LABEL] if isinstance(intent, Intent) else names[0]
+        by_stage[name].append(intent)
+    return RolloutPlan(names=names, stages=tuple(tuple(by_stage[name]) for name in names))
+
+
+@dataclass(slots=True)
+class Rollout:
+    """One run over all stages. ``keep_going``: a failure stops nothing. ``parallel``: how many clusters at once."""
+
+    work: Callable[[Intent, Withheld], ApplyReport]
+    ended: Callable[[str | None, RolloutResult], None]
+    """Called with each result as soon as it is there, one at a time."""
+    parallel: int = 1
+    keep_going: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set after the first failure; then no further cluster is begun."""
+    stop_wanted: Callable[[], bool] = lambda: False
+    """True after a signal: no further cluster is begun. Those that are being written ask it, too."""
+    _failed: str | None = None
+
+    def run(self, planned: RolloutPlan) -> tuple[RolloutResult, ...]:
+        """Each cluster's result, in the order of the stages."""
+        results: list[RolloutResult] = []
+        withheld: dict[str | None, str] = {}
+        for name, stage in zip(planned.names, planned.stages, strict=True):
+            of_stage = for_every(
+                stage,
+                partial(self._write, earlier=dict(withheld)),
+                parallel=self.parallel,
+                done=partial(self._note, name),
+            )
+            results += of_stage
+            for result in of_stage:
+                if isinstance(result, ApplyReport):
+                    withheld.update({each.owner: display_name(result.cluster.name or "") for each in result.withheld})
+        return tuple(results)
+
+    def _write(self, intent: Intent, *, earlier: Withheld) -> RolloutResult:
+        if self.stop.is_set() or self.stop_wanted():
+            return _not_begun(intent.spec.name, intent.spec.cluster_id, self._failed)
+        return self.work(intent, earlier)
+
+    def _note(self, stage: str | None, result: RolloutResult) -> None:
+        if is_failure(result) and not (self.keep_going or self.stop.is_set() or self.stop_wanted()):
+            self._failed = result.cluster.name
+            self.stop.set()
+        self.ended(stage, result)
+
+
+NOT_BEGUN: Final = "not-begun"
+
+
+def _not_begun(name: str | None, cluster_id: str | None, failed: str | None) -> ClusterFailure:
+    after = f"cluster {display_name(failed)} failed before" if failed else "the run was stopped before"
+    return ClusterFailure(
+        cluster=ClusterIdentity(name=name, id=cluster_id), failure_reason=NOT_BEGUN, message=f"not begun: {after}", skipped=True
+    )
+
+
+def is_failure(result: RolloutResult) -> bool:
+    """True for a result that stops a rollout. Withheld owners do not: they stay withheld in later stages."""
+    if isinstance(result, ClusterFailure):
+        return not result.skipped
+    only_withheld = bool(result.withheld) and not result.outcomes and result.result is ApplyResult.REFUSED
+    return result.result not in _GOOD and not only_withheld
+
+
+def apply_to_every(args: ApplyArguments) -> Result:
+    """Write every cluster, stage by stage.
+
+    Each has a plan of its own, so none is confirmed here: ``--auto-approve`` or ``--validate-only`` is needed.
+    """
+    _check(args)
+    with PatientProgress() as progress:
+        progress.step("reading the manifests")
+        planned = plan_rollout(every_cluster.load_every(args.wanted))
+        run = _EachCluster(args, progress)
+        rollout = Rollout(
+            work=run.apply,
+            ended=run.ended,
+            parallel=args.parallel,
+            keep_going=args.keep_going,
+            stop_wanted=INTERRUPTS.stop_wanted,
+        )
+        # Until the process ends: a signal begins no further cluster, and costs no report of one that was written.
+        INTERRUPTS.hold()
+        results = rollout.run(planned)
+    return run.finish(results)
+
+
+def _check(args: ApplyArguments) -> None:
+    if not 1 <= args.parallel <= _MOST_PARALLEL:
+        raise UsageError(f"--parallel takes a number from 1 to {_MOST_PARALLEL}, not {args.parallel}")
+    if not args.write.auto_approve and not args.write.validate_only:
+        raise NotConfirmedError("--all-clusters asks for no confirmation. Review plan --all-clusters and pass --auto-approve")
+    if args.write.report and Path(args.write.report).is_file():
+        raise UsageError("with --all-clusters, --report names a folder for a report of each cluster, and this is a file")
+
+
+class _EachCluster:
+    """Writes one cluster, and keeps what is printed and recorded of all."""
+
+    def __init__(self, args: ApplyArguments, progress: PatientProgress) -> None:
+        self._args = args
+        self._progress = progress
+        self._baseline = baseline_reader(args.baseline, args.paths, all_clusters=True)
+        # A signal is raised in the main thread, and these runs may be in others: it ends them between two requests.
+        self._settings = dataclasses.replace(args.write.settings(), breakable=contextlib.nullcontext)
+        self._steps = args.write.steps()
+        self._printing = threading.Lock()
+        self._findings: dict[str | None, tuple[Finding, ...]] = {}
+        """Of the plan of each cluster, to be printed above its report."""
+
+    def apply(self, intent: Intent, earlier: Withheld) -> ApplyReport:
+        """Raises ``ReconcilerError``, only when nothing was written."""
+        write, access = self._args.write, self._args.clusters.access()
+        intent = dataclasses.replace(intent, scope=dataclasses.replace(intent.scope, withheld_before=earlier))
+        with writing.audited(write, "apply") as audit:
+            audit.about(intent.spec, access, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
+            self._progress.step(f"applying to cluster {display_name(intent.spec.name or '')}")
+            cluster = open_cluster(intent.spec, access, trusted=intent.trusted)
+            with writing.given_back(cluster):
+                report = apply_manifests(
+                    intent,
+                    cluster,
+                    Approval(accepted=write.accept, settings=self._settings, step_down=self._steps),
+                    dialogue=Dialogue(confirm=lambda _: True, show=self._keep_findings),
+                    clock=SystemClock(),
+                    progress=self._progress,
+                    given=self._baseline(None),
+                )
+            audit.ended(report)
+            audit.notify(report)
+        return report
+
+    def _keep_findings(self, plan: Plan) -> None:
+        self._findings[plan.cluster.name] = plan.findings
+
+    def ended(self, stage: str | None, result: RolloutResult) -> None:
+        """Print the report of one cluster, and write its file, while others go on."""
+        if self._args.write.report and not isinstance(result, ClusterFailure):
+            folder = Path(self._args.write.report)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / f"{slug_of(result.cluster.name or 'kafka')}.json", [APPLY_REPORT.text(result)])
+        if self._args.format == "json":
+            return
+        where = f" (stage {escaped(stage)})" if stage is not None else ""
+        if isinstance(result, ClusterFailure):
+            lines = failure_lines(result)
+        else:
+            lines = (
+                line((f"Cluster {display_name(result.cluster.name or '')}{where}", Style.STRONG)),
+                *findings_lines(self._findings.get(result.cluster.name, result.findings)),
+                *apply_report_lines(result),
+            )
+        with self._printing, self._progress.silent():
+            output.print_lines(lines)
+
+    def finish(self, results: Sequence[RolloutResult]) -> Result:
+        """The document, or a count, and the exit code."""
+
+        def document() -> Json:
+            return clusters_to_json(
+                cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else APPLY_REPORT.write(r) for r in results
+            )
+
+        result = Result(exit=exit_code(results), view=lambda: (line(), line(_counted(results))), document=document)
+        if INTERRUPTS.stop_wanted() and any(_is_left(each) for each in results):
+            code = exit_codes.PARTIAL if any(_wrote(each) for each in results) else exit_codes.INTERRUPTED
+            return dataclasses.replace(result, exit=code, notes=("interrupted",))
+        return result
+
+
+def _wrote(result: RolloutResult) -> bool:
+    return not isinstance(result, ClusterFailure) and result.wrote
+
+
+def _is_left(result: RolloutResult) -> bool:
+    """True for a cluster that failed, or was not begun."""
+    return is_failure(result) or (isinstance(result, ClusterFailure) and result.failure_reason == NOT_BEGUN)
+
+
+def _counted(results: Sequence[RolloutResult]) -> str:
+    done = sum(not isinstance(r, ClusterFailure) and not is_failure(r) for r in results)
+    withheld = sum(not isinstance(r, ClusterFailure) and not is_failure(r) and bool(r.withheld) for r in results)
+    failed = sum(is_failure(r) for r in results)
+    left = sum(isinstance(r, ClusterFailure) and r.failure_reason == NOT_BEGUN for r in results)
+    counts = f"{done} applied ({withheld} with withheld owners), {failed} failed, {left} not begun"
+    return f"{count_of(len(results), 'cluster')}: {counts}."
+
+
+def exit_code(results: Sequence[RolloutResult]) -> int:
+    """0; 3 for withheld owners, or where all failures are refusals; 1 when nothing was written; 4 when some of it was."""
+    failures = [result for result in results if is_failure(result)]
+    reports = [result for result in results if not isinstance(result, ClusterFailure)]
+    if not failures:
+        return exit_codes.REFUSED if any(report.withheld for report in reports) else exit_codes.DONE
+    if any(_wrote(result) for result in results):
+        return exit_codes.PARTIAL
+    refused = all(not isinstance(each, ClusterFailure) and each.result is ApplyResult.REFUSED for each in failures)
+    return exit_codes.REFUSED if refused else exit_codes.NOT_DONE
