@@ -114,12 +114,8 @@ class ProfileTable:
         while step is not None and step.name not in self._known:
             if step.name in chain:
                 circle = [*list(chain)[list(chain).index(step.name) :], step.name]
-                message = compose(
-                    "profile {name} is based on itself: {circle}",
-                    name=shown_part(step.name),
-                    circle=shown_part(" -> ".join(circle)),
-                )
-                self._add(finding("circular-profile", message, step.source))
+                words = "profile {name} is based on itself: {circle}"
+                self._add(finding("circular-profile", words, step.source, name=step.name, circle=" -> ".join(circle)))
                 break
             definitions = [layer[step.name] for layer in self._layers if step.name in layer]
             if not definitions:

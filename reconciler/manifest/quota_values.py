@@ -23,12 +23,10 @@ from reconciler.model import (
     UnitQuota,
     WrittenQuota,
     WrittenUnit,
-    compose,
     flag_part,
     key_part,
     legal_keys,
 )
-from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _SIDE: Final = {"$of": {"$ref": "#/$defs/unit"}, "type": ("string", "number", "object")}
@@ -183,13 +181,8 @@ def _quotas(node: YamlMapping, out: Collector, *, nullable: bool) -> Iterator[tu
         if key is None or isinstance(value, YamlSequence):
             continue
         if entity is not None and key not in legal:
-            message = compose(
-                "{key} cannot be set for {entity}. It takes {legal}",
-                key=key_part(name),
-                entity=entity,
-                legal=", ".join(sorted(legal)),
-            )
-            out.add("key-not-for-entity", message, out.key_span(node, name), key=name)
+            words = f"{{quota}} cannot be set for {{entity}}. It takes {', '.join(sorted(legal))}"
+            out.add("key-not-for-entity", words, out.key_span(node, name), key=name, quota=key_part(name))
         elif isinstance(value, YamlScalar) and value.data is None:
             if not nullable:
                 missing = f"{key} has no value, and null drops a key only in overrides and profiles. {no_limit_advice(key)}"
@@ -224,10 +217,8 @@ _EXPIRY_EXAMPLE: Final = flag_part("{value: 20MiB, until: 2026-12-01, then: 10Mi
 def _expiring_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> ExpiringQuota | None:
     written = node.items.keys()
     if not written <= _EXPIRY or not written >= {"value", "until"}:
-        message = compose(
-            "write a value that expires as {example}, where {then} may be left out", example=_EXPIRY_EXAMPLE, then=_THEN
-        )
-        out.add("invalid-expiry", message, node, key=key.value)
+        words = "write a value that expires as {example}, where {then} may be left out"
+        out.add("invalid-expiry", words, node, key=key.value, example=_EXPIRY_EXAMPLE, then=_THEN)
         return None
     until = _until(key, node.items["until"], out)
     value, then = (_side(key, node.items.get(field), out) for field in ("value", "then"))
@@ -242,13 +233,10 @@ def _side(key: QuotaKey, node: YamlNode | None, out: Collector) -> DesiredQuota 
         return None
     nested = isinstance(node, YamlMapping) and not _EXPIRY.isdisjoint(node.items)
     if nested or node.data is None:
-        message = compose(
-            "{value} and {then} of an expiring value are written as without {until}. To fall back to no value, leave out {then}",
-            value=flag_part("value"),
-            then=_THEN,
-            until=flag_part("until"),
+        words = (
+            "{value} and {then} of an expiring value are written as without {until}. To fall back to no value, leave out {then}"
         )
-        out.add("invalid-expiry", message, node, key=key.value)
+        out.add("invalid-expiry", words, node, key=key.value, value=flag_part("value"), then=_THEN, until=flag_part("until"))
         return None
     quota = _written_quota(key, node, out)
     return None if isinstance(quota, ExpiringQuota) else quota
@@ -261,14 +249,12 @@ def _until(key: QuotaKey, node: YamlNode, out: Collector) -> datetime.datetime |
     written = node.text
     moment = parse_moment(f"{written}T00:00:00+00:00" if _DATE.fullmatch(written) else written)
     if moment is None:
-        message = compose(
+        words = (
             "{written} is not a date or a time with its offset from UTC. Write {date}, which is the start of that day in UTC, "
-            "or {time}",
-            written=shown_part(written),
-            date=flag_part("2026-12-01"),
-            time=flag_part("2026-12-01T18:00+01:00"),
+            "or {time}"
         )
-        out.add("invalid-expiry", message, node, key=key.value)
+        date, time = flag_part("2026-12-01"), flag_part("2026-12-01T18:00+01:00")
+        out.add("invalid-expiry", words, node, key=key.value, written=written, date=date, time=time)
     return moment
 
 
@@ -318,8 +304,8 @@ def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | Non
     name, *others = [name for name in _UNIT_FIELDS if name in node.items] or [""]
     if others or not node.items.keys() <= _UNIT_FIELDS.get(name, frozenset()):
         if node.items and node.items.keys() <= _KNOWN:
-            message = compose("write one of {total}, {shares}, {budget} and {proportional}", **_UNIT_EXAMPLES)
-            out.add("invalid-unit", message, node, key=key.value)
+            words = "write one of {total}, {shares}, {budget} and {proportional}"
+            out.add("invalid-unit", words, node, key=key.value, **_UNIT_EXAMPLES)
         return None
     written = node.items.get(name)
     if not isinstance(written, YamlScalar) or written.data is None:
@@ -337,13 +323,12 @@ def _total(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector
     names = [item.text for item in listed.items if isinstance(item, YamlScalar)] if isinstance(listed, YamlSequence) else []
     proportional = "proportional" in node.items
     if key in _NO_TOTAL:
-        total = flag_part("clusterTotal")
-        message = compose("{key} takes no {total}: {why}", key=key_part(key.value), total=total, why=_NO_TOTAL[key])
-        out.add("unit-not-for-key", message, node, key=key.value)
+        words = f"{{quota}} takes no {{total}}: {_NO_TOTAL[key]}"
+        out.add("unit-not-for-key", words, node, key=key.value, quota=key_part(key.value), total=flag_part("clusterTotal"))
         return None
     if proportional and (("to" in node.items) == ("topics" in node.items) or ("topics" in node.items and not names)):
         topics = flag_part("{proportional: 60MiB, topics: [orders]}")
-        out.add("invalid-unit", compose("write {proportional} or {topics}", topics=topics, **_UNIT_EXAMPLES), node, key=key.value)
+        out.add("invalid-unit", "write {proportional} or {topics}", node, key=key.value, topics=topics, **_UNIT_EXAMPLES)
         return None
     value = _quota_value(key, written, out)
     if value is None:
@@ -356,8 +341,8 @@ def _total(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector
 def _shares(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> Shares | None:
     count = Fraction(written.text) if _COUNT.fullmatch(written.text) else None
     if not count:
-        message = compose("{text} is not a number of shares. Write a number above 0", text=shown_part(written.text))
-        out.add("invalid-unit", message, written, key=key.value)
+        words = "{text} is not a number of shares. Write a number above 0"
+        out.add("invalid-unit", words, written, key=key.value, text=written.text)
         return None
     of = node.items.get("of")
     if of is None:
@@ -370,11 +355,7 @@ def _budget_share(key: QuotaKey, written: YamlScalar, out: Collector) -> BudgetS
     match = _PERCENT.fullmatch(written.text)
     percent = Fraction(match[1]) if match else None
     if not percent or percent > _WHOLE:
-        message = compose(
-            "{text} is not a part of a budget. Write a percentage above 0 % and up to 100 %, such as {example}",
-            text=shown_part(written.text),
-            example=flag_part("25%"),
-        )
-        out.add("invalid-unit", message, written, key=key.value)
+        words = "{text} is not a part of a budget. Write a percentage above 0 % and up to 100 %, such as {example}"
+        out.add("invalid-unit", words, written, key=key.value, text=written.text, example=flag_part("25%"))
         return None
     return BudgetShare(percent=percent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from reconciler import manifest
 from reconciler.formats import API_VERSION, SchemaProblem, check
@@ -176,14 +176,14 @@ class Collector:
         line, column = node.keys[name]
         return Span(file=self.file, line=line, column=column)
 
-    def add(self, rule_id: str, message: str, place: YamlNode | Span, *, key: str | None = None) -> None:
-        """Note one finding at a node or a span."""
+    def add(self, rule_id: str, message: str, place: YamlNode | Span, *, key: str | None = None, **names: Any) -> None:
+        """Note one finding at a node or a span. ``names`` fill the message, as in ``finding``."""
         if self.full:
             return
         span = place if isinstance(place, Span) else self.span(place)
         entity = self.entity
         if len(self.findings) >= MAX_FINDINGS:
             self.full = True
-            rule_id, entity, key = "too-many-findings", None, None
+            rule_id, entity, key, names = "too-many-findings", None, None, {}
             message = f"the file has more than {MAX_FINDINGS} findings. The rest is not reported. Correct the ones above first"
-        self.findings.append(finding(rule_id, message, span, entity=entity, key=key))
+        self.findings.append(finding(rule_id, message, span, entity=entity, key=key, **names))

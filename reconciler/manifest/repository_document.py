@@ -64,7 +64,7 @@ def _bounds(
 ) -> ValueBounds:
     if least is not None and most is not None and least.value > most.value:
         words = "the smallest value {least} is above the largest, {most}"
-        out.add("invalid-limit", compose(words, least=shown_part(least.text), most=shown_part(most.text)), least.source)
+        out.add("invalid-limit", words, least.source, least=least.text, most=most.text)
     return ValueBounds(least=least, most=most)
 
 
@@ -307,17 +307,12 @@ def _repository(root: YamlMapping, out: Collector, **values: Any) -> RepositoryD
         for rule in rules.items if isinstance(rules, YamlSequence) else []:
             owner = rule.items.get("owner") if isinstance(rule, YamlMapping) else None
             if isinstance(owner, YamlScalar) and owner.data is not None and owner.text not in owners:
-                message = compose(
-                    "the repository declares no owner {owner}{hint}",
-                    owner=shown_part(owner.text),
-                    hint=did_you_mean(owner.text, owners),
-                )
-                out.add("unknown-owner", message, owner)
+                hint = did_you_mean(owner.text, owners)
+                out.add("unknown-owner", "the repository declares no owner {owner}{hint}", owner, owner=owner.text, hint=hint)
     names: set[str] = set()
     for each in values.get("policies", ()):
         if each.policy.name in names:
-            message = compose("two policies have the name {name}", name=shown_part(each.policy.name))
-            out.add("invalid-policy", message, each.policy.span)
+            out.add("invalid-policy", "two policies have the name {name}", each.policy.span, name=each.policy.name)
         names.add(each.policy.name)
     values.pop("name", None)
     return RepositoryDocument(file=out.file, span=out.span(root), **values)

@@ -24,9 +24,7 @@ from reconciler.model import (
     VolumeLimit,
     Weekly,
     WindowKind,
-    compose,
 )
-from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlScalar
 
 
@@ -92,12 +90,8 @@ GUARDS: Final = RecordShape(
 def _moment(node: YamlScalar, out: Collector) -> datetime.datetime | None:
     moment = parse_moment(node.text)
     if moment is None and node.data is not None:
-        message = compose(
-            "{written} is not a moment with its offset from UTC, such as {example}",
-            written=shown_part(node.text),
-            example="2026-12-23T18:00:00+01:00",
-        )
-        out.add("invalid-freeze-window", message, node)
+        words = "{written} is not a moment with its offset from UTC, such as 2026-12-23T18:00:00+01:00"
+        out.add("invalid-freeze-window", words, node, written=node.text)
     return moment
 
 
@@ -110,8 +104,7 @@ def _hours(node: YamlScalar, out: Collector) -> tuple[int, int] | None:
         return None
     match = _HOURS.fullmatch(node.text)
     if match is None:
-        message = compose("{hours} are not hours such as 18:00-08:00 or 09:00-24:00", hours=shown_part(node.text))
-        out.add("invalid-freeze-window", message, node)
+        out.add("invalid-freeze-window", "{hours} are not hours such as 18:00-08:00 or 09:00-24:00", node, hours=node.text)
         return None
     start = int(match[1]) * 60 + int(match[2])
     end = 1440 if match[3] is None else int(match[3]) * 60 + int(match[4])
@@ -129,10 +122,8 @@ def _zone(node: YamlScalar, out: Collector) -> str | None:
     try:
         ZoneInfo(node.text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        message = compose(
-            "{zone} is not a time zone. Write a name of the IANA database, such as Europe/Berlin", zone=shown_part(node.text)
-        )
-        out.add("invalid-freeze-window", message, node)
+        words = "{zone} is not a time zone. Write a name of the IANA database, such as Europe/Berlin"
+        out.add("invalid-freeze-window", words, node, zone=node.text)
         return None
     return node.text
 
@@ -212,7 +203,7 @@ def _day(node: YamlScalar, out: Collector) -> datetime.date | None:
     try:
         return datetime.date.fromisoformat(node.text)
     except ValueError:
-        out.add("invalid-date", compose("{until} is not a day written as YYYY-MM-DD", until=shown_part(node.text)), node)
+        out.add("invalid-date", "{until} is not a day written as YYYY-MM-DD", node, until=node.text)
         return None
 
 
