@@ -7,12 +7,12 @@ import contextlib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 import msgspec
 import numpy as np
@@ -339,13 +339,8 @@ class SampleRows:
 
 def join_rows(parts: Sequence[SampleRows]) -> SampleRows:
     """The rows one part after the other; there is one part at least."""
-    return SampleRows(
-        ts_us=np.concatenate([part.ts_us for part in parts]),
-        interval_ms=np.concatenate([part.interval_ms for part in parts]),
-        clients=np.concatenate([part.clients for part in parts]),
-        amounts=np.concatenate([part.amounts for part in parts]),
-        throttled=np.concatenate([part.throttled for part in parts]),
-    )
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in SampleRows.__slots__}
+    return SampleRows(**columns)
 
 
 def open_samples(sink: Path | pa.NativeFile) -> pq.ParquetWriter:
@@ -369,42 +364,16 @@ class SampledClients:
         self.count = len(clients)
         self.brokers = np.asarray([client.broker for client in clients], dtype=np.int64)
         words = {kind: kind.value for kind in Kind}
-        self._users = _encode(client.user for client in clients)
-        self._client_ids = _encode(client.client_id for client in clients)
-        self._kinds = _encode(words[client.kind] for client in clients)
-        self._ips = _encode(client.ip for client in clients)
+        self._names = {
+            "user": pa.array([client.user for client in clients], pa.string()).dictionary_encode(),
+            "client_id": pa.array([client.client_id for client in clients], pa.string()).dictionary_encode(),
+            "kind": pa.array([words[client.kind] for client in clients], pa.string()).dictionary_encode(),
+            "ip": pa.array([client.ip for client in clients], pa.string()).dictionary_encode(),
+        }
 
-    def user(self, rows: Integers) -> pa.DictionaryArray:
-        """The name of the user, by row. ``rows``: the client of each."""
-        return _decode(self._users, rows)
-
-    def client_id(self, rows: Integers) -> pa.DictionaryArray:
-        """The client-id."""
-        return _decode(self._client_ids, rows)
-
-    def kind(self, rows: Integers) -> pa.DictionaryArray:
-        """What is counted."""
-        return _decode(self._kinds, rows)
-
-    def ip(self, rows: Integers) -> pa.DictionaryArray:
-        """The address, of connections."""
-        return _decode(self._ips, rows)
-
-
-_Encoded: TypeAlias = tuple[Integers, pa.Array]
-"""Places among distinct names, ``UNKNOWN`` without one, and the names."""
-
-
-def _encode(of_clients: Iterable[str | None]) -> _Encoded:
-    numbers: dict[str, int] = {}
-    places = [UNKNOWN if name is None else numbers.setdefault(name, len(numbers)) for name in of_clients]
-    return np.asarray(places, dtype=np.int32), pa.array(list(numbers), pa.string())
-
-
-def _decode(encoded: _Encoded, clients: Integers) -> pa.DictionaryArray:
-    places, names = encoded
-    rows = places[clients]
-    return pa.DictionaryArray.from_arrays(pa.array(rows, mask=rows == UNKNOWN), names)
+    def names(self, column: str, clients: Integers) -> pa.DictionaryArray:
+        """Names of the canonical schema's ``column``, of these clients."""
+        return self._names[column].take(pa.array(clients))
 
 
 def sample_table(rows: SampleRows, clients: SampledClients) -> pa.Table:
@@ -416,13 +385,13 @@ def sample_table(rows: SampleRows, clients: SampledClients) -> pa.Table:
             pa.array(rows.ts_us).view(_SCHEMA.field("ts").type),
             pa.array(np.where(has_interval, rows.interval_ms, 0).astype(np.int32), mask=~has_interval),
             pa.array(clients.brokers.astype(np.int32)[rows.clients]),
-            clients.user(rows.clients),
-            clients.client_id(rows.clients),
-            clients.kind(rows.clients),
+            clients.names("user", rows.clients),
+            clients.names("client_id", rows.clients),
+            clients.names("kind", rows.clients),
             pa.array(rows.amounts),
             semantics,
             pa.array(rows.throttled == 1, mask=rows.throttled == UNKNOWN),
-            clients.ip(rows.clients),
+            clients.names("ip", rows.clients),
         ],
         schema=_SCHEMA,
     )
@@ -466,10 +435,7 @@ def _charged(rows: SampleRows, clients: SampledClients) -> ChargedRows:
         records=rows.amounts,
         overhead=np.zeros(rows.count, dtype=np.int64),
         broker=clients.brokers,
-        kind=clients.kind(every).cast(NAME_CODES),
-        user=clients.user(every).cast(NAME_CODES),
-        client_id=clients.client_id(every).cast(NAME_CODES),
-        ip=clients.ip(every).cast(NAME_CODES),
+        **{name: clients.names(name, every).cast(NAME_CODES) for name in ("kind", "user", "client_id", "ip")},
         rows=None,
         others={},
         begins=run_begins([rows.clients]),
