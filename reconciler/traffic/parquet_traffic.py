@@ -40,10 +40,8 @@ from reconciler.traffic.traffic_source import RecordingGap, Source, TrafficSourc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.kinds import ColumnMapping
     from reconciler.traffic.seconds.days import DayRows
     from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.sources.log_files import Dataset
 
 _log: Final = logging.getLogger(__name__)
 _ROWS_A_SLICE: Final = 4_000_000
@@ -222,11 +220,6 @@ class Datasets(Traffic):
     form: str | None = None
     """The format of files, when they are listed."""
 
-    @classmethod
-    def named(cls, datasets: Sequence[Dataset], mapping: ColumnMapping | None) -> Traffic:
-        """The datasets. A ``mapping`` names their columns."""
-        return (cls if mapping is None else MappedDatasets)(datasets=tuple(datasets), mapping=mapping)
-
     def listed(self, session: Callable[[], SparkSession]) -> Traffic:
         """As ``Traffic.listed``. Raises ``TrafficError`` and ``UsageError``."""
         from reconciler.traffic.seconds.days import has_days
@@ -277,11 +270,7 @@ class DatasetLogs(Datasets):
     """Request logs at addresses."""
 
     source: ClassVar[Source] = Source.LOGS
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        """As ``Traffic.own_columns``."""
-        return SELF_EVIDENCE
+    own_columns: ClassVar[tuple[str, ...]] = SELF_EVIDENCE
 
     def clusters(self, spark: SparkSession) -> frozenset[str]:
         """Of logs, their lines name it."""

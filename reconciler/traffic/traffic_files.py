@@ -72,6 +72,8 @@ class Traffic:
     """Whether ``between`` may narrow it."""
     needs_little_jvm: ClassVar[bool] = False
     """Whether Java does not look at single rows, or at few."""
+    own_columns: ClassVar[tuple[str, ...]] = ()
+    """What its rows have beside the canonical schema, where they are judged."""
 
     logs: tuple[BrokerFiles, ...] = ()
     parquet: tuple[str, ...] = ()
@@ -136,11 +138,6 @@ class Traffic:
     @property
     def files_of_metrics(self) -> tuple[str, ...]:
         """The files that have gauges or means, as far as their statistics show."""
-        return ()
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        """What its rows have beside the canonical schema, where they are judged."""
         return ()
 
     def session(self, asked: SessionOptions | None) -> SessionOptions:
@@ -270,9 +267,9 @@ def _find(arguments: Sequence[str], mapping: ColumnMapping | None) -> Traffic:
     if len(datasets) > 1 and any(dataset.is_table for dataset in datasets):
         raise UsageError("--traffic names a table and something else: give one table at a time")
     if datasets:
-        from reconciler.traffic.parquet_traffic import Datasets
+        from reconciler.traffic.parquet_traffic import Datasets, MappedDatasets
 
-        return Datasets.named(datasets, mapping)
+        return Datasets(datasets=datasets) if mapping is None else MappedDatasets(datasets=datasets, mapping=mapping)
     if mapping is not None:
         return mapping.traffic(arguments)
     sources = [*(load(place) for place in (*_SOURCES, *added("SOURCES"))), RequestLogs]
@@ -371,6 +368,8 @@ class RequestLogs(Traffic):
     """Request logs of brokers, whose lines are read once."""
 
     source: ClassVar[Source] = Source.LOGS
+    own_columns: ClassVar[tuple[str, ...]] = SELF_EVIDENCE
+    """The evidence of its cluster and of its other brokers."""
 
     @staticmethod
     def claims(path: Path) -> bool:
@@ -382,11 +381,6 @@ class RequestLogs(Traffic):
     def of(cls, arguments: Sequence[str]) -> Traffic:
         """As ``Traffic.of``."""
         return cls(logs=find_logs(arguments))
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        """As ``Traffic.own_columns`` for the evidence of its cluster and of its other brokers."""
-        return SELF_EVIDENCE
 
     def require_identity(self) -> None:
         """Each request has one."""
