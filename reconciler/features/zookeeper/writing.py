@@ -30,7 +30,8 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 
-from reconciler.backends.zookeeper.nodes import (
+from reconciler.errors import AuthorizationError, BackendError, UnsupportedClusterError
+from reconciler.features.zookeeper.nodes import (
     BROKER_IDS,
     CLIENTS,
     CONFIG,
@@ -49,8 +50,7 @@ from reconciler.backends.zookeeper.nodes import (
     read_quotas,
     stored_text,
 )
-from reconciler.backends.zookeeper.session import Pipeline, Task, is_read_only
-from reconciler.errors import AuthorizationError, BackendError, UnsupportedClusterError
+from reconciler.features.zookeeper.session import Pipeline, Task, is_read_only
 from reconciler.logs import log_event
 from reconciler.model import (
     KNOWN_KEYS,

@@ -19,8 +19,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kazoo.exceptions import KazooException, LockTimeout, NoAuthError, NodeExistsError, NoNodeError
 
-from reconciler.backends.security.tls import server_certificates
-from reconciler.backends.zookeeper.nodes import (
+from reconciler.backends import ZooKeeperSettings, server_certificates
+from reconciler.errors import (
+    AuthorizationError,
+    LockedError,
+    OtherClusterError,
+    OutcomeUnknownError,
+    RequestRefusedError,
+    UnreachableError,
+    UnsupportedClusterError,
+)
+from reconciler.features.zookeeper.nodes import (
     BROKER_IDS,
     CLIENTS,
     IPS,
@@ -36,7 +45,7 @@ from reconciler.backends.zookeeper.nodes import (
     parse_node,
     read_quotas,
 )
-from reconciler.backends.zookeeper.session import (
+from reconciler.features.zookeeper.session import (
     CLIENT_ERRORS,
     Handler,
     Pipeline,
@@ -46,17 +55,7 @@ from reconciler.backends.zookeeper.session import (
     translate_errors,
     translated_error,
 )
-from reconciler.backends.zookeeper.settings import ZooKeeperSettings
-from reconciler.backends.zookeeper.writing import QuotaWriter, TransactionChecks, require_kafka, write_refused
-from reconciler.errors import (
-    AuthorizationError,
-    LockedError,
-    OtherClusterError,
-    OutcomeUnknownError,
-    RequestRefusedError,
-    UnreachableError,
-    UnsupportedClusterError,
-)
+from reconciler.features.zookeeper.writing import QuotaWriter, TransactionChecks, require_kafka, write_refused
 from reconciler.logs import log_event
 from reconciler.model import (
     DEFAULT,
