@@ -88,11 +88,6 @@ class Headroom:
     notes: tuple[Message, ...] = field(default_factory=tuple)
     """Messages about the reading."""
 
-    @property
-    def limited(self) -> tuple[GroupLoad, ...]:
-        """The groups with a limit."""
-        return tuple(group for group in self.groups if group.limit is not None)
-
 
 def observe(view: QuotaView, owners: Mapping[Entity, str], rates: RateRequest) -> Headroom:
     """The quota groups of this moment: rates of a source, joined with the limits of ``view``.
