@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import reconciler
 from reconciler.cli import exit_codes, output
 from reconciler.errors import UsageError
+from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 
 _PAGES: Final = ("markdown", "html")
+_NO_PROPERTIES: Final[Mapping[str, Json]] = {}
 OutFile = tuple[str, str]
 """A format and a file of ``--out``."""
 
-LISTS: Final = ("github", "sarif", "code-quality", "junit")
-"""The formats that are lists of findings, for tools that annotate lines."""
+_LISTS: Final = dict(added("FINDING_LISTS"))
+"""The formats that are lists of findings, for tools that annotate lines, and what makes them."""
+LISTS: Final = tuple(_LISTS)
 
 
 def _no_findings() -> Sequence[Finding]:
@@ -150,26 +152,18 @@ def pieces(result: Result, form: str) -> str | Iterable[str]:
     return list_of_findings(form, result.findings())
 
 
-PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "outputs")
-VALIDATE_FORMATS: Final = (*PLAN_FORMATS, "code-quality", "junit")
-DRIFT_FORMATS: Final = ("text", "json", "github", "markdown", "sarif", "outputs")
+PLAN_FORMATS: Final = ("text", "json", "markdown", *LISTS[:2], "html", "outputs")
+VALIDATE_FORMATS: Final = (*PLAN_FORMATS, *LISTS[2:])
+DRIFT_FORMATS: Final = ("text", "json", "markdown", *LISTS[:2], "outputs")
 
 SUMMARY_BUDGET: Final = 1_000_000
 """Bytes of a summary: the page of a step in GitHub Actions may have 1 MiB."""
 
 
-def list_of_findings(name: str, findings: Sequence[Finding]) -> str:
-    """Findings as a list for tools that annotate lines: ``github``, ``sarif``, ``code-quality`` or ``junit``."""
-    from reconciler.render import findings_annotations, findings_to_sarif, render_code_quality, render_junit
-
-    match name:
-        case "github":
-            return findings_annotations(findings, places=places())
-        case "code-quality":
-            return _document(render_code_quality(findings, places=places()))
-        case "junit":
-            return render_junit(findings, name="kafka-quotas validate", places=places())
-    return _document(findings_to_sarif(findings, rules=explanations(), version=reconciler.__version__, places=places()))
+def list_of_findings(name: str, findings: Sequence[Finding], properties: Mapping[str, Json] = _NO_PROPERTIES) -> str:
+    """Findings as one of ``LISTS``. ``properties``: what they are of."""
+    listed: str = load(_LISTS[name])(findings, places(), properties)
+    return listed
 
 
 def page(view: View | Iterable[Block], form: str, commit: str | None) -> str:
@@ -184,38 +178,30 @@ def page(view: View | Iterable[Block], form: str, commit: str | None) -> str:
 
 
 def result_of_plan(plan: Plan) -> Result:
-    """A plan in each of ``PLAN_FORMATS``."""
-    from reconciler.documents import PLAN
-    from reconciler.render import plan_annotations, plan_outputs, plan_to_sarif, plan_view
+    """A plan in each of ``PLAN_FORMATS``, its guards as findings.
 
+    A plan whose guards trip is a good plan, and its job succeeds. An error beside it would contradict that, so annotations warn.
+    """
+    from reconciler.documents import PLAN
+    from reconciler.model import Severity
+    from reconciler.render import GUARD_PREFIX, findings_of_guards, plan_outputs, plan_view
+
+    def softened() -> Iterator[Finding]:
+        for finding in findings_of_guards(plan):
+            is_guard = finding.id.startswith(GUARD_PREFIX) and finding.severity is Severity.ERROR
+            yield replace(finding, severity=Severity.WARNING) if is_guard else finding
+
+    about: Mapping[str, Json] = {"cluster": plan.cluster.name, "digest": plan.digest}
     return Result(
         view=lambda: plan_view(plan),
         commit=plan.source.commit,
         document=lambda: PLAN.write(plan),
         forms={
-            "github": lambda: plan_annotations(plan, places=places()),
-            "sarif": lambda: _document(
-                plan_to_sarif(plan, rules=explanations(), version=reconciler.__version__, places=places())
-            ),
+            "github": lambda: list_of_findings("github", (*softened(), *plan.findings)),
+            "sarif": lambda: list_of_findings("sarif", (*findings_of_guards(plan), *plan.findings), about),
             "outputs": lambda: plan_outputs(plan),
         },
     )
-
-
-def _document(document: Json) -> str:
-    from reconciler.formats import document_text
-
-    return document_text(document)
-
-
-def explanations() -> Mapping[str, str]:
-    """Why each finding, guard and class of drift exists, by its id in annotations and SARIF."""
-    from reconciler.model import Topic
-    from reconciler.render import DRIFT_PREFIX, GUARD_PREFIX
-    from reconciler.workflows import explanations as catalogue
-
-    prefixes = {Topic.GUARD: GUARD_PREFIX, Topic.DRIFT: DRIFT_PREFIX}
-    return {f"{prefixes.get(explanation.topic, '')}{explanation.id}": explanation.text for explanation in catalogue().values()}
 
 
 def repository_links(commit: str | None) -> RepositoryLinks:

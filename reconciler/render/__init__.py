@@ -10,19 +10,14 @@ if TYPE_CHECKING:
     from reconciler.render.apply_text import apply_report_lines, apply_sentence, apply_summary_view, failure_lines, join_parts
     from reconciler.render.backtest_sentences import answer, limit_text, member_name, peak_text, who
     from reconciler.render.backtest_text import backtest_basis, backtest_view, proposal_lines, revision_diff, rule_lines
-    from reconciler.render.ci_reports import (
+    from reconciler.render.derived_findings import (
         DRIFT_PREFIX,
         GUARD_PREFIX,
         drift_outputs,
-        findings_annotations,
         findings_of_drift,
+        findings_of_guards,
         findings_outputs,
-        findings_to_sarif,
-        plan_annotations,
         plan_outputs,
-        plan_to_sarif,
-        render_code_quality,
-        render_junit,
         span_of,
     )
     from reconciler.render.drift_text import drift_view
@@ -86,7 +81,7 @@ if TYPE_CHECKING:
         undecided_words,
         value_sentences,
     )
-    from reconciler.render.sink import Sink
+    from reconciler.render.sink import Sink, WorkflowCommands
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.terminal import plain, write
 

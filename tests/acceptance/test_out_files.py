@@ -68,7 +68,7 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
     [
         (("drift", "--all-clusters", "--out", "sarif=x"), "--all-clusters prints text or json"),
         (("plan", "--all-clusters", "--out", "outputs=x"), "--all-clusters prints text or json"),
-        (("drift", "--out", "html=x"), "with FORMAT one of text, json, github"),
+        (("drift", "--out", "html=x"), "with FORMAT one of text, json, markdown, github"),
         (("plan", "--out", "plan.json"), "--out 'plan.json': write --out FORMAT=FILE, with FORMAT one of text, json"),
         (("plan", "--out", "pdf=x"), "--out 'pdf=x': write --out FORMAT=FILE"),
         (("plan", "--out", "json="), "--out 'json=': write --out FORMAT=FILE"),

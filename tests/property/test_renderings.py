@@ -9,13 +9,12 @@ import re
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from reconciler.cli.results import result_of_plan
 from reconciler.documents import PLAN
-from reconciler.formats.canonical import document_text
 from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import escaped
 from reconciler.model.plan import GuardStatus, ManifestCommit, Plan
 from reconciler.model.state import ClusterIdentity
-from reconciler.render.ci_reports import plan_annotations, plan_to_sarif
 from reconciler.render.html_page import view_html
 from reconciler.render.markdown import code, in_cell, prose, view_markdown
 from reconciler.render.plan_text import plan_view
@@ -75,7 +74,7 @@ def test_no_rendering_says_that_nothing_changes_unless_it_is_so(one: Plan) -> No
 @all_hostile
 @given(NAMES)
 def test_an_annotation_is_one_line_that_reads_back(name: str) -> None:
-    lines = plan_annotations(everything_called(name)).split("\n")
+    lines = str(result_of_plan(everything_called(name)).forms["github"]()).split("\n")
     assert lines.pop() == ""
     assert len(lines) == 3
     error, warning, notice = (re.fullmatch(r"::(error|warning|notice) ([^:]*)::(.*)", line) for line in lines)
@@ -112,8 +111,7 @@ def test_a_page_holds_the_name_as_text_and_loads_and_runs_nothing(name: str) -> 
 
 @given(PLANS)
 def test_sarif_is_plain_json_whatever_the_names_are(one: Plan) -> None:
-    document = plan_to_sarif(one, rules={}, version="1")
-    results = json.loads(document_text(document))["runs"][0]["results"]
+    results = json.loads(str(result_of_plan(one).forms["sarif"]()))["runs"][0]["results"]
     spoken = [guard for guard in one.guards if guard.status is not GuardStatus.PASSED]
     assert len(results) == len(one.findings) + len(spoken)
     prints = [result["partialFingerprints"]["kafkaQuotasFinding/v1"] for result in results]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
+from reconciler.cli.results import list_of_findings
 from reconciler.features.pull_requests.plan_comment import BUDGET
 from reconciler.features.pull_requests.sticky_comment import Marker, read_marker
 from reconciler.model import Verdict
@@ -13,7 +15,6 @@ from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
-from reconciler.render.ci_reports import render_code_quality
 from reconciler.render.markdown import RepositoryLinks, code, prose
 from reconciler.render.plan_text import direction_sentence
 from tests.builders import pair, plan, span, user
@@ -283,7 +284,7 @@ def test_a_finding_with_a_related_place_has_one_full_stop_between_its_sentences(
     finding = Finding(id="a", severity=Severity.WARNING, message="Two declare it, and 151 more.", span=span(3), related=related)
     text = by_github(findings_markdown((finding,), cluster="prod")).text()
     assert "Two declare it, and 151 more. See quotas.yaml:11: first declared here" in text
-    (issue,) = render_code_quality((finding,))
+    (issue,) = json.loads(list_of_findings("code-quality", (finding,)))
     assert isinstance(issue, dict)
     assert issue["description"] == "Two declare it, and 151 more. See quotas.yaml:11:1: first declared here"
 

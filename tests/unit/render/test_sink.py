@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.cli.results import list_of_findings
 from reconciler.model.finding import Finding, Severity
-from reconciler.render.ci_reports import findings_annotations
 from reconciler.render.sink import Sink, WorkflowCommands
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.log_readers import commands_in
@@ -77,7 +77,7 @@ def test_json_keeps_its_meaning(document: object) -> None:
 
 
 def test_annotations_are_the_only_lines_that_begin_with_a_command() -> None:
-    made = findings_annotations([Finding(id="x", severity=Severity.ERROR, message=name) for name in HOSTILE])
+    made = list_of_findings("github", [Finding(id="x", severity=Severity.ERROR, message=name) for name in HOSTILE])
     assert isinstance(made, WorkflowCommands)
     lines = through(made).splitlines()
     assert lines

@@ -10,26 +10,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.cli.results import SUMMARY_BUDGET, list_of_findings, page
-from reconciler.formats.canonical import document_text
+import reconciler
+from reconciler.cli.results import SUMMARY_BUDGET, page, result_of_plan
+from reconciler.features.ci.reports import MOST_CASES, render_annotations, render_code_quality, render_junit, render_sarif
 from reconciler.model.cluster import Prune
 from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
-from reconciler.render.ci_reports import (
-    MOST_CASES,
-    drift_outputs,
-    findings_annotations,
-    findings_of_drift,
-    findings_outputs,
-    findings_to_sarif,
-    plan_annotations,
-    plan_outputs,
-    plan_to_sarif,
-    render_code_quality,
-    render_junit,
-)
+from reconciler.render.derived_findings import drift_outputs, findings_of_drift, findings_outputs, plan_outputs
 from reconciler.render.drift_text import drift_view
 from reconciler.render.findings_text import findings_view
 from reconciler.render.markdown import RepoPaths, view_markdown
@@ -100,7 +89,6 @@ def drifted(name: str, kind: DriftClass = DriftClass.CHANGED) -> EntityDrift:
 
 
 AS_GIVEN = RepoPaths()
-RULES = {"user-prefix": "A user's name begins with a prefix. It matches nobody.", "guard/prune": "Whole entities go."}
 
 
 def of_rule(rule: str = "user-prefix", line: int = 3, file: str = "teams/a.yaml", **fields: object) -> Finding:
@@ -108,9 +96,14 @@ def of_rule(rule: str = "user-prefix", line: int = 3, file: str = "teams/a.yaml"
     return Finding(id=rule, **{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
 
-def run_of(document: object) -> dict[str, Any]:
+def code_quality(*findings: Finding) -> list[dict[str, Any]]:
+    report: list[dict[str, Any]] = json.loads(render_code_quality(findings, AS_GIVEN, {}))
+    return report
+
+
+def run_of(text: str) -> dict[str, Any]:
     """The only run of a document, after the schema had its say."""
-    written = json.loads(document_text(document))  # type: ignore[arg-type]  # any JSON
+    written = json.loads(text)
     schema = sarif_schema()
     jsonschema.validators.validator_for(schema)(schema).validate(written)
     assert written["version"] == "2.1.0"
@@ -119,7 +112,7 @@ def run_of(document: object) -> dict[str, Any]:
 
 
 def findings_run(*findings: Finding, places: RepoPaths = AS_GIVEN) -> dict[str, Any]:
-    return run_of(findings_to_sarif(findings, rules=RULES, version="1.2.3", places=places))
+    return run_of(render_sarif(findings, places, {}))
 
 
 def suite_of(text: str) -> ET.Element:
@@ -140,18 +133,17 @@ def suite_of(text: str) -> ET.Element:
 
 
 def test_a_code_quality_report_has_what_gitlab_requires_the_worst_first() -> None:
-    places = RepoPaths()
     findings = (finding(Severity.INFO, 1), finding(Severity.WARNING, 2), finding(Severity.ERROR, 3))
-    report = render_code_quality((*findings, Finding(id="no-manifests", severity=Severity.INFO, message="x")), places=places)
+    report = code_quality(*findings, Finding(id="no-manifests", severity=Severity.INFO, message="x"))
     jsonschema.validate(report, CODE_QUALITY)
-    shown = [(one["severity"], one["location"]["lines"]["begin"]) for one in json.loads(document_text(report))]
+    shown = [(one["severity"], one["location"]["lines"]["begin"]) for one in report]
     assert shown == [("critical", 3), ("minor", 2), ("info", 1), ("info", 1)]
-    assert render_code_quality((), places=places) == []
+    assert code_quality() == []
 
 
 def test_fingerprints_differ_between_equal_issues_and_stay_when_lines_move() -> None:
     def prints(*found: Finding) -> list[str]:
-        return [str(one["fingerprint"]) for one in json.loads(document_text(render_code_quality(found)))]
+        return [str(one["fingerprint"]) for one in code_quality(*found)]
 
     assert len(set(prints(finding(), finding(line=5), finding(line=9)))) == 3
     assert prints(finding(line=1), finding(line=2)) == prints(finding(line=31), finding(line=32))
@@ -160,7 +152,7 @@ def test_fingerprints_differ_between_equal_issues_and_stay_when_lines_move() -> 
 def test_an_error_fails_a_case_and_anything_less_is_skipped() -> None:
     related = (Related(span=span(2, "b.yaml"), message="first claimed here"),)
     bad = Finding(id="some-rule", severity=Severity.ERROR, message="words", span=span(3), related=related)
-    suite = suite_of(render_junit((finding(Severity.WARNING), bad, finding(Severity.INFO)), name="x"))
+    suite = suite_of(render_junit((finding(Severity.WARNING), bad, finding(Severity.INFO)), AS_GIVEN, {}))
     failed, *others = suite
     assert (failed.get("classname"), failed.get("file"), failed.get("line")) == ("some-rule", "quotas.yaml", "3")
     assert failed[0].get("message") == "words"
@@ -169,14 +161,14 @@ def test_an_error_fails_a_case_and_anything_less_is_skipped() -> None:
 
 
 def test_a_run_without_errors_is_a_report_with_one_case_that_passes() -> None:
-    (only,) = suite_of(render_junit((), name="kafka-quotas validate"))
+    (only,) = suite_of(render_junit((), AS_GIVEN, {}))
     assert (only.get("name"), len(only)) == ("no errors", 0)
-    assert [len(case) for case in suite_of(render_junit((finding(Severity.WARNING),), name="x"))] == [1, 0]
+    assert [len(case) for case in suite_of(render_junit((finding(Severity.WARNING),), AS_GIVEN, {}))] == [1, 0]
 
 
 def test_a_report_of_very_many_findings_is_cut_and_says_so() -> None:
     found = [finding(Severity.WARNING, line) for line in range(1, MOST_CASES + 11)]
-    suite = suite_of(render_junit((*found, finding(Severity.ERROR)), name="x"))
+    suite = suite_of(render_junit((*found, finding(Severity.ERROR)), AS_GIVEN, {}))
     assert len(suite) == MOST_CASES + 1
     assert len(suite.findall("testcase/failure")) == 1
     assert suite[-1].get("name") == "11 more findings have no room here"
@@ -189,9 +181,9 @@ def test_no_name_breaks_a_report(name: str) -> None:
             id="some-rule", severity=Severity.ERROR, message=f"about {name}", span=span(1, f"dir/{name}.yaml"), entity=user(name)
         ),
     )
-    suite = suite_of(render_junit(found, name=name))
+    suite = suite_of(render_junit(found, AS_GIVEN, {}))
     assert len(suite) == 1
-    jsonschema.validate(json.loads(list_of_findings("code-quality", found)), CODE_QUALITY)
+    jsonschema.validate(code_quality(*found), CODE_QUALITY)
     assert len(findings_run(*found)["results"]) == 1
     changed = drift(drifted(name))
     page = by_github(view_markdown(drift_view(changed), budget=SUMMARY_BUDGET))
@@ -240,13 +232,14 @@ def test_a_summary_of_very_many_findings_keeps_to_its_size_and_counts_the_rest()
 
 def test_a_sarif_result_has_its_rule_level_region_and_related_places() -> None:
     with pytest.raises(jsonschema.ValidationError):
-        run_of({"version": "2.1.0", "runs": [{"tool": {"driver": {}}}]})
+        run_of('{"version": "2.1.0", "runs": [{"tool": {"driver": {}}}]}')
     related = (Related(span=span(9, "b.yaml"), message="first here"),)
     run = findings_run(of_rule(related=related), of_rule("a-rule", severity=Severity.ERROR, span=None), of_rule("a-rule", 5))
-    assert run["tool"]["driver"]["version"] == "1.2.3"
+    assert run["tool"]["driver"]["version"] == reconciler.__version__
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["a-rule", "user-prefix"]
-    assert rules[1]["shortDescription"]["text"] == "A user's name begins with a prefix."
+    assert rules[1]["shortDescription"]["text"].endswith(".")
+    assert rules[1]["help"]["text"].startswith(rules[1]["fullDescription"]["text"])
     assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
     nowhere, result, _ = run["results"]
     assert (nowhere["level"], result["ruleId"], result["level"]) == ("error", "user-prefix", "warning")
@@ -269,13 +262,14 @@ GUARDS = tuple(
 
 def test_guards_of_a_plan_are_findings_where_they_are_set() -> None:
     one = plan(guards=GUARDS)
-    run = run_of(plan_to_sarif(one, rules=RULES, version="1"))
+    forms = result_of_plan(one).forms
+    run = run_of(str(forms["sarif"]()))
     assert run["properties"] == {"cluster": "prod", "digest": one.digest}
     blocked, accepted = run["results"]
     assert (blocked["ruleId"], blocked["level"], accepted["level"]) == ("guard/prune", "error", "note")
     assert blocked["message"]["text"].endswith("To accept, pass --accept prune.")
     assert "kafka-quotas explain prune" in run["tool"]["driver"]["rules"][1]["help"]["text"]
-    assert plan_annotations(one) == (
+    assert forms["github"]() == (
         "::warning file=clusters/prod.yaml,line=14,col=3,title=guard/prune::why To accept, pass --accept prune.\n"
         "::notice title=guard/default-entity::why\n"
     )
@@ -322,7 +316,7 @@ def test_annotations_carry_place_title_and_message_the_worst_first() -> None:
     nowhere = Finding(id="no-manifests", severity=Severity.INFO, message="x")
     bad = Finding(id="some-rule", severity=Severity.ERROR, message="words", span=span(3, "b.yaml"), related=related)
     odd = finding(Severity.WARNING, file="a,b:c%.yaml", message="100%: a,b\r\nc\x1b")
-    assert findings_annotations((nowhere, odd, bad, finding(Severity.ERROR, 9))) == (
+    assert render_annotations((nowhere, odd, bad, finding(Severity.ERROR, 9)), AS_GIVEN, {}) == (
         "::error file=a.yaml,line=9,col=7,title=some-rule::words\n"
         "::error file=b.yaml,line=3,col=1,title=some-rule::words%0Ab.yaml:2:1: first claimed here\n"
         "::warning file=a%2Cb%3Ac%25.yaml,line=1,col=7,title=some-rule::100%25: a,b%0D%0Ac\\u001b\n"
@@ -333,7 +327,7 @@ def test_annotations_carry_place_title_and_message_the_worst_first() -> None:
 @pytest.mark.parametrize(("count", "last"), [(9, None), (10, "1 more error."), (30, "21 more errors.")])
 def test_the_tenth_of_a_kind_counts_the_rest(count: int, last: str | None) -> None:
     every = [finding(severity, n + 1) for severity in Severity for n in range(count)]
-    text = findings_annotations(every)
+    text = render_annotations(every, AS_GIVEN, {})
     assert [text.count(f"::{kind} ") for kind in ("error", "warning", "notice")] == [min(count, 10)] * 3
     assert (last is None) or f"::error title=kafka-quotas::{last}" in text
 

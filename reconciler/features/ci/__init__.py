@@ -1,0 +1,1 @@
+"""Findings for CI systems: annotations, SARIF, Code Quality and JUnit."""
