@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -326,18 +327,13 @@ class ShardedTraffic:
     series: int
     unnamed: int
     """Series of which not everything is known that decides which quota applies."""
+    close: Callable[[], None]
+    """Releases what Spark keeps; safe to call twice."""
 
     @property
     def has_topics(self) -> bool:
         """Whether mutations are there topic by topic."""
         return self.facts_source.of_requests
-
-    def close(self) -> None:
-        """Release what Spark keeps; safe to call twice."""
-        self.clients.unpersist()
-        if self.sums is not None:
-            self.sums.close()
-        self.facts_source.close()
 
 
 def open_sharded(
@@ -394,44 +390,40 @@ def _opened(
     *,
     by_seconds: bool = False,
 ) -> ShardedTraffic | None:
-    sums = keep_sums(rows) if by_seconds else None
-    clients = _kept(rows, CLIENT_TOTALS) if sums is None else _kept(sums, ONE_PASS[0])
-    try:
+    def kept(rows: SparkRows[pa.RecordBatch], work: Totals[pa.RecordBatch]) -> DataFrame:
+        totals = rows.totals_frame(work, few=False).persist(StorageLevel.MEMORY_AND_DISK)
+        stack.callback(totals.unpersist)
+        return totals
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(rows.close)
+        sums, converted = None, rows
+        if by_seconds:
+            sums = keep_sums(rows)
+            stack.callback(sums.close)
+        clients = kept(rows, CLIENT_TOTALS) if sums is None else kept(sums, ONE_PASS[0])
         counted = _in_brief(clients)
-        lines = statuses(counted)
-        converted = rows
-        if lines.get(SECOND_SUM):
-            clients.unpersist()
-            if sums is not None:
-                sums.close()
-            sums = None
-            converted = rows.map(charge_batches, ("status",))
-            clients = _kept(converted, CLIENT_TOTALS)
+        if statuses(counted).get(SECOND_SUM):
+            sums, converted = None, rows.map(charge_batches, ("status",))
+            clients = kept(converted, CLIENT_TOTALS)
             counted = _in_brief(clients)
-            lines = statuses(counted)
+        lines = statuses(counted)
         if any(lines.get(status) for status in OF_METRICS):
-            _forget(clients, sums, rows)
             return None
         recorded = make(converted, counted)
         series, unnamed = _series(clients)
         of_series = (replace(known, series=series) for known in recorded.facts.observations)
         recorded.facts = replace(recorded.facts, observations=tuple(of_series))
         require_usable(recorded, max_unreadable)
-    except BaseException:
-        _forget(clients, sums, rows)
-        raise
-    return ShardedTraffic(rows=converted, clients=clients, sums=sums, facts_source=recorded, series=series, unnamed=unnamed)
-
-
-def _kept(rows: SparkRows[pa.RecordBatch], work: Totals[pa.RecordBatch]) -> DataFrame:
-    return rows.totals_frame(work, few=False).persist(StorageLevel.MEMORY_AND_DISK)
-
-
-def _forget(clients: DataFrame, *kept: SparkRows[pa.RecordBatch] | None) -> None:
-    clients.unpersist()
-    for rows in kept:
-        if rows is not None:
-            rows.close()
+        return ShardedTraffic(
+            rows=converted,
+            clients=clients,
+            sums=sums,
+            facts_source=recorded,
+            series=series,
+            unnamed=unnamed,
+            close=stack.pop_all().close,
+        )
 
 
 def _in_brief(clients: DataFrame) -> pa.Table:
