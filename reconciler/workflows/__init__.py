@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.backtest import (
         BacktestOptions,
         Proposal,
+        backtest_in_session,
         backtest_request,
         fetch_samples,
         make_proposal,
@@ -112,7 +113,6 @@ if TYPE_CHECKING:
         resolve_known,
     )
     from reconciler.workflows.server_check import Seeded, check_plan
-    from reconciler.workflows.session_backtest import backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation
     from reconciler.workflows.traffic_inputs import (
         FetchedSamples,
