@@ -148,7 +148,7 @@ def plan_comment(
     shown = (plan.changes, plan.kept, plan.findings, plan.tripped, plan.withheld)
     silent = not any(shown) and not (report is not None and (report.findings or report.unjudged or changed_groups(report)))
     marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
-    writer = _Writer(
+    writer = _CommentWriter(
         plan=plan,
         report=report,
         findings=plan.findings,
@@ -166,12 +166,12 @@ def findings_comment(
     """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
     verdict = CommentVerdict.BLOCKED if errors_in(findings) else CommentVerdict.NOT_CHECKED
     marker = Marker(kind="findings", cluster=cluster, digest=None, verdict=verdict.value)
-    writer = _Writer(findings=tuple(findings), verdict=verdict, links=links or RepositoryLinks())
+    writer = _CommentWriter(findings=tuple(findings), verdict=verdict, links=links or RepositoryLinks())
     return writer.content(marker, full=FULL_FINDINGS, budget=budget)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Writer:
+class _CommentWriter:
     """What a comment is about. ``limit``: how much of one name is shown."""
 
     plan: Plan | None = None
