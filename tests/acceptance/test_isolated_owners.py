@@ -141,16 +141,6 @@ def test_a_broken_file_of_one_team_is_named_and_the_others_are_planned(company: 
     assert errors == ["teams/a/quotas.yaml"]
 
 
-def test_a_default_waits_for_the_exemption_of_another_team(company: Company) -> None:
-    company.write_cluster(isolate="owner", accept=[{"guard": "default-entity", "until": "2099-01-01", "reason": "first default"}])
-    company.write("platform/quotas.yaml", quotas(({"user": {"default": True}}, {RATE: 50}), owner="platform"))
-    company.quotas("a", {"a1": 10, "a2": 5000})
-    plan = company.run("plan", "--format", "json").json()
-    assert [(each["owner"], each["waits_for"]) for each in plan["withheld"]] == [("platform", ["team-a"]), ("team-a", [])]
-    assert company.run("apply", "--auto-approve").code == 3
-    assert company.live() == {"a1": 1000, "b1": 1000, "c1": 1000}
-
-
 def test_one_owner_can_be_planned_and_applied_alone(company: Company) -> None:
     company.write_cluster()
     company.quotas("a", {"a1": 10})

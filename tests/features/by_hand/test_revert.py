@@ -212,22 +212,6 @@ def test_a_report_of_another_cluster_is_refused() -> None:
         undo(other, report)
 
 
-def test_validate_only_shows_the_plan_and_writes_nothing() -> None:
-    cluster = FakeCluster(BEFORE)
-    report = read_apply_report(text_of(applied(cluster, *CHANGES)), name="r")
-    shown: list[Plan] = []
-    back = revert_report(
-        Undoing(report=report, file="r"),
-        cluster,
-        Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True)),
-        dialogue=Dialogue(confirm=lambda _: pytest.fail("nothing to confirm"), show=shown.append),
-        clock=Still(),
-        progress=Silent(),
-    )
-    assert (back.result, back.validate_only, cluster.writes) == (ApplyResult.DONE, True, 1)
-    assert [len(p.changes) for p in shown] == [3]
-
-
 def good_document() -> dict[str, Any]:
     return json.loads(text_of(applied(FakeCluster(BEFORE), *CHANGES)))
 
@@ -300,15 +284,6 @@ def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Pa
 
     assert with_reference("main").failure_reason == "out-of-scope"
     assert with_reference(None).result is ApplyResult.DONE
-
-
-def test_the_way_back_can_go_down_in_steps_as_well() -> None:
-    cluster = FakeCluster({user("raised"): {RATE: 100.0}})
-    report = applied(cluster, change(user("raised"), **{RATE: (100.0, 800.0)}))
-    cluster.requests.clear()
-    back = undo(cluster, report, step_down=StepDown(factor=2.0, wait_seconds=11.0))
-    assert (back.result, back.verified) == (ApplyResult.DONE, True)
-    assert [request[0].ops[RATE] for request in cluster.requests] == [400.0, 200.0, 100.0]
 
 
 def test_the_report_of_a_run_that_never_began_has_nothing_to_go_back_from() -> None:

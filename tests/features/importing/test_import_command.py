@@ -7,12 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from reconciler.features.importing.conversion import TOOLS
 from tests.support.command import invoke
 
-ROOT = Path(__file__).parents[3]
 HEAD = "apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaClientQuota\n"
 GOOD = HEAD + "spec: {type: USER, entity: {user: alice}, configs: {producerByteRate: 10485760}}\n---\n"
 BAD = HEAD + "spec: {type: USER, entity: {user: app}, configs: {producerRate: 1}}\n---\n"
@@ -44,18 +41,6 @@ def test_what_can_be_converted_whole_is_written_and_validates(tmp_path: Path) ->
     assert invoke("validate", "quotas", cwd=tmp_path).code == 0
 
 
-def test_without_a_folder_the_manifests_go_to_quotas_and_are_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(GOOD)
-
-    done = invoke("import", "--from", "jikkou", "quotas.yaml", cwd=tmp_path)
-    again = invoke("import", "--from", "jikkou", "quotas.yaml", cwd=tmp_path)
-
-    assert (done.code, done.out) == (0, "Wrote 1 entity of 1 file to quotas:\n  users.yaml\n")
-    assert files(tmp_path / "quotas") == {"users.yaml"}
-    assert again.code != 0
-    assert "--overwrite" in again.err
-
-
 def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_rest(tmp_path: Path) -> None:
     (tmp_path / "quotas.yaml").write_text(GOOD + BAD)
 
@@ -70,17 +55,6 @@ def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_res
     assert "[import-unsupported]" in partial.out
     assert "1 thing could not be converted. These manifests lack that." in partial.out
     assert files(tmp_path / "quotas") == {"users.yaml"}
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_file_without_a_quota_is_never_a_success(tmp_path: Path, tool: str) -> None:
-    (tmp_path / "empty").write_text("")
-
-    done = invoke("import", "--from", tool, "empty", "--folder", "quotas", "--partial", cwd=tmp_path)
-
-    assert done.code == 1
-    assert "empty:1:1: error:" in done.out
-    assert "[import-nothing-found]" in done.out
 
 
 def test_a_file_that_is_not_there_stops_a_partial_import_too(tmp_path: Path) -> None:
@@ -125,19 +99,6 @@ def test_clusters_that_a_file_names_get_documents_that_never_prune(tmp_path: Pat
     assert checked["summary"] | {"files": 0} == {"error": 0, "warning": 0, "info": 0, "files": 0, "clusters": 2, "entities": 1}
 
 
-def test_the_same_entity_in_two_files_is_refused_with_both_places(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    for name in ("a.yaml", "b.yaml"):
-        (tmp_path / "files" / name).write_text(GOOD + GOOD.replace("alice", name))
-
-    done = invoke("import", "--from", "jikkou", "files", "--folder", "quotas", "--partial", cwd=tmp_path)
-
-    assert "files/b.yaml:3:7: error:" in done.out
-    assert "[duplicate-entity]\n    files/a.yaml:3:7: the first one" in done.out
-    assert "alice" not in (tmp_path / "quotas" / "users.yaml").read_text()
-    assert "a.yaml" in (tmp_path / "quotas" / "users.yaml").read_text()
-
-
 def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: Path) -> None:
     addresses = []
     for name in ("gateway.example", "10.0.0.0/24"):
@@ -155,22 +116,6 @@ def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: 
     assert files(tmp_path / "quotas") == {"users.yaml", "ips.yaml", "kafka-quotas.yaml"}
     assert "User:alice" in (tmp_path / "quotas" / "users.yaml").read_text()
     assert invoke("validate", "quotas", cwd=tmp_path).code == 0
-
-
-def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(GOOD + BAD)
-    command = (*COMMAND, "--format", "json")
-    schema = json.loads((ROOT / "schemas" / "findings.v1.schema.json").read_text(encoding="utf-8"))
-
-    stopped, partial = invoke(*command, cwd=tmp_path).json(), invoke(*command, "--partial", cwd=tmp_path).json()
-
-    for document in (stopped, partial):
-        Draft202012Validator(schema).validate(document)
-        assert [(one["id"], one["file"], one["line"]) for one in document["findings"]] == [
-            ("import-unsupported", "quotas.yaml", 7)
-        ]
-    assert (stopped["summary"]["files"], stopped["summary"]["entities"]) == (0, 0)
-    assert (partial["summary"]["files"], partial["summary"]["entities"]) == (1, 1)
 
 
 @pytest.mark.parametrize("arguments", [("--from", "pulumi", "x", "--folder", "q"), ("x", "--folder", "q"), ("--from", "jikkou")])

@@ -71,18 +71,6 @@ def test_streams_and_lists_are_read_whole_with_the_place_of_each_quota():
     assert [(one.entity, one.span.line) for one in found.quotas] == [(client("orders"), 4), (user("a"), 18), (user("b"), 21)]
 
 
-def test_the_list_of_jikkou_s_own_page_with_an_empty_spec_is_refused_with_the_cure():
-    text = (
-        "apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaClientQuotaList\nitems:\n"
-        "  - spec:\n    type: CLIENT\n    entity: {clientId: a}\n    configs: {producerByteRate: 1}\n"
-    )
-    found = read(text)
-
-    assert found.quotas == ()
-    assert [one.id for one in found.findings] == ["import-syntax"]
-    assert "indent them below spec" in found.findings[0].message
-
-
 @pytest.mark.parametrize(
     ("places", "text"),
     [
@@ -171,13 +159,3 @@ def test_what_jikkou_would_delete_or_ignore_is_left_out_without_an_error(mark):
     assert read(text).quotas == ()
     assert [(one.id, one.severity.value) for one in read(text).findings] == [("import-left-out", "info")]
     assert len(read(text.replace("true", "false")).quotas) == 1
-
-
-def test_a_null_key_is_no_key_and_no_key_is_no_quota():
-    found = read(quota(configs="{producerByteRate: 1, consumerByteRate: null}") + "---\n" + quota("USER", "{user: a}", "{}"))
-
-    assert [(one.entity, one.quotas) for one in found.quotas] == [(client("orders"), {"producer_byte_rate": 1.0})]
-    assert [(one.id, one.message) for one in found.findings] == [
-        ("import-left-out", "consumerByteRate has no value, so it sets no limit"),
-        ("import-left-out", "user=a has no quota here, so there is nothing to declare"),
-    ]

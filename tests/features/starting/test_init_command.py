@@ -56,11 +56,6 @@ def test_every_folder_of_an_owner_has_a_line_of_reviewers_and_every_line_a_folde
     assert all((TEMPLATE / folder.strip("/")).is_dir() for folder in reviewed)
 
 
-def test_dependabot_of_the_template_looks_after_the_workflows() -> None:
-    (update,) = yaml.safe_load((TEMPLATE / ".github/dependabot.yml").read_text(encoding="utf-8"))["updates"]
-    assert (update["package-ecosystem"], update["directory"]) == ("github-actions", "/")
-
-
 @pytest.mark.parametrize("forge", ["github", "gitlab", "none"])
 def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_path: Path, forge: str) -> None:
     done = init(tmp_path, "repo", "--ci", forge)
@@ -113,13 +108,6 @@ def test_a_fresh_clone_counts_as_empty(tmp_path: Path) -> None:
     (tmp_path / "repo/.git/config").write_text("[core]\n")
     assert init(tmp_path, "repo").code == 0
     assert (tmp_path / "repo/.git/config").read_text() == "[core]\n"
-
-
-def test_gitlab_takes_the_tool_from_the_commit_that_is_given(tmp_path: Path) -> None:
-    assert init(tmp_path, "repo", "--ci", "gitlab", "--workflows", f"acme/kafka-quotas@{COMMIT}").code == 0
-    variables = yaml.safe_load(files(tmp_path / "repo")[".gitlab-ci.yml"])["variables"]
-    assert variables["KAFKA_QUOTAS_REPOSITORY"] == "https://github.com/acme/kafka-quotas.git"
-    assert variables["KAFKA_QUOTAS_COMMIT"] == COMMIT
 
 
 def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(tmp_path: Path) -> None:
