@@ -248,14 +248,10 @@ def _assignment(document: Mapping[str, Any], name: str) -> dict[tuple[str, int],
             raise _refused(name, "a partition lacks its 'topic', 'partition' or 'replicas'")
         if (topic, partition) in leaders:
             raise _refused(name, f"partition {topic}-{partition} is there twice")
-        leaders[topic, partition] = _broker(replicas[0], name)
+        if type(replicas[0]) is not int or not 0 <= replicas[0] < _MOST_BROKER:
+            raise _refused(name, f"{replicas[0]!r} is not a broker's id")
+        leaders[topic, partition] = replicas[0]
     return leaders
-
-
-def _broker(value: object, name: str) -> int:
-    if type(value) is not int or not 0 <= value < _MOST_BROKER:
-        raise _refused(name, f"{value!r} is not a broker's id")
-    return value
 
 
 def _refused(name: str, why: str) -> FileAccessError:

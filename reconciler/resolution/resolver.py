@@ -295,11 +295,6 @@ class Resolver:
         return next((_grouped_by(c) for c in self.candidates(user, client_id) if c), GroupedBy.CLIENT_ID)
 
 
-def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resolved:
-    """One client and key. Use a ``Resolver`` for many."""
-    return Resolver(quotas, key).resolve(user, client_id)
-
-
 def _no_levels() -> _Levels:
     return tuple({} for _ in CLIENT_PRECEDENCE)
 

@@ -32,8 +32,6 @@ Tags: TypeAlias = Mapping[str, str | None]
 _USER = EntityType.USER.value
 _CLIENT_ID = EntityType.CLIENT_ID.value
 
-_Place: TypeAlias = tuple[ClientName, ClientName]
-
 
 _PAIRS: Final = 1
 _OF_USERS: Final = (2, 3)
@@ -55,7 +53,8 @@ class SharedWith:
 def tags_of(client: KnownClient, level: int) -> Tags:
     """The tags of a client whose limit comes from this level; an empty client id has no tag."""
     tags: dict[str, str | None] = {}
-    user, client_id = _place(client, level)
+    user = "" if level in CLIENT_LEVELS else client.user
+    client_id = "" if level in USER_LEVELS else client.client_id
     if user != "":
         tags[_USER] = None if user is OTHER else user
     if client_id != "":
@@ -127,10 +126,6 @@ def known_clients(entities: Iterable[Entity]) -> Iterator[tuple[Entity, Known]]:
     for entity in sorted(entities, key=lambda entity: entity.sort_key):
         with contextlib.suppress(ValueError):
             yield entity, client_of(entity)
-
-
-def _place(client: KnownClient, level: int) -> _Place:
-    return "" if level in CLIENT_LEVELS else client.user, "" if level in USER_LEVELS else client.client_id
 
 
 _Marks: TypeAlias = tuple[bool, ...]

@@ -16,7 +16,7 @@ from reconciler.model.state import same_value
 from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.effects import effects_between
 from reconciler.resolution.kafka_names import entity_of
-from reconciler.resolution.resolver import resolve
+from reconciler.resolution.resolver import Resolver
 from reconciler.resolution.views import compare, compare_known
 from tests.builders import ip
 
@@ -51,7 +51,7 @@ def named(name: object) -> str:
 
 
 def limit(table: Table, client: KnownClient, key: str) -> Limit | None:
-    found = resolve(table, user=named(client.user), client_id=named(client.client_id), key=key).winner
+    found = Resolver(table, key).resolve(named(client.user), named(client.client_id)).winner
     return Limit(value=found.value, entity=found.entity, level=found.level) if found else None
 
 

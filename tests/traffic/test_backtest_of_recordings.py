@@ -19,7 +19,7 @@ from reconciler.formats.canonical import document_text
 from reconciler.formats.shapes import load_schema
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.entity import Entity
-from reconciler.resolution.resolver import resolve
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.kernels.sampled_rate import SampledRate, throttle_ms
 from tests.support.local_traffic import open_anywhere
 
@@ -69,7 +69,7 @@ def as_recorded(
 def by_bucket(rows: list[dict[str, Any]], quotas: Quotas) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
     found = defaultdict(list)
     for row in rows:
-        bucket = resolve(quotas, user=row["user"], client_id=row["client_id"], key=row["key"]).bucket
+        bucket = Resolver(quotas, row["key"]).resolve(row["user"], row["client_id"]).bucket
         found[row["key"], bucket.user, bucket.client_id].append(row)
     return found
 
@@ -95,7 +95,7 @@ def test_every_request_line_equals_the_plain_model(recording: tuple[Path, Quotas
     sensors: dict[object, SampledRate] = defaultdict(SampledRate)
     expected = []
     for at_us, key, user, client, connection, correlation, amount in sorted(plainly_parsed(log)):
-        resolved = resolve(quotas, user=user, client_id=client, key=key)
+        resolved = Resolver(quotas, key).resolve(user, client)
         limit = resolved.value
         sensor = sensors[key, resolved.bucket]
         sensor.record(amount, at_us // 1000)

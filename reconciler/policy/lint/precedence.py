@@ -105,7 +105,8 @@ def overridden_client_ids(subject: Subject) -> dict[Entity, dict[Entity, list[Qu
     """By default, the client-id quotas that it overrides, and for which keys. Of a default that is live, only declared ones."""
     overridden: dict[Entity, dict[Entity, list[QuotaKey]]] = {}
     for key in CLIENT_KEYS:
-        hider = _hider(subject, key)
+        # What every client with a client id meets before any client-id level; without it, it meets none of those.
+        hider = next((entity for entity in USER_DEFAULTS if key in subject.after.get(entity, ())), None)
         if hider is None:
             continue
         declares = subject.desired.entities.get(hider)
@@ -118,11 +119,6 @@ def overridden_client_ids(subject: Subject) -> dict[Entity, dict[Entity, list[Qu
 
 def _keys(keys: Sequence[QuotaKey]) -> Message:
     return join_messages(Message([key_part(key)]) for key in keys)
-
-
-def _hider(subject: Subject, key: QuotaKey) -> Entity | None:
-    """The default that every client with a client id meets before any client-id level; without one it meets none of those."""
-    return next((entity for entity in USER_DEFAULTS if key in subject.after.get(entity, ())), None)
 
 
 def multiplies(subject: Subject) -> Iterator[Finding]:
