@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.logs import timed_event
@@ -18,6 +18,7 @@ from reconciler.model import (
     BrokerFacts,
     BrokerLoad,
     BrokerShare,
+    BucketName,
     BucketVerdict,
     CurrentState,
     Entity,
@@ -61,12 +62,13 @@ from reconciler.workflows.load import adjusted, stop_on
 from reconciler.workflows.units import needs_leaders
 
 if TYPE_CHECKING:
-    from reconciler.traffic import BacktestRequest, Series, TrafficSource
+    from reconciler.traffic import Backtest, BacktestRequest, Series, TrafficSource
 
 _log: Final = logging.getLogger(__name__)
 _ONE_BROKER: Final = (0,)
 _WORST_FIRST: Final = (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
 _OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
+_Client: TypeAlias = "tuple[str, str | None, str | None, str | None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,8 @@ def run_situation(
         if progress is not None:
             progress.step("judging")
         with timed_event(_log, "simulation judged", brokers=list(change.after), factor=request.factor):
-            report = Backtest(moved, question).report()
+            run = Backtest(moved, question)
+            report = run.report()
             texts = _texts(intent, change.after, leaders, request)
             kept = _kept_totals(then.proposed, today, texts)
             at_once = None if kept is None else Backtest(moved, replace(question, proposed=kept)).report()
@@ -166,7 +169,7 @@ def run_situation(
             limits=_limits(today, then.proposed, texts),
             loads=tuple(_loads(recorded, moved, change)),
             standings=Standings(
-                today=_today(report, recorded, replace(question, broker=standing)),
+                today=_today(report, run, recorded, replace(question, broker=standing), moved),
                 at_once=_standings(at_once, texts),
                 after_apply=_standings(after_apply if at_once is not None else None, texts),
             ),
@@ -182,7 +185,7 @@ def _broker_change(request: Situation, recorded: TrafficSource, known: Collectio
         return without_brokers(brokers, set(request.without))
     if request.leaders is not None:
         return with_leaders(
-            brokers, parse_leaders(_text_of(request.leaders), name=str(request.leaders)), name=escaped(request.leaders.name)
+            brokers, parse_leaders(_text_of(request.leaders), name=str(request.leaders)), name=_shown(request.leaders)
         )
     return same_brokers(brokers)
 
@@ -193,6 +196,10 @@ def _text_of(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise FileAccessError(f"{escaped(str(path))} cannot be read: {reason}") from error
+
+
+def _shown(path: Path) -> str:
+    return escaped(path.name)
 
 
 def _proposal(
@@ -355,17 +362,54 @@ def _by_broker(series: Iterable[Series], seconds: float) -> dict[tuple[int, str]
     return dict(rates)
 
 
-def _today(report: BacktestReport, recorded: TrafficSource, question: BacktestRequest) -> tuple[StandingVerdict, ...]:
-    """What the quota groups that are over a limit then are today."""
-    from reconciler.traffic import Backtest
+def _today(
+    report: BacktestReport, run: Backtest, recorded: TrafficSource, question: BacktestRequest, moved: TrafficSource
+) -> tuple[StandingVerdict, ...]:
+    """What the quota groups that are over a limit then are today: only their clients are judged once more."""
+    from reconciler.traffic import Backtest, TrafficMoves, move_traffic
 
     over = {(row.key, row.name) for row in report.verdicts if row.verdict in _OVER and row.metrics is None}
-    if not over:
+    clients = _clients_of(over, run, moved)
+    series = [client for client in recorded.series if _identity(client) in clients]
+    if not series:
         return ()
+    part = move_traffic(recorded, TrafficMoves(), series)
     assert question.current is not None
     earlier = replace(question, current=None, proposed=question.current, declared={}, plots=0)
-    rows = worst_of_buckets([row for row in Backtest(recorded, earlier).report().verdicts if row.metrics is None])
-    known = {(row.key, row.name): row.verdict for row in rows if row.limits.after is not None}
-    return tuple(
-        StandingVerdict(bucket=name, key=key, verdict=known.get((key, name), Verdict.CLEAR)) for key, name in sorted(over)
+    rows = worst_of_buckets(Backtest(part, earlier).report().verdicts)
+    known = {(row.key, row.name): row for row in rows}
+    return tuple(_standing(key, name, known.get((key, name))) for key, name in sorted(over))
+
+
+def _standing(key: str, name: BucketName, row: BucketVerdict | None) -> StandingVerdict:
+    return StandingVerdict(
+        bucket=name, key=key, verdict=Verdict.CLEAR if row is None or row.limits.after is None else row.verdict
     )
+
+
+def _clients_of(over: Collection[tuple[str, BucketName]], run: Backtest, moved: TrafficSource) -> set[_Client]:
+    """The clients of these quota groups, and all that share a limit with one of them today."""
+    grouping, series = run.grouping, moved.series
+    members = {
+        member
+        for target in grouping.targets
+        if (
+            target.kind.key.value,
+            BucketName(user=target.bucket.user, client_id=target.bucket.client_id, other=target.bucket.other),
+        )
+        in over
+        for member in target.members
+    }
+    shared = {
+        (series[member].kind, before.bucket) for member in members if (before := grouping.before_of_series[member]) is not None
+    }
+    members |= {
+        number
+        for number, before in enumerate(grouping.before_of_series)
+        if before is not None and (series[number].kind, before.bucket) in shared
+    }
+    return {_identity(series[member]) for member in members}
+
+
+def _identity(client: Series) -> _Client:
+    return client.kind.value, client.user, client.client_id, client.ip
