@@ -24,8 +24,8 @@ from benchmarks.measure import machine, row
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
+    from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.features.sandbox.spec import Sandbox
-    from reconciler.features.zookeeper.cluster import ZooKeeperCluster
     from reconciler.model.plan import Change
     from reconciler.ports import QuotaCluster
 
@@ -44,10 +44,10 @@ def main() -> None:
 
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-    from reconciler.backends.zookeeper_settings import ZooKeeperSettings, parse_connection
+    from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+    from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
     from reconciler.features.sandbox.cluster import running
     from reconciler.features.sandbox.spec import SandboxSpec, ZooKeeperSpec
-    from reconciler.features.zookeeper.cluster import ZooKeeperCluster
 
     print(machine())
     for entities in args.entities:

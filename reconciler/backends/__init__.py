@@ -1,4 +1,4 @@
-"""Reads and writes quotas: brokers and snapshot files. No type of a client library leaves this package."""
+"""Reads and writes quotas: brokers, ZooKeeper, snapshot files. No type of a client library leaves this package."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
         principal_name,
         read_client_properties,
     )
-    from reconciler.backends.security.logins import BearerTokens, BrokerLogin, KerberosLogin, SaslExchange, SaslLogin
+    from reconciler.backends.security.logins import BearerTokens, BrokerLogin, SaslExchange
     from reconciler.backends.security.properties_file import JaasLine, JavaProperties
-    from reconciler.backends.security.tls import Tls, local_certificates, read_tls, server_certificates, tls_context
+    from reconciler.backends.security.tls import Tls, local_certificates, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader
-    from reconciler.backends.zookeeper_settings import (
-        ZooKeeperLogin,
+    from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+    from reconciler.backends.zookeeper.settings import (
         ZooKeeperSecurity,
         ZooKeeperSettings,
-        connection_text,
         parse_connection,
         parse_zookeeper_properties,
         read_zookeeper_properties,

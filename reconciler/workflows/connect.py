@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BackendError, UsageError, WrongClusterError
-from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.model import (
     NOT_ASKED,
@@ -110,15 +109,12 @@ def _open_broker(
 
 
 def _open_zookeeper(place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None) -> QuotaCluster:
-    from reconciler.backends import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+    from reconciler.backends import ZooKeeperCluster, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 
     servers, chroot = parse_connection(place)
     security = _zookeeper_security(properties, trusted) if properties is not None else ZooKeeperSecurity()
     settings = ZooKeeperSettings(servers=servers, chroot=chroot, security=security)
-    for zookeeper in added("ZOOKEEPER"):
-        opened: QuotaCluster = load(zookeeper).open(settings, name=name)
-        return opened
-    raise UsageError("this installation of kafka-quotas cannot read ZooKeeper: the feature zookeeper is not there")
+    return ZooKeeperCluster.open(settings, name=name)
 
 
 def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:

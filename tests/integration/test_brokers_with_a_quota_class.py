@@ -76,7 +76,7 @@ def test_what_writes_names_the_class_before_and_after(folder: Path, broker: Sand
 
 def test_what_reads_names_the_class(folder: Path, broker: Sandbox) -> None:
     where = ("--bootstrap-server", broker.bootstrap_servers)
-    for form in ("text", "json", "summary"):
+    for form in ("text", "json", "markdown"):
         assert PLUGIN in run(folder, "drift", "--format", form).out, form
     assert PLUGIN in invoke("resolve", "--name", "user=svc-a", *where, cwd=folder).out
     described = run(folder, "describe", *where)

@@ -16,7 +16,9 @@ from kazoo.exceptions import ConnectionLoss, NoAuthError
 from kazoo.security import make_acl, make_digest_acl
 
 from reconciler.backends.security.logins import SaslLogin
-from reconciler.backends.zookeeper_settings import (
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.session import close_client, open_client
+from reconciler.backends.zookeeper.settings import (
     ZooKeeperSecurity,
     ZooKeeperSettings,
     parse_connection,
@@ -24,8 +26,6 @@ from reconciler.backends.zookeeper_settings import (
 )
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
-from reconciler.features.zookeeper.cluster import ZooKeeperCluster
-from reconciler.features.zookeeper.session import close_client, open_client
 from tests.support.bad_servers import refusing_port
 from tests.support.certificates import Authority
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server

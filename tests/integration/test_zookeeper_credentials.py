@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.features.sandbox.spec import Listener, Sandbox, SandboxSpec
-from reconciler.features.zookeeper.cluster import ZooKeeperCluster
 from reconciler.model.plan import Alteration
 from tests.builders import pair, user
 from tests.support import zookeeper_tree

@@ -12,8 +12,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from reconciler.apply.executor import ApplySettings
-from reconciler.backends.zookeeper_settings import ZooKeeperSettings, parse_connection
-from reconciler.features.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
 from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent

@@ -12,10 +12,10 @@ from kazoo.client import KazooClient
 from kazoo.security import READ_ACL_UNSAFE, make_acl, make_digest_acl, make_digest_acl_credential
 
 from reconciler.backends.security.logins import SaslLogin
-from reconciler.backends.zookeeper_settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 from reconciler.errors import AuthorizationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
-from reconciler.features.zookeeper.cluster import ZooKeeperCluster
 from reconciler.model.plan import Alteration
 from tests.builders import client, pair, user
 from tests.support import raw_quotas

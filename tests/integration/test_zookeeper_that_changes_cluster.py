@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.errors import OtherClusterError, OutcomeUnknownError, UnreachableError
-from reconciler.features.zookeeper.cluster import ZooKeeperCluster
 from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter
 from tests.builders import user

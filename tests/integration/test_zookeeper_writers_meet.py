@@ -11,7 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl, make_digest_acl
 
-from reconciler.features.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Alteration
 from tests.builders import ip, pair, user

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from kazoo.security import make_acl
 
-from reconciler.backends.zookeeper_settings import ZooKeeperSettings, parse_connection, zookeeper_security
+from reconciler.backends.zookeeper.session import close_client, open_client
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection, zookeeper_security
 from reconciler.errors import AuthenticationError
-from reconciler.features.zookeeper.session import close_client, open_client
 from tests.support.kerberos import MODULE, REALM, Kdc, in_realm, running_kdc, server_module
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.zookeeper.nodes import name_of_node, node_name, parse_node, read_quotas, stored_text
+from reconciler.backends.zookeeper.nodes import name_of_node, node_name, parse_node, read_quotas, stored_text
 from reconciler.model.entity import DEFAULT
 from reconciler.model.quota import CLIENT_KEYS, QuotaKey, ValueType
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from kazoo.client import KazooClient
 
-from reconciler.backends.zookeeper_settings import ZooKeeperSettings, parse_connection
-from reconciler.features.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
 
 
 @contextlib.contextmanager

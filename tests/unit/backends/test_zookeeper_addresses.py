@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.security.logins import SaslLogin
-from reconciler.backends.zookeeper_settings import (
+from reconciler.backends.zookeeper.login import DigestError, digest_answer
+from reconciler.backends.zookeeper.settings import (
     connection_text,
     parse_connection,
     parse_zookeeper_properties,
     zookeeper_security,
 )
 from reconciler.errors import UsageError
-from reconciler.features.zookeeper.login import DigestError, digest_answer
 from reconciler.workflows.intent import validate_manifests
 from tests.support.certificates import Authority
 

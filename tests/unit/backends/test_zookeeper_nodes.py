@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from reconciler.features.zookeeper.nodes import (
+from reconciler.backends.zookeeper.nodes import (
     UnreadableNodeError,
     UnwritableNameError,
     address_node,
@@ -14,7 +14,7 @@ from reconciler.features.zookeeper.nodes import (
     parse_java,
     parse_node,
 )
-from reconciler.features.zookeeper.writing import LONGEST_PATH, NodeRead, update_node, zookeeper_refusal
+from reconciler.backends.zookeeper.writing import LONGEST_PATH, NodeRead, update_node, zookeeper_refusal
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Alteration, AlterationResult
 from tests.builders import client, ip, pair, user

@@ -19,17 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kazoo.exceptions import KazooException, LockTimeout, NoAuthError, NodeExistsError, NoNodeError
 
-from reconciler.backends import ZooKeeperSettings, server_certificates
-from reconciler.errors import (
-    AuthorizationError,
-    LockedError,
-    OtherClusterError,
-    OutcomeUnknownError,
-    RequestRefusedError,
-    UnreachableError,
-    UnsupportedClusterError,
-)
-from reconciler.features.zookeeper.nodes import (
+from reconciler.backends.security.tls import server_certificates
+from reconciler.backends.zookeeper.nodes import (
     BROKER_IDS,
     CLIENTS,
     IPS,
@@ -45,7 +36,7 @@ from reconciler.features.zookeeper.nodes import (
     parse_node,
     read_quotas,
 )
-from reconciler.features.zookeeper.session import (
+from reconciler.backends.zookeeper.session import (
     CLIENT_ERRORS,
     Handler,
     Pipeline,
@@ -55,7 +46,17 @@ from reconciler.features.zookeeper.session import (
     translate_errors,
     translated_error,
 )
-from reconciler.features.zookeeper.writing import QuotaWriter, TransactionChecks, require_kafka, write_refused
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings
+from reconciler.backends.zookeeper.writing import QuotaWriter, TransactionChecks, require_kafka, write_refused
+from reconciler.errors import (
+    AuthorizationError,
+    LockedError,
+    OtherClusterError,
+    OutcomeUnknownError,
+    RequestRefusedError,
+    UnreachableError,
+    UnsupportedClusterError,
+)
 from reconciler.logs import log_event
 from reconciler.model import (
     DEFAULT,

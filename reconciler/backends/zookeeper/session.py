@@ -23,7 +23,9 @@ from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandl
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
-from reconciler.backends import ZooKeeperSettings, connection_text, tls_context
+from reconciler.backends.security.tls import tls_context
+from reconciler.backends.zookeeper.login import LoginConnection
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings, connection_text
 from reconciler.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -32,7 +34,6 @@ from reconciler.errors import (
     UnreachableError,
     UnsupportedClusterError,
 )
-from reconciler.features.zookeeper.login import LoginConnection
 from reconciler.logs import log_event, timed_event
 from reconciler.model import display_name
 

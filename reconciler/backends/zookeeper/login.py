@@ -23,14 +23,14 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import KeeperState
 
-from reconciler.backends import KerberosLogin, SaslLogin
+from reconciler.backends.security.logins import KerberosLogin, SaslLogin
 from reconciler.errors import AuthenticationError, MissingDependencyError
 from reconciler.logs import log_event
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-    from reconciler.backends import ZooKeeperLogin
+    from reconciler.backends.zookeeper.settings import ZooKeeperLogin
 
 
 _DIRECTIVE: Final = re.compile(rb'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,\s]*))\s*(?:,|$)', re.DOTALL)

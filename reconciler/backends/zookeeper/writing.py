@@ -30,8 +30,7 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 
-from reconciler.errors import AuthorizationError, BackendError, UnsupportedClusterError
-from reconciler.features.zookeeper.nodes import (
+from reconciler.backends.zookeeper.nodes import (
     BROKER_IDS,
     CLIENTS,
     CONFIG,
@@ -50,7 +49,8 @@ from reconciler.features.zookeeper.nodes import (
     read_quotas,
     stored_text,
 )
-from reconciler.features.zookeeper.session import Pipeline, Task, is_read_only
+from reconciler.backends.zookeeper.session import Pipeline, Task, is_read_only
+from reconciler.errors import AuthorizationError, BackendError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
     KNOWN_KEYS,
