@@ -95,9 +95,9 @@ def test_zookeeper_killed_between_two_entities_and_started_again_is_waited_for(t
         with serving(TransactionProxy(server.port, restart)) as port:
             done = work.run(f"127.0.0.1:{port}")
         starting.join()
-        assert (done.code, done.json()["result"]) == (0, "done"), done
         witness.retry(witness.get_children, "/")
         work.require_true(done.json())
+        assert (done.code, done.json()["result"]) == (0, "done"), done
         assert work.live() == work.wanted
 
 
