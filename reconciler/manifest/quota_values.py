@@ -17,6 +17,7 @@ from reconciler.model import (
     DesiredQuota,
     EntityType,
     ExpiringQuota,
+    MessagePart,
     Proportional,
     QuotaKey,
     Shares,
@@ -210,15 +211,14 @@ def _quota_value(key: QuotaKey, node: YamlScalar, out: Collector) -> DesiredQuot
 
 
 _EXPIRY: Final = frozenset({"value", "until", "then"})
-_THEN: Final = flag_part("then")
-_EXPIRY_EXAMPLE: Final = flag_part("{value: 20MiB, until: 2026-12-01, then: 10MiB}")
+_EXPIRY_EXAMPLE: Final = "{value: 20MiB, until: 2026-12-01, then: 10MiB}"
 
 
 def _expiring_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> ExpiringQuota | None:
     written = node.items.keys()
     if not written <= _EXPIRY or not written >= {"value", "until"}:
         words = "write a value that expires as {example}, where {then} may be left out"
-        out.add("invalid-expiry", words, node, key=key.value, example=_EXPIRY_EXAMPLE, then=_THEN)
+        out.add("invalid-expiry", words, node, key=key.value, example=flag_part(_EXPIRY_EXAMPLE), then=flag_part("then"))
         return None
     until = _until(key, node.items["until"], out)
     value, then = (_side(key, node.items.get(field), out) for field in ("value", "then"))
@@ -236,7 +236,15 @@ def _side(key: QuotaKey, node: YamlNode | None, out: Collector) -> DesiredQuota 
         words = (
             "{value} and {then} of an expiring value are written as without {until}. To fall back to no value, leave out {then}"
         )
-        out.add("invalid-expiry", words, node, key=key.value, value=flag_part("value"), then=_THEN, until=flag_part("until"))
+        out.add(
+            "invalid-expiry",
+            words,
+            node,
+            key=key.value,
+            value=flag_part("value"),
+            then=flag_part("then"),
+            until=flag_part("until"),
+        )
         return None
     quota = _written_quota(key, node, out)
     return None if isinstance(quota, ExpiringQuota) else quota
@@ -278,15 +286,21 @@ _UNIT_FIELDS: Final = {
 }
 _KNOWN: Final = frozenset().union(*_UNIT_FIELDS.values())
 _UNIT_EXAMPLES: Final = {
-    "total": flag_part("{clusterTotal: 60MiB}"),
-    "shares": flag_part("{shares: 2, of: 200MiB}"),
-    "budget": flag_part("{budget: 25%}"),
-    "proportional": flag_part("{proportional: 60MiB, to: leaders}"),
+    "total": "{clusterTotal: 60MiB}",
+    "shares": "{shares: 2, of: 200MiB}",
+    "budget": "{budget: 25%}",
+    "proportional": "{proportional: 60MiB, to: leaders}",
 }
 _NO_TOTAL: Final = {
     QuotaKey.REQUEST_PERCENTAGE: "a percentage is of one thread of a broker. Write the percentage for each broker",
     QuotaKey.CONTROLLER_MUTATION_RATE: "only the active controller counts mutations, so its value is the total. Write the number",
 }
+
+
+def _unit_examples() -> dict[str, MessagePart]:
+    return {name: flag_part(example) for name, example in _UNIT_EXAMPLES.items()}
+
+
 _PERCENT: Final = re.compile(r"((?:0|[1-9][0-9]{0,2})(?:\.[0-9]{1,6})?) ?%")
 _WHOLE: Final = 100
 _COUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")
@@ -305,7 +319,7 @@ def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | Non
     if others or not node.items.keys() <= _UNIT_FIELDS.get(name, frozenset()):
         if node.items and node.items.keys() <= _KNOWN:
             words = "write one of {total}, {shares}, {budget} and {proportional}"
-            out.add("invalid-unit", words, node, key=key.value, **_UNIT_EXAMPLES)
+            out.add("invalid-unit", words, node, key=key.value, **_unit_examples())
         return None
     written = node.items.get(name)
     if not isinstance(written, YamlScalar) or written.data is None:
@@ -328,7 +342,7 @@ def _total(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector
         return None
     if proportional and (("to" in node.items) == ("topics" in node.items) or ("topics" in node.items and not names)):
         topics = flag_part("{proportional: 60MiB, topics: [orders]}")
-        out.add("invalid-unit", "write {proportional} or {topics}", node, key=key.value, topics=topics, **_UNIT_EXAMPLES)
+        out.add("invalid-unit", "write {proportional} or {topics}", node, key=key.value, topics=topics, **_unit_examples())
         return None
     value = _quota_value(key, written, out)
     if value is None:

@@ -47,9 +47,6 @@ _USER: Final = EntityType.USER.value
 _CLIENT_ID: Final = EntityType.CLIENT_ID.value
 
 
-_SETTING: Final = flag_part("client.quota.callback.class")
-
-
 class MemberKind(enum.StrEnum):
     """How a group names a member."""
 
@@ -171,7 +168,7 @@ def callback_notes(cluster: ClusterIdentity) -> Iterator[Message]:
             "The brokers resolve quotas with their own class {callback} ({setting}). A quota may limit other clients than it "
             "names, or none.",
             callback=name_part(display_name(callback)),
-            setting=_SETTING,
+            setting=flag_part("client.quota.callback.class"),
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from reconciler.cli.results import VALIDATE_FORMATS, OutFile, Result
 
 if TYPE_CHECKING:
     from reconciler.render import Block
-    from reconciler.workflows import Validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +32,14 @@ class ValidateArguments:
 def run(args: ValidateArguments) -> Result:
     """Check; exit 1 when a finding is at or above ``--fail-on``."""
     from reconciler.cli.output import PatientProgress
+    from reconciler.documents import FINDINGS, FindingList
     from reconciler.model import Severity
-    from reconciler.workflows import stop_on, validate_manifests
+    from reconciler.render import findings_outputs, findings_view, shown_findings, validation_lines
+    from reconciler.workflows import source_lines, stop_on, validate_manifests
 
     with PatientProgress() as progress:
         progress.step("reading the manifests")
         checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
-    return dataclasses.replace(_result(checked), then=lambda: stop_on(checked.findings, Severity(args.fail_on)))
-
-
-def _result(checked: Validation) -> Result:
-    from reconciler.documents import FINDINGS, FindingList
-    from reconciler.render import findings_outputs, findings_view, shown_findings, validation_lines
-    from reconciler.workflows import source_lines
-
     counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}
     width = output.text_width(sys.stdout)
 
@@ -62,4 +54,5 @@ def _result(checked: Validation) -> Result:
         findings=lambda: checked.findings,
         page=lambda: findings_view(checked.findings),
         forms={"outputs": lambda: findings_outputs(checked.findings)},
+        then=lambda: stop_on(checked.findings, Severity(args.fail_on)),
     )
