@@ -19,7 +19,7 @@ from reconciler.cli import exit_codes, output
 from reconciler.cli.declaration import option
 from reconciler.cli.option_groups import ACCEPT
 from reconciler.cli.results import Result, show
-from reconciler.errors import FileAccessError, ManifestError, NotConfirmedError, OutputError, ReconcilerError, UsageError
+from reconciler.errors import FileAccessError, ManifestError, NotConfirmedError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.apply import ApplySettings, StepDown
@@ -263,13 +263,9 @@ class Audit:
         self.spec = spec
         if self._file is None:
             return
-        from reconciler.workflows import principal
+        from reconciler.workflows import known_principal
 
-        who = None
-        # Settings that cannot be used are an error of connecting, and told there.
-        with contextlib.suppress(ReconcilerError):
-            who = principal(spec, access, trusted=trusted)
-        self._file.about(spec, source=source(), principal=who)
+        self._file.about(spec, source=source(), principal=known_principal(spec, access, trusted=trusted))
 
     def ended(self, report: ApplyReport) -> None:
         """Add the line. Raises ``FileAccessError``."""
@@ -336,7 +332,7 @@ def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_o
 
     cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
     document = APPLY_SUMMARY.write(failed_apply(error, cluster=cluster, validate_only=validate_only))
-    # The error itself is what matters, and is told on stderr whether or not this can be printed.
+    # The error itself is what matters. It stands on stderr whether or not this can be printed.
     with contextlib.suppress(OutputError):
         show(Result(document=lambda: document), "json")
 

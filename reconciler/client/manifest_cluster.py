@@ -17,7 +17,7 @@ from reconciler.client.live import LoggedProgress, succeeded
 from reconciler.client.outcomes import BacktestFrames, FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
 from reconciler.client.recorded import access_of, listed
 from reconciler.documents import BACKTEST
-from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
+from reconciler.errors import NotAppliedError, UsageError
 from reconciler.model import ApplyReport, CurrentState, MetricServer
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
@@ -41,10 +41,10 @@ from reconciler.workflows import (
     given_baseline,
     is_clean,
     is_prometheus,
+    known_principal,
     load_intent,
     make_plan,
     open_cluster,
-    principal,
     prometheus_address,
     proposal_of,
     quota_reader,
@@ -319,10 +319,7 @@ class ManifestCluster:
         if record_baseline is not None:
             check_recordable(intent, Path(record_baseline), validate_only=approval.settings.validate_only)
         if file is not None:
-            who = None
-            # Settings that cannot be used are an error of connecting.
-            with contextlib.suppress(ReconcilerError):
-                who = principal(intent.spec, access, trusted=intent.trusted)
+            who = known_principal(intent.spec, access, trusted=intent.trusted)
             file.about(intent.spec, source=intent.source(), principal=who)
         with contextlib.closing(open_cluster(intent.spec, access, trusted=intent.trusted)) as cluster:
             report = apply_manifests(

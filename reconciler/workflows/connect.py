@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import BackendError, UsageError, WrongClusterError
+from reconciler.errors import BackendError, ReconcilerError, UsageError, WrongClusterError
 from reconciler.logs import log_event, timed_event
 from reconciler.model import (
     NOT_ASKED,
@@ -130,6 +130,13 @@ def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trus
     from reconciler.backends import principal_name
 
     return principal_name(_client_properties(properties, trusted).security)
+
+
+def known_principal(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None) -> str | None:
+    """As ``principal``, and ``None`` for settings that cannot be used: connecting reports those."""
+    with contextlib.suppress(ReconcilerError):
+        return principal(spec, access, trusted=trusted)
+    return None
 
 
 def transport_security(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str:

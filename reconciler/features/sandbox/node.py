@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import re
 import shutil
@@ -40,15 +41,15 @@ NODE_FOLDERS: Final = "node-[1-9]"
 ZOOKEEPER_FOLDER: Final = "zookeeper"
 
 
-class ServerFiles:
+class ServerFiles(abc.ABC):
     """What all servers have in their ``folder``."""
 
     __slots__ = ()
 
     @property
+    @abc.abstractmethod
     def folder(self) -> Path:
         """Everything of this server is below."""
-        raise NotImplementedError
 
     @property
     def data(self) -> Path:

@@ -19,7 +19,7 @@ from typing import Final, TextIO
 import reconciler
 from reconciler.apply import ApplySettings
 from reconciler.documents import APPLY_REPORT
-from reconciler.errors import ReconcilerError, UsageError
+from reconciler.errors import UsageError
 from reconciler.features.notifications.sending import send_notification
 from reconciler.features.service.cluster_loops import ClusterLoops, LoopRequests
 from reconciler.features.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
@@ -41,10 +41,10 @@ from reconciler.workflows import (
     Intent,
     References,
     given_baseline,
+    known_principal,
     load_every_intent,
     load_intent,
     open_cluster,
-    principal,
 )
 
 _STALE_INTERVALS: Final = 3.0
@@ -275,10 +275,7 @@ class AuditSink:
         if self._audit_path is None:
             return
         self._audit = AuditFile(self._audit_path, command="run", validate_only=False, clock=self._clock)
-        who = None
-        # Settings that cannot be used were an error of connecting, and told there.
-        with contextlib.suppress(ReconcilerError):
-            who = principal(intent.spec, self._access, trusted=intent.trusted)
+        who = known_principal(intent.spec, self._access, trusted=intent.trusted)
         self._audit.about(intent.spec, source=plan.source, principal=who)
 
     def ended(self, report: ApplyReport) -> None:
