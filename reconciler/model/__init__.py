@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         Fit,
         GroupCounts,
         NotJudged,
-        ProposedValue,
         Provenance,
         QuotaFit,
         RuleOutcome,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
         UnreadableLines,
         UnusedQuota,
         UnusedReason,
-        UnwrittenValue,
-        ValueProposals,
     )
     from reconciler.model.cluster import (
         DEFAULT_DAYS,

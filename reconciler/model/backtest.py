@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
-from reconciler.model.message import Message
 from reconciler.model.metric_samples import JudgedQuotas, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
@@ -404,44 +403,6 @@ class UnjudgedChange:
                 return "no recorded client uses this quota"
             case NotJudged.OVERRIDDEN:
                 return "stronger quotas override it for every recorded client"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedValue:
-    """One value of a manifest that throttles recorded traffic, and the recommended one.
-
-    ``before`` and ``after`` are texts of a manifest. ``entities`` take their value from this place, the shared value is safe for
-    each of them. ``profile`` is the profile that has it.
-    """
-
-    source: Span
-    key: str
-    before: str
-    after: str
-    entities: tuple[Entity, ...]
-    profile: str | None = None
-    clusters: tuple[str, ...] = ()
-    """Other clusters that take a value from this place, whose traffic was not judged."""
-    is_lower_bound: bool = False
-    """A quota throttled clients of it when they were recorded: they may need more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnwrittenValue:
-    """A recommended value that no manifest can be given, and why."""
-
-    entity: Entity
-    key: str
-    after: str
-    why: Message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueProposals:
-    """All that a backtest recommends, in the order of the files."""
-
-    values: tuple[ProposedValue, ...] = ()
-    unwritten: tuple[UnwrittenValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

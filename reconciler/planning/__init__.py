@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         sort_for_writing,
     )
     from reconciler.planning.drift import compare
-    from reconciler.planning.proposed_values import propose_values
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.undeclared import (
         OverriddenLimit,

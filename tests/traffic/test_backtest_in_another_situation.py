@@ -253,7 +253,6 @@ def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder
         (("--factor", "2", "--exact"), 64, "is judged by whole seconds: leave --exact out"),
         (("--factor", "2", "--requests", "r.jsonl"), 64, "leave --requests out"),
         (("--factor", "2", "--plots", "3"), 64, "leave --plots out"),
-        (("--factor", "2", "--propose"), 64, "leave --propose out"),
         (("--factor", "2", "--out", "parquet=rows"), 64, "leave --out parquet= out"),
         (("--leaders", "missing.json"), 1, "missing.json cannot be read: No such file"),
         (("--leaders", "now.json"), 1, "now.json has no leaders of partitions"),

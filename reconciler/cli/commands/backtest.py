@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import BacktestReport, ClusterSpec, CurrentState
-    from reconciler.workflows import Access, BacktestOptions, Intent, ManifestFiles, Situation, TrustedTree
+    from reconciler.workflows import Access, BacktestOptions, Intent, Situation, TrustedTree
 
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif")
 _ROWS: Final = "parquet"
@@ -122,19 +121,6 @@ class MoveOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedChanges:
-    """Quotas beside those of the manifests, and what becomes of the recommended ones."""
-
-    propose: bool = option(
-        "--propose",
-        section="Changes",
-        help="write the recommended values of quotas that throttle, or may, into the manifests, and print the diff",
-    )
-    dry_run: bool = option("--dry-run", section="Changes", help="with --propose: print the diff, and write nothing")
-    settings: tuple[str, ...] = SETTINGS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestArguments:
     """The command line of ``backtest``."""
 
@@ -154,7 +140,7 @@ class BacktestArguments:
     )
     source: BacktestSource = group(BacktestSource)
     moved: MoveOptions = group(MoveOptions)
-    changes: ProposedChanges = group(ProposedChanges)
+    settings: tuple[str, ...] = SETTINGS
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
@@ -175,7 +161,6 @@ def run(args: BacktestArguments) -> Result:
     """Replay; exit 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
     from reconciler.model import ClusterSpec, Severity
     from reconciler.workflows import (
-        ManifestFiles,
         proposal_of,
         proposal_of_settings,
         run_backtest,
@@ -187,8 +172,7 @@ def run(args: BacktestArguments) -> Result:
     situation = _situation(args)
     plots = 0 if situation is not None else _plots(args, [args.format, *(name for name, _ in args.out)])
     access = connection.access(args.current)
-    _check_propose(args.changes)
-    settings = parse_settings(args.changes.settings)
+    settings = parse_settings(args.settings)
     for warning in default_in_text_warnings(settings):
         output.tell(f"warning: {warning}")
     known = situation is not None and bool(args.current or connection.named)
@@ -201,7 +185,6 @@ def run(args: BacktestArguments) -> Result:
         plots=plots,
         verdict_rows=_verdict_rows(args),
     )
-    manifests = ManifestFiles(intent) if args.changes.propose and intent is not None else None
     current, progress = _read_current(args, access, intent), output.StderrProgress(every_s=30.0)
     if situation is not None:
         report = run_situation(replace(situation, settings=settings), intent, current, chosen, progress=progress)
@@ -210,11 +193,7 @@ def run(args: BacktestArguments) -> Result:
         report = run_backtest(quotas, chosen, progress=progress)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     result = result_of_backtest(report, details=args.details)
-    return replace(
-        result,
-        exit=exit_codes.NOT_DONE if stopped else exit_codes.DONE,
-        then=lambda: _propose(args, manifests, report),
-    )
+    return replace(result, exit=exit_codes.NOT_DONE if stopped else exit_codes.DONE)
 
 
 def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Result:
@@ -257,7 +236,6 @@ def _situation(args: BacktestArguments) -> Situation | None:
         "--exact": args.exact,
         "--requests": args.requests,
         "--plots": args.plots,
-        "--propose": args.changes.propose,
         "--out parquet=": _verdict_rows(args),
     }
     if unusable := [name for name, value in others.items() if value]:
@@ -332,33 +310,10 @@ def _verdict_rows(args: BacktestArguments) -> str | None:
         return None
     if len(places) > 1:
         raise UsageError("--out parquet= takes one folder, address or table:NAME")
-    if args.requests or args.changes.propose or args.plots:
-        other = "--requests" if args.requests else "--propose" if args.changes.propose else "--plots"
+    if args.requests or args.plots:
+        other = "--requests" if args.requests else "--plots"
         raise UsageError(f"--out parquet= and {other}: give them in two runs, since large reports keep only the worst rows")
     return places[0]
-
-
-def _check_propose(changes: ProposedChanges) -> None:
-    if changes.dry_run and not changes.propose:
-        raise UsageError("--dry-run is for --propose: give --propose, too")
-    if changes.propose and changes.settings:
-        raise UsageError("--propose writes into manifests, and values of --set are in none. Give one of the two")
-
-
-def _propose(args: BacktestArguments, manifests: ManifestFiles | None, report: BacktestReport) -> None:
-    """Write, then print: on stderr where another format than text is on stdout. Raises ``FileAccessError``."""
-    from reconciler.render import proposal_lines, revision_diff
-    from reconciler.workflows import write_revisions
-
-    if manifests is None:
-        return
-    proposals = manifests.propose(report)
-    revisions = manifests.revise(proposals)
-    if not args.changes.dry_run:
-        write_revisions(revisions)
-    stream = sys.stdout if args.format == "text" else sys.stderr
-    output.print_lines(proposal_lines(proposals, written=not args.changes.dry_run), stream)
-    output.print_text(revision_diff(revisions), stream)
 
 
 def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:

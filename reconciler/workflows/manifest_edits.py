@@ -1,4 +1,4 @@
-"""Write the values that a backtest recommends into the manifests, where each value stands."""
+"""Manifests with other values, where each value stands: revised in memory, then written whole."""
 
 from __future__ import annotations
 
@@ -7,62 +7,19 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError, GitError
 from reconciler.files import write_whole
 from reconciler.logs import log_event
-from reconciler.model import BacktestReport, FileRevision, Span, ValueProposals, escaped
-from reconciler.planning import propose_values
+from reconciler.model import FileRevision, Span, escaped
 from reconciler.text import shown
 from reconciler.workflows.git_repository import nearest_repository
-from reconciler.workflows.intent import Intent
 from reconciler.workflows.load import LoadedManifests
-from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars
+from reconciler.yaml import ScalarEdit, ScalarEditError
 
 _log: Final = logging.getLogger(__name__)
-
-
-class ManifestFiles:
-    """The files of manifests as they were when these were read: a backtest takes minutes, in which a file may change."""
-
-    def __init__(self, intent: Intent) -> None:
-        """Reads the files that declare a value. Raises ``FileAccessError``."""
-        self._intent = intent
-        places = {quota.source.file for declared in intent.desired.entities.values() for quota in declared.quotas.values()}
-        self._contents: Mapping[str, bytes] = {file: read_manifest(file) for file in sorted(places)}
-
-    def propose(self, report: BacktestReport) -> ValueProposals:
-        """What the report recommends for the values of these files, with the other clusters that each value is of."""
-        proposals = propose_values(report, self._intent.desired)
-        loaded = self._intent.loaded
-        elsewhere = clusters_of_values(loaded, leave_out=self._intent.spec.name)
-        values = (replace(value, clusters=elsewhere.get(value.source, ())) for value in proposals.values)
-        return replace(proposals, values=tuple(values))
-
-    def revise(self, proposals: ValueProposals) -> tuple[FileRevision, ...]:
-        """The files with the values of ``proposals``, in the order of their names; nothing is written.
-
-        Raises ``FileAccessError`` for a file that has changed, cannot be written, or is a link that leads out of the repository.
-        """
-        edits: dict[str, list[ScalarEdit]] = {}
-        for value in proposals.values:
-            place = value.source
-            edit = ScalarEdit(line=place.line, column=place.column, old=value.before, new=value.after)
-            edits.setdefault(place.file, []).append(edit)
-        return tuple(self._revised(file, edits[file]) for file in sorted(edits))
-
-    def _revised(self, file: str, edits: Sequence[ScalarEdit]) -> FileRevision:
-        before = self._contents[file]
-        self._require_unchanged(file, before)
-        return revise_file(file, before, edits, edit_scalars, paths=self._intent.paths)
-
-    def _require_unchanged(self, file: str, before: bytes) -> None:
-        if read_manifest(file) != before:
-            msg = f"{escaped(file)} changed while the backtest ran. Nothing was written: run the command again"
-            raise FileAccessError(msg)
 
 
 def revise_file(
