@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reconciler.workflows import Intent, References
 
 _FORMATS: Final = ("text", "json")
+_WORST_FIRST: Final = (exit_codes.NOT_DONE, exit_codes.REFUSED, exit_codes.DIFFERENCES)
 _AT_ONCE: Final = 8
 """Clusters that are read at the same time."""
 
@@ -115,7 +116,7 @@ def check_formats(form: str, files: Sequence[OutFile] = ()) -> None:
 
 
 def combined(results: Sequence[Result | ClusterFailure]) -> Result:
-    """The results of several clusters as one: 1 if a cluster did not finish, else 2 if any differs, else 0."""
+    """The results of several clusters as one: 1 if a cluster did not finish, else 3 if one is refused, 2 if any differs, or 0."""
     from reconciler.documents import cluster_failure_to_json, clusters_to_json
     from reconciler.render import failure_lines, findings_lines, join_parts
 
@@ -143,7 +144,7 @@ def combined(results: Sequence[Result | ClusterFailure]) -> Result:
         return clusters_to_json(map(document, results))
 
     return Result(
-        exit=next((code for code in (exit_codes.NOT_DONE, exit_codes.DIFFERENCES) if code in codes), exit_codes.DONE),
+        exit=next((code for code in _WORST_FIRST if code in codes), exit_codes.DONE),
         view=lambda: join_parts([part(each) for each in results]),
         document=whole,
         notes=[note for each in results if isinstance(each, Result) for note in each.notes],

@@ -42,6 +42,9 @@ class PlanArguments:
     owner: tuple[str, ...] = option_groups.OWNERS
     accept: tuple[str, ...] = option_groups.ACCEPT
     fail_on: str = option_groups.FAIL_ON
+    fail_on_guard: bool = option(
+        "--fail-on-guard", section="Safety", help="exit 3 when apply would refuse the plan: a guard is not accepted"
+    )
     trusted_ref: str | None = option_groups.TRUSTED_REF
     base: str | None = option_groups.BASE
     baseline: str | None = BASELINE
@@ -54,7 +57,7 @@ class PlanArguments:
 
 
 def run(args: PlanArguments) -> Result:
-    """Plan; exit 2 for changes with ``--detailed-exitcode``, and 1 for findings that stop it."""
+    """Plan; exit 1 for findings that stop it, 3 with ``--fail-on-guard``, and 2 with ``--detailed-exitcode``."""
     from reconciler.cli.output import PatientProgress
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import References
@@ -87,9 +90,15 @@ def _result(args: PlanArguments, plan: Plan) -> Result:
 
     limit, findings = Severity(args.fail_on), (*plan.findings, *plan.owner_errors)
     code = exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
+    refused = [guard.id for guard in (*plan.tripped, *plan.withholding_guards)] if args.fail_on_guard else []
+    if refused:
+        code = exit_codes.REFUSED
     if any(finding.severity.at_least(limit) for finding in findings):
         code = exit_codes.NOT_DONE
     made = result_of_plan(plan)
+    if refused:
+        need = "guard needs acceptance" if len(refused) == 1 else "guards need acceptance"
+        made = dataclasses.replace(made, notes=(f"{len(refused)} {need}: {', '.join(refused)}. apply would refuse this plan",))
     return dataclasses.replace(made, exit=code, beside=plan.findings, then=lambda: stop_on(findings, limit))
 
 

@@ -1,0 +1,55 @@
+"""``plan --fail-on-guard``: a job is red when apply would refuse the plan, and its files are there all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.test_lint_in_commands import snapshot
+from tests.support.command import invoke
+from tests.support.manifests import cluster, quotas
+
+CUT = ({"user": "alice"}, {"producer_byte_rate": 1048576})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas.yaml").write_text(quotas(CUT), "utf-8")
+    snapshot(tmp_path, ({"user": "alice"}, {"producer_byte_rate": 104857600.0}))
+    return tmp_path
+
+
+def test_a_guard_fails_the_job_after_the_files_were_written(folder: Path) -> None:
+    plain = invoke("plan", "--current", "now.json", cwd=folder)
+    failed = invoke("plan", "--current", "now.json", "--fail-on-guard", "--out", "json=plan.json", cwd=folder)
+
+    assert (plain.code, failed.code) == (0, 3)
+    tripped = [each["id"] for each in json.loads((folder / "plan.json").read_text())["guards"] if each["status"] != "passed"]
+    assert tripped == ["large-reduction"]
+    assert "1 guard needs acceptance: large-reduction" in failed.err
+
+
+def test_an_accepted_guard_and_a_plan_without_one_are_green(folder: Path) -> None:
+    accepted = invoke("plan", "--current", "now.json", "--fail-on-guard", "--accept", "large-reduction", cwd=folder)
+    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 104857600})), "utf-8")
+    done = invoke("plan", "--current", "now.json", "--fail-on-guard", "--detailed-exitcode", cwd=folder)
+
+    assert (accepted.code, done.code) == (0, 0)
+
+
+def test_an_error_is_worse_than_a_guard_and_a_guard_than_a_difference(folder: Path) -> None:
+    both = invoke("plan", "--current", "now.json", "--fail-on-guard", "--detailed-exitcode", cwd=folder)
+    (folder / "more.yaml").write_text(quotas(({"user": "bob"}, {"producer_byte_rate": 20})), "utf-8")
+    error = invoke("plan", "--current", "now.json", "--fail-on-guard", "--fail-on", "info", cwd=folder)
+
+    assert (both.code, error.code) == (3, 1)
+
+
+def test_the_guard_of_one_owner_fails_the_job_although_the_others_can_be_applied(folder: Path) -> None:
+    (folder / "cluster.yaml").write_text(cluster("prod", isolate="owner"), "utf-8")
+
+    done = invoke("plan", "--current", "now.json", "--fail-on-guard", cwd=folder)
+
+    assert done.code == 3
