@@ -1,8 +1,8 @@
 """A DAG for Apache Airflow 3: per-second totals of yesterday's traffic, every day.
 
-Copy it into the folder of DAGs, and change the four settings. Where tasks run, kafka-quotas has to be installed with its extra
-"traffic". A run computes the day before its date from all traffic of that day, so it may be repeated, cleared and caught up. To
-write a day also if the dataset has more of it than the traffic, trigger the DAG with {"replace": true}.
+Copy it into the folder of DAGs, and change the four settings. Where tasks run, kafka-quotas has to be installed with its extras
+"traffic" and "spark". A run computes the day before its date from all traffic of that day, so it may be repeated, cleared and
+caught up. To write a day also if the dataset has more of it than the traffic, trigger the DAG with {"replace": true}.
 """
 
 from __future__ import annotations

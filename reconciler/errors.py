@@ -32,9 +32,9 @@ class MissingDependencyError(ReconcilerError):
 
 
 PACKAGES: Mapping[str, tuple[str, str]] = {
-    "pyspark": ("pyspark", "traffic"),
+    "pyspark": ("pyspark", "spark"),
     "pyarrow": ("pyarrow", "traffic"),
-    "pandas": ("pandas", "traffic"),
+    "pandas": ("pandas", "spark"),
     "numpy": ("numpy", "traffic"),
     "msgspec": ("msgspec", "traffic"),
     "urllib3": ("urllib3", "traffic"),

@@ -29,3 +29,4 @@ lock requirements/release.txt "$folder/release.in"
 lock requirements/image.txt pyproject.toml --extra service --extra regex --extra policies --extra github --extra msk
 lock requirements/pipeline.txt pyproject.toml --extra github --extra regex --extra policies
 lock requirements/pipeline-traffic.txt pyproject.toml --extra github --extra regex --extra policies --extra traffic
+lock requirements/pipeline-spark.txt pyproject.toml --extra github --extra regex --extra policies --extra traffic --extra spark

@@ -13,7 +13,7 @@ venv=.venv
 stamp=$venv/.finished
 unfinished=$venv/.unfinished
 log=$venv/setup.log
-extras=traffic,dev,docs,benchmarks
+extras=traffic,spark,dev,docs,benchmarks
 
 say() { printf 'set-up: %s\n' "$*"; }
 fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }

@@ -136,7 +136,7 @@ def java_gateway() -> Any:
 
 _LONGEST: Final = 300
 _CAUSE: Final = "Caused by:"
-_PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extra traffic brings"
+_PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extras traffic and spark bring"
 _KNOWN: Final = {
     r"No space left on device|Disk quota exceeded|File too large": "a disk is full: the one it writes to, or where what does not "
     "fit into memory goes, TMPDIR or spark.local.dir",

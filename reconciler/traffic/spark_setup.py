@@ -59,7 +59,7 @@ def require_arrow() -> None:
 
 
 def require_packages() -> None:
-    """Raise ``MissingDependencyError`` unless what the extra ``traffic`` brings can be imported, pandas below 3 included."""
+    """Raise ``MissingDependencyError`` unless the packages of the extras ``traffic`` and ``spark`` are there, pandas below 3."""
     require_arrow()
     try:
         import pandas
@@ -69,7 +69,7 @@ def require_packages() -> None:
     del pyspark
     if int(pandas.__version__.split(".")[0]) >= 3:
         raise MissingDependencyError(
-            f"{_NEEDS} pandas below 3, found {pandas.__version__}. Install the extra traffic (docs/install.md)"
+            f"{_NEEDS} pandas below 3, found {pandas.__version__}. Install the extra spark (docs/install.md)"
         )
 
 

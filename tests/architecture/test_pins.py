@@ -89,6 +89,7 @@ def test_every_entry_of_a_lock_has_hashes_no_address_and_the_version_of_its_pin(
         ("image.txt", ["github", "msk", "policies", "regex", "service"]),
         ("pipeline.txt", ["github", "regex", "policies"]),
         ("pipeline-traffic.txt", ["github", "regex", "policies", "traffic"]),
+        ("pipeline-spark.txt", ["github", "regex", "policies", "traffic", "spark"]),
     ],
 )
 def test_a_lock_has_all_that_the_tool_needs_in_its_place_and_nothing_else(name: str, extras: list[str]) -> None:
@@ -101,5 +102,12 @@ def test_a_lock_has_all_that_the_tool_needs_in_its_place_and_nothing_else(name: 
 
 
 def test_there_is_a_lock_for_building_and_one_for_each_kind_of_job() -> None:
-    assert [path.name for path in LOCKS] == ["build.txt", "image.txt", "pipeline-traffic.txt", "pipeline.txt", "release.txt"]
+    assert [path.name for path in LOCKS] == [
+        "build.txt",
+        "image.txt",
+        "pipeline-spark.txt",
+        "pipeline-traffic.txt",
+        "pipeline.txt",
+        "release.txt",
+    ]
     assert set(locked(ROOT / "requirements" / "build.txt")) >= BUILDS

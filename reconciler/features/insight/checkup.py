@@ -434,7 +434,10 @@ def _spark(_: CheckSubject) -> CheckAnswer:
     try:
         return _passed(f"PySpark {importlib.metadata.version('pyspark')}.")
     except importlib.metadata.PackageNotFoundError:
-        return _warned("PySpark is not installed.", "For backtests, install the extra traffic (docs/install.md)")
+        return _warned(
+            "PySpark is not installed.",
+            "For backtests of large traffic, install the extra spark (docs/install.md). Others need none",
+        )
 
 
 _CHECKS: Final = (

@@ -159,7 +159,8 @@ class _Demo:
         self._run("export", *self._server, "--snapshot", self._snapshot)
         logs = [str(node.request_log_file) for node in self._sandbox.nodes if node.request_log_file]
         traffic = [part for log in logs for part in ("--traffic", log)]
-        self._run("backtest", str(self._example), "--exact", "--current", self._snapshot, *traffic)
+        self._screen.say("A log of this size needs no Spark. --master asks for it, so that you see what judges a large one:")
+        self._run("backtest", str(self._example), "--exact", "--current", self._snapshot, "--master", "local[2]", *traffic)
 
     def apply(self) -> None:
         """A guard refuses; accepted by name, the change is written and read back."""
