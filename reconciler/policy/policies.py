@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from reconciler.errors import MissingPackageError, UsageError
 from reconciler.model import (
+    NOT_ACCEPTABLE,
     POLICY_PREFIX,
     Acceptance,
     Change,
@@ -173,7 +174,7 @@ def _guard(
             message = compose("{why} Accepted in the manifest: {reason}.", why=message, reason=name_part(standing[0].reason))
         else:
             status = GuardStatus.NEEDS_ACCEPTANCE
-            how = advice(policy.guard_id) if policy.acceptable else compose("This policy cannot be accepted. Correct the change.")
+            how = advice(policy.guard_id) if policy.acceptable else compose(NOT_ACCEPTABLE)
     return GuardResult(
         id=policy.guard_id,
         status=status,

@@ -20,7 +20,7 @@ MAY_WRITE = {
     "apply.yml": {"contents", "pull-requests"},
     "code-scanning.yml": {"security-events"},
     "fork.yml": {"pull-requests"},
-    "plan.yml": {"pull-requests"},
+    "plan.yml": {"checks", "pull-requests"},
     "release.yml": {"attestations", "contents", "id-token", "packages"},
     "snapshot.yml": {"contents"},
 }

@@ -141,6 +141,9 @@ class GitHubServer(ForgeServer):
         self.pulls = [pull_request(NUMBER, HEAD)]
         self.runs: dict[int, dict[str, Any]] = {}
         self.artifacts: dict[int, set[str]] = {}
+        self.checks: list[dict[str, Any]] = []
+        self.checking = True
+        """Whether the token may write check runs."""
         self.expired: set[str] = set()
         """Names of artifacts that GitHub lists and has deleted."""
 
@@ -171,6 +174,8 @@ class GitHubServer(ForgeServer):
 
     def _write(self, request: Request, parts: list[str], login: str) -> Reply | None:
         match request.method, parts:
+            case "POST", ["check-runs"]:
+                return self._check_run(request.body) if self.checking else _not_for_integrations("checks=write")
             case "POST", ["issues", number, "comments"] if number == str(NUMBER):
                 return _bad_body(request) or Reply(status=201, document=self.comments[self.add(request.body["body"], login)])
             case "PATCH", ["issues", "comments", comment] if int(comment) in self.comments:
@@ -180,6 +185,16 @@ class GitHubServer(ForgeServer):
             case "DELETE", ["issues", "comments", comment] if self.comments.pop(int(comment), None):
                 return Reply(status=204)
         return None
+
+    def _check_run(self, body: dict[str, Any]) -> Reply:
+        number = len(self.checks) + 1
+        self.checks.append({"id": number, "html_url": f"https://github.example.org/{REPOSITORY}/runs/{number}", **body})
+        return Reply(status=201, document=self.checks[-1])
+
+    def status(self, name: str, commit: str = HEAD) -> str | None:
+        """The conclusion that a commit shows: of the newest check run of this name."""
+        runs = [run for run in self.checks if (run["name"], run["head_sha"]) == (name, commit)]
+        return str(runs[-1]["conclusion"]) if runs else None
 
     def _pulls(self, request: Request, parts: list[str], query: Mapping[str, str]) -> Reply | None:
         listed: list[Any] | None = None
@@ -235,12 +250,13 @@ def workflow_run(number: int, *, event: str, commit: str, workflow: str = "quota
 
 def pull_request(number: int, head: str, *, label: str = "acme:change", merged_as: str | None = None) -> dict[str, Any]:
     """What is read of a ``pull-request-simple``."""
+    owner = label.partition(":")[0]
     return {
         "id": number,
         "number": number,
         "state": "closed" if merged_as else "open",
         "title": "quotas",
-        "head": {"label": label, "ref": label.partition(":")[2], "sha": head},
+        "head": {"label": label, "ref": label.partition(":")[2], "sha": head, "repo": {"full_name": f"{owner}/quotas"}},
         "base": {"label": "acme:main", "ref": "main", "sha": "0" * 40},
         "merged_at": "2026-01-02T13:00:00Z" if merged_as else None,
         "merge_commit_sha": merged_as or "f" * 40,

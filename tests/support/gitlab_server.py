@@ -34,6 +34,14 @@ class GitLabServer(ForgeServer):
     def __init__(self) -> None:
         super().__init__(TOKEN, BOT)
         self.pulls = [merge_request(NUMBER, HEAD)]
+        self.statuses: dict[tuple[str, str], dict[str, Any]] = {}
+        self.checking = True
+        """Whether the token has the role that sets statuses."""
+
+    def status(self, name: str, commit: str = HEAD) -> str | None:
+        """The state that a commit has by this name."""
+        found = self.statuses.get((commit, name))
+        return None if found is None else str(found["state"])
 
     def comment(self, number: int, body: str, login: str | None) -> dict[str, Any]:
         """A note of a merge request."""
@@ -88,10 +96,16 @@ class GitLabServer(ForgeServer):
                 return self.page(listed, request, query)
         return None
 
-    def _write(self, request: Request, parts: list[str], name: str) -> Reply | None:
+    def _write(self, request: Request, parts: list[str], name: str) -> Reply | None:  # noqa: PLR0911 - one case a request
         body = request.body.get("body") if isinstance(request.body, dict) else None
         bad = request.method != "DELETE" and (not isinstance(body, str) or not body.strip() or len(body) > _MOST_CHARACTERS)
         match request.method, parts:
+            case "POST", ["statuses", commit]:
+                if not self.checking:
+                    return Reply(status=403, document={"message": "403 Forbidden"})
+                self.statuses[commit, request.body["name"]] = request.body
+                shown = {"id": 1, "sha": commit, "status": request.body["state"], "name": request.body["name"]}
+                return Reply(status=201, document=shown)
             case "POST", ["merge_requests", number, "notes"] if number == str(NUMBER):
                 return _bad_note() if bad else Reply(status=201, document=self.comments[self.add(str(body), name)])
             case "PUT", ["merge_requests", number, "notes", note_id] if number == str(NUMBER) and int(note_id) in self.comments:
@@ -116,6 +130,8 @@ def merge_request(number: int, head: str, *, merged_as: str | None = None, squas
         "id": 894 + number,
         "iid": number,
         "project_id": int(PROJECT_ID),
+        "source_project_id": int(PROJECT_ID),
+        "target_project_id": int(PROJECT_ID),
         "title": "quotas",
         "state": "merged" if merged else "opened",
         "source_branch": "change",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.render import Line
 
-_STATES: Final = ("planned", "plan-failed", "applying", "applied", "failed", "outdated")
+_STATES: Final = ("planned", "plan-failed", "not-changed", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
 _LONGEST_WAIT: Final = 3600.0
@@ -263,7 +263,8 @@ def _lines(outcome: PullRequestOutcome) -> list[Line]:
     if comment is None:
         return [line(f"No comment: {escaped(outcome.reason)}.")]
     where = f"on {outcome.forge.forge.request} {outcome.pull_request} of {outcome.repository}"
-    if comment.reason:
-        return [line(f"The comment {where} was left as it is: {escaped(comment.reason)}.")]
     at = f": {escaped(comment.url)}" if comment.url else "."
-    return [line(f"The comment {where} is {comment.result.value}. Its state is {comment.state.value}{at}")]
+    text = f"The comment {where} is {comment.result.value}. Its state is {comment.state.value}{at}"
+    if comment.reason:
+        text = f"The comment {where} was left as it is: {escaped(comment.reason)}."
+    return [line(text), *([] if outcome.status is None else [line(f"The status of the commit is {outcome.status.value}.")])]

@@ -30,7 +30,9 @@ class CommentVerdict(enum.StrEnum):
     BLOCKED = "blocked"
     """It cannot be applied: errors, or a rule of the policy that the backtest violates."""
     NEEDS_ACCEPTANCE = "needs acceptance"
-    """A reviewer must decide: a guard that is not accepted, or clients that would or might be throttled."""
+    """A guard tripped that is not accepted, or changes of an owner are withheld."""
+    THROTTLES = "throttles clients"
+    """Clients would or might be throttled, and no rule forbids it: a reviewer decides."""
     NOT_CHECKED = "not checked"
     """Nothing speaks against it, and for at least one change nothing is known about its effect."""
     READY = "ready"
@@ -52,6 +54,7 @@ class CommentVerdict(enum.StrEnum):
 _LOOKS: Final = {
     CommentVerdict.BLOCKED: ("⛔", "CAUTION"),
     CommentVerdict.NEEDS_ACCEPTANCE: ("⚠️", "WARNING"),
+    CommentVerdict.THROTTLES: ("🔴", "WARNING"),
     CommentVerdict.NOT_CHECKED: ("❓", "IMPORTANT"),
     CommentVerdict.READY: ("✅", "TIP"),
     CommentVerdict.NOT_REMOVED: ("⚠️", "WARNING"),
@@ -66,8 +69,10 @@ def judge_comment(plan: Plan, report: BacktestReport | None, rows: Sequence[Chan
     all_withheld = plan.withheld and not plan.changes and not any(each.guards for each in plan.withheld)
     if errors_in(plan.findings) or refused or all_withheld:
         return CommentVerdict.BLOCKED
-    if plan.tripped or plan.withheld or states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
-        return CommentVerdict.NEEDS_ACCEPTANCE
+    if plan.tripped or plan.withheld:
+        return CommentVerdict.BLOCKED if any(guard.blocks for guard in plan.tripped) else CommentVerdict.NEEDS_ACCEPTANCE
+    if states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
+        return CommentVerdict.THROTTLES
     if states & set(_UNKNOWN):
         return CommentVerdict.NOT_CHECKED
     if states - {RowState.KEPT} or plan.changes:
@@ -186,5 +191,5 @@ def _next(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
             yield "After the merge, `kafka-quotas apply` writes the changes in the table, and not the withheld ones."
         case CommentVerdict.READY:
             yield "After the merge, `kafka-quotas apply` writes exactly these changes."
-        case CommentVerdict.NEEDS_ACCEPTANCE if not plan.tripped:
+        case CommentVerdict.THROTTLES:
             yield "Raise the limits, or decide that these clients may be throttled."

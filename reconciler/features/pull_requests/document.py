@@ -44,7 +44,7 @@ COMMENT: Final = Document(
             CommentOutcome: row("state cluster label author id url edited folded ignored", ignored=ids_of_strangers),
             Overlap: row("pull_request=number entities"),
             PullRequestOutcome: row(
-                "forge repository pull_request result *comment? overlaps reason body?",
+                "forge repository pull_request result *comment? overlaps status reason body?",
                 result=result_of_comment,
                 overlaps=other_requests,
                 reason=reason_of_result,

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from reconciler.errors import ForgeError, UsageError
 from reconciler.features.pull_requests.rest_api import RestApi
+from reconciler.features.pull_requests.status_check import StatusCheck
 
 _PAGE: Final = 100
 _GONE: Final = frozenset({404, 410})
@@ -58,6 +59,8 @@ class Request:
     commit: str
     target: str
     address: str
+    is_fork: bool = False
+    """The newest commit is of another repository, whose users decide what it has."""
 
 
 class Forge(RestApi):
@@ -105,6 +108,10 @@ class Forge(RestApi):
 
         Raises ``UsageError`` when the job has nothing to go by.
         """
+
+    @abc.abstractmethod
+    def set_status(self, commit: str, name: str, check: StatusCheck, address: str | None) -> None:
+        """Give a commit a status in place of an earlier one of this name. ``address``: a page with the reasons."""
 
     @abc.abstractmethod
     def open_path(self, target: str) -> str:

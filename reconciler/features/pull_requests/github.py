@@ -17,6 +17,7 @@ import reconciler
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.features.pull_requests.forge import Forge, Job, Request, quoted, text_of
 from reconciler.features.pull_requests.rest_api import read_token
+from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.http import api_address
 from reconciler.model import escaped
 from reconciler.ports import Clock
@@ -42,7 +43,8 @@ class GitHub(Forge):
     subject: ClassVar = "the repository, pull request or comment"
     """What may be missing when the answer is *not found*."""
     needed: ClassVar = (
-        "The token needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
+        "The token needs to read the pull request, to write its comments and to write checks (in a workflow: permissions: "
+        "pull-requests: write, checks: write)"
     )
 
     @classmethod
@@ -111,9 +113,25 @@ class GitHub(Forge):
         """One pull request."""
         doing = f"read pull request {number} of {self.repository}"
         match self.get(f"{self.path}/pulls/{number}", doing=doing):
-            case {"head": {"sha": str(commit)}, "base": {"ref": str(target)}}:
-                return Request(number=number, commit=commit, target=target, address="")
+            case {"head": {"sha": str(commit), **head}, "base": {"ref": str(target)}}:
+                of = text_of(head, "repo", "full_name") or ""
+                return Request(
+                    number=number, commit=commit, target=target, address="", is_fork=of.lower() != self.repository.lower()
+                )
         raise self.unexpected(doing)
+
+    def set_status(self, commit: str, name: str, check: StatusCheck, address: str | None) -> None:
+        """A check run: only these know *neutral* and *action required*. Of two with one name the newer counts."""
+        document: dict[str, object] = {
+            "name": name,
+            "head_sha": commit,
+            "status": "completed",
+            "conclusion": check.conclusion.value,
+            "output": {"title": check.title, "summary": check.summary or check.title},
+        }
+        more = {"details_url": address} if address else {}
+        doing = f"set the status {name} of commit {commit} of {self.repository}"
+        self.send("POST", f"{self.path}/check-runs", document | more, doing=doing)
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """By the branch of a fork that a run was about, else by the commit."""

@@ -17,6 +17,7 @@ import reconciler
 from reconciler.errors import UsageError
 from reconciler.features.pull_requests.forge import Forge, Job, Request, quoted, text_of
 from reconciler.features.pull_requests.rest_api import read_token
+from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.http import api_address
 from reconciler.model import escaped
 from reconciler.ports import Clock
@@ -24,7 +25,9 @@ from reconciler.ports import Clock
 _PUBLIC: Final = "https://gitlab.com/api/v4"
 _PROJECT: Final = re.compile(r"[0-9]{1,20}|[A-Za-z0-9_.][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+")
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
-_NEEDED: Final = "the token needs the scope api and the role Reporter or higher. A CI job token may not write notes"
+_NEEDED: Final = (
+    "the token needs the scope api and the role Reporter or higher, for statuses Developer. A CI job token may not write notes"
+)
 _ADVICE: Final = {
     401: "the server refuses the token. Check that it has not expired and is of this server",
     403: f"the token may not do this: {_NEEDED}",
@@ -44,6 +47,8 @@ class GitLab(Forge):
     option: ClassVar = "--merge-request"
     run: ClassVar = "Pipeline job"
     change: ClassVar = "PUT"
+    pipeline: str
+    """The id of the pipeline that a status belongs to. Empty outside of one."""
     comments_path: ClassVar = "/merge_requests/{number}/notes?sort=asc&order_by=created_at&"
     comment_path: ClassVar = "/merge_requests/{number}/notes/{id}"
     author: ClassVar = ("author", "username")
@@ -60,6 +65,7 @@ class GitLab(Forge):
         token, file = read_token(environment, token_file, variable="GITLAB_TOKEN"), environment.get("CI_SERVER_TLS_CA_FILE")
         made = cls(address, token, clock=clock, patience=patience, ca_file=Path(file) if file else None)
         made.repository = project
+        made.pipeline = environment.get("CI_PIPELINE_ID", "")
         return made
 
     @classmethod
@@ -108,9 +114,23 @@ class GitLab(Forge):
         doing = f"read merge request {number} of {self.repository}"
         document = self.get(f"{self.path}/merge_requests/{number}", doing=doing)
         match document:
-            case {"iid": int(iid), "sha": str(commit), "web_url": str(address)}:
-                return Request(number=iid, commit=commit, address=address, target=text_of(document, "target_branch") or "")
+            case {"iid": int(iid), "sha": str(commit), "web_url": str(address), **more}:
+                is_fork = more.get("source_project_id") != more.get("target_project_id")
+                target = text_of(document, "target_branch") or ""
+                return Request(number=iid, commit=commit, address=address, target=target, is_fork=is_fork)
         raise self.unexpected(doing)
+
+    def set_status(self, commit: str, name: str, check: StatusCheck, address: str | None) -> None:
+        """An external job of the pipeline. GitLab knows neither *neutral* nor *action required*: it passes or fails."""
+        document: dict[str, object] = {
+            "name": name,
+            "state": "success" if check.passes else "failed",
+            "description": check.title,
+        }
+        more = {"target_url": address} if address else {}
+        more |= {"pipeline_id": self.pipeline} if self.pipeline else {}
+        doing = f"set the status {name} of commit {commit} of {self.repository}"
+        self.send("POST", f"{self.path}/statuses/{quoted(commit)}", document | more, doing=doing)
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """By the commit that was pushed."""

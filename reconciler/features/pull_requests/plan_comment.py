@@ -35,6 +35,7 @@ from reconciler.features.pull_requests.comment_verdict import (
     judge_comment,
 )
 from reconciler.features.pull_requests.overlaps import entities_line
+from reconciler.features.pull_requests.status_check import check_of
 from reconciler.features.pull_requests.sticky_comment import Content, Marker, comment_heading, marker_line, trimmed
 from reconciler.model import BacktestReport, EntityName, Finding, GuardResult, GuardStatus, Plan, Severity, display_name
 from reconciler.render import (
@@ -198,14 +199,18 @@ class _CommentWriter:
         sentence = (f"**Left out, to stay within the size of a comment: {', '.join(cut)}.** {full}", "") if cut else ()
         folded = [line for _, _, section in sections for line in section.lines]
         opened, *more = tables
+        check = check_of(self.plan, self.verdict, self._sentences())
         lines = (*top, *sentence, *opened, *(line for each in more for line in each), *guards, *folded)
-        return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")))
+        return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")), check=check)
 
     def _alert(self) -> tuple[str, ...]:
-        sentences = [findings_sentence(self.findings)]
-        if self.plan is not None:
-            sentences = alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict, limit=self.limit)
+        sentences = self._sentences()
         return (f"> [!{self.verdict.alert}]", f"> {' '.join(sentences)}", "") if sentences else ()
+
+    def _sentences(self) -> list[str]:
+        if self.plan is None:
+            return [findings_sentence(self.findings)]
+        return alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict, limit=self.limit)
 
     def _counts(self) -> Iterator[str]:
         """What changes, and what the backtest shows, each counted once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from reconciler.features.pull_requests.forge import Comment, Forge, Job, Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
 from reconciler.features.pull_requests.overlaps import OverlapSearch, find_overlaps
+from reconciler.features.pull_requests.status_check import NO_PLAN, NOT_CHANGED, Conclusion, status_name
 from reconciler.features.pull_requests.sticky_comment import (
     CommentState,
     CommentStatus,
@@ -102,7 +104,9 @@ class CommentRequest:
         return dataclasses.replace(status, state=CommentState.OUTDATED) if late else status
 
 
-_PLANNED: Final = (CommentState.PLANNED, CommentState.PLAN_FAILED)
+_PLANNED: Final = (CommentState.PLANNED, CommentState.PLAN_FAILED, CommentState.NOT_CHANGED)
+_STATE_CHECKS: Final = {CommentState.PLAN_FAILED: NO_PLAN, CommentState.NOT_CHANGED: NOT_CHANGED}
+_WHOLE_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +148,16 @@ class PullRequestOutcome:
     reason: str = ""
     overlaps: OverlapSearch = field(default_factory=OverlapSearch)
     """Other open requests that change the same entities."""
+    status: Conclusion | None = None
+    """The status that the commit got for this cluster. ``None`` when it got none."""
+    status_problem: str | None = None
+    """Why the forge did not take the status."""
 
     def warnings(self) -> Iterator[str]:
         """What a person should know of, although all went well."""
         yield from self.overlaps.warnings
+        if self.status_problem is not None:
+            yield self.status_problem
         if self.comment is None:
             return
         if self.comment.edited:
@@ -210,10 +220,43 @@ def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock,
             status=dataclasses.replace(status, warnings=overlaps.warnings),
             newest=request.commit if compared else None,
         )
-        comment = keep_comment(forge, request, wanted, author=author)
+        try:
+            comment = keep_comment(forge, request, wanted, author=author)
+        except ForgeError:
+            # The status must not stay what an earlier run made it.
+            _set_status(forge, request, wanted, address=job.link)
+            raise
+        conclusion, problem = _set_status(forge, request, wanted, address=comment.url or job.link)
     finally:
         forge.close()
-    return PullRequestOutcome(forge=target.forge, repository=shown, pull_request=number, comment=comment, overlaps=overlaps)
+    return PullRequestOutcome(
+        forge=target.forge,
+        repository=shown,
+        pull_request=number,
+        comment=comment,
+        overlaps=overlaps,
+        status=conclusion,
+        status_problem=problem,
+    )
+
+
+def _set_status(
+    forge: Forge, request: Request, wanted: CommentRequest, *, address: str | None
+) -> tuple[Conclusion | None, str | None]:
+    """The status that the planned commit got, and why it got none although it should have one."""
+    cluster, label = wanted.address
+    check = _STATE_CHECKS.get(wanted.status.state) or (wanted.content.check if wanted.content else None)
+    # A plan of an older commit is about that commit, and says nothing about the newest.
+    planned = (wanted.status.commit or "").lower()
+    commit = planned if _WHOLE_COMMIT.fullmatch(planned) else request.commit
+    known = planned != "" and commit.startswith(planned)
+    if wanted.status.state not in _PLANNED or cluster is None or check is None or not known or request.is_fork:
+        return None, None
+    try:
+        forge.set_status(commit, status_name(cluster, label), check, address)
+    except ForgeError as error:
+        return None, f"No status was set: {error}"
+    return check.conclusion, None
 
 
 def keep_comment(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> CommentOutcome:
@@ -256,8 +299,8 @@ def keep_comment(forge: Forge, request: Request, wanted: CommentRequest, *, auth
 def _why_none(wanted: CommentRequest) -> str:
     """Why no comment is made where there is none; empty where one is."""
     state = wanted.now().state
-    if state is CommentState.OUTDATED:
-        return "no comment could be outdated"
+    if state in (CommentState.OUTDATED, CommentState.NOT_CHANGED):
+        return "the pull request has no comment to change"
     if wanted.content is not None and wanted.content.marker.empty and state is CommentState.PLANNED:
         return "nothing would change, and there is no comment yet"
     return "the pull request has no comment yet" if wanted.only_existing else ""

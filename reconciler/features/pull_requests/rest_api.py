@@ -137,7 +137,7 @@ class RestApi(abc.ABC):
             url = self._address.joined(str(url), following)
         self._fail(doing, f"the list has more than {_MOST_PAGES} pages")
 
-    def send(self, method: str, path: str, document: Mapping[str, str] | None, *, doing: str) -> object:
+    def send(self, method: str, path: str, document: Mapping[str, object] | None, *, doing: str) -> object:
         """Change something; the answer's document, ``None`` for an answer without one.
 
         A request that got no answer is sent again, so it may be done twice.
@@ -152,7 +152,9 @@ class RestApi(abc.ABC):
         """The error for a document that is not what the forge describes."""
         return ForgeError(f"cannot {doing}: the answer is not what {self.title}'s API gives. Check the address of the API")
 
-    def _ask(self, method: str, url: str, *, doing: str, document: Mapping[str, str] | None = None) -> tuple[object, str | None]:
+    def _ask(
+        self, method: str, url: str, *, doing: str, document: Mapping[str, object] | None = None
+    ) -> tuple[object, str | None]:
         """The document, and the link to the next page."""
         tries = redirections = 0
         while True:
@@ -177,7 +179,7 @@ class RestApi(abc.ABC):
                 pause = Pause(seconds=float(2 ** (tries - 1)), why=str(error), limited=False)
             self._wait(pause, doing)
 
-    def _answer(self, method: str, url: str, document: Mapping[str, str] | None) -> Answer:
+    def _answer(self, method: str, url: str, document: Mapping[str, object] | None) -> Answer:
         headers = self.headers()
         body = None
         if document is not None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from reconciler.features.pull_requests.comment_verdict import CommentVerdict
+from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.model import display_name, escaped
 from reconciler.render import NAME_LIMIT, code, fold, prose, short_commit, short_digest, shorten, size, web_address
 
@@ -34,6 +35,8 @@ class CommentState(enum.StrEnum):
     OUTDATED = "outdated"
     PLAN_FAILED = "plan-failed"
     """No plan of the newest commit could be made."""
+    NOT_CHANGED = "not-changed"
+    """The newest commit does not change this cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,11 @@ _WORDS: Final = {
         "**No plan of this commit could be made**",
         "The log has the reason. A plan below is of an earlier commit.",
     ),
+    CommentState.NOT_CHANGED: _StateWords(
+        "☑️", "not changed", "NOTE", "This commit does not change the cluster", "A plan below is of an earlier commit."
+    ),
 }
+_WITHOUT_PLAN: Final = (CommentState.PLAN_FAILED, CommentState.NOT_CHANGED)
 _EDITED: Final = "**A user had edited this comment. It was written anew.**"
 _LOST: Final = "**A user had edited this comment, so its plan was not kept.** `kafka-quotas plan` prints the plan."
 
@@ -184,6 +191,8 @@ class Content:
 
     marker: Marker
     lines: tuple[str, ...] = ()
+    check: StatusCheck | None = None
+    """The status that goes with it. ``None`` for a comment that was read from the forge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +292,7 @@ def _kept(content: Content, status: CommentStatus) -> Sequence[str]:
     kept = (_BEGIN, "", *content.lines, "", _END)
     if status.state is CommentState.PLANNED:
         return (*kept, "")
-    return fold("The plan of an earlier commit" if status.state is CommentState.PLAN_FAILED else "The plan", kept)
+    return fold("The plan of an earlier commit" if status.state in _WITHOUT_PLAN else "The plan", kept)
 
 
 def _foot(marker: Marker, status: CommentStatus) -> Iterator[str]:

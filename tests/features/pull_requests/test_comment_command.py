@@ -136,6 +136,7 @@ def test_on_gitlab_a_dry_run_prints_the_note_that_is_posted(folder):
     assert first.out == (
         f"The comment on merge request {NUMBER} of {gitlab.PROJECT} is created. Its state is planned: "
         f"https://gitlab.example.org/{gitlab.PROJECT}/-/merge_requests/{NUMBER}#note_{number}\n"
+        "The status of the commit is neutral.\n"
     )
 
 

@@ -184,8 +184,8 @@ QUIET = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=1.
     ("names", "found", "wanted"),
     [
         (("alice",), report(), "blocked"),
-        (("alice",), report_of(HIT, cluster="prod"), "needs acceptance"),
-        (("alice",), report_of(verdict(verdict=Verdict.POSSIBLE), cluster="prod"), "needs acceptance"),
+        (("alice",), report_of(HIT, cluster="prod"), "throttles clients"),
+        (("alice",), report_of(verdict(verdict=Verdict.POSSIBLE), cluster="prod"), "throttles clients"),
         (("alice",), report_of(verdict(verdict=Verdict.INCONCLUSIVE), cluster="prod"), "not checked"),
         (("quiet",), report_of(cluster="prod", unjudged=(QUIET,)), "not checked"),
         (("alice", "quiet"), report_of(verdict(), cluster="prod", unjudged=(QUIET,)), "not checked"),
