@@ -12,13 +12,13 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Budget, Jitter, Stop
-from reconciler.errors import BackendError
+from reconciler.errors import BackendError, UsageError
 from reconciler.logs import log_event
 from reconciler.model import (
     KNOWN_KEYS,
@@ -30,16 +30,23 @@ from reconciler.model import (
     ChangeStatus,
     Entity,
     KeyChange,
+    Message,
     Plan,
     QuotaKey,
     Summary,
     ValueType,
+    compose,
+    key_part,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.text import amount
 
 WINDOW_SECONDS: Final = 11.0
 """The longest window of a rate with Kafka's default settings; after it, nothing of the old rate counts any more."""
 
+LEAST_FACTOR: Final = 1.01
+_SHOWN: Final = 10
+"""Limits whose way down a note shows."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -49,6 +56,13 @@ class StepDown:
 
     factor: float
     wait_seconds: float = WINDOW_SECONDS
+
+    def __post_init__(self) -> None:
+        """Raise ``UsageError`` for a factor that lowers nothing, or too little for a run that ends."""
+        if not LEAST_FACTOR <= self.factor < math.inf:
+            raise UsageError(
+                f"a step-down takes a factor from {LEAST_FACTOR} on (2 halves a limit per step), not {self.factor:g}"
+            )
 
 
 def way_down(key: KeyChange, factor: float) -> tuple[float, ...]:
@@ -96,17 +110,32 @@ def _in_round(change: Change, ways: dict[str, tuple[float, ...]], number: int) -
     return replace(change, action=Action.UPDATE, keys=keys)
 
 
-def stepping_note(changes: Sequence[Change], step_down: StepDown) -> str | None:
-    """What a person should know before agreeing; ``None`` when nothing goes in steps."""
-    stepped = sum(1 for change in changes if any(is_stepped(key, step_down.factor) for key in change.keys))
+def stepping_notes(changes: Sequence[Change], step_down: StepDown) -> Iterator[Message]:
+    """What a person should know before agreeing, with the values of the steps; nothing when nothing goes in steps."""
+    stepped = [(change.entity, key) for change in changes for key in change.keys if is_stepped(key, step_down.factor)]
     if not stepped:
-        return None
+        return
     count = len(rounds_of(changes, step_down))
     seconds = (count - 1) * step_down.wait_seconds
-    return (
-        f"{stepped} of {len(changes)} changes go down in steps of at most a factor of {step_down.factor:g}: {count} rounds with "
-        f"{step_down.wait_seconds:g} s between them, {seconds:g} s of waiting in all. The digest is that of the final values"
+    yield compose(
+        "{stepped} of {all} changes go down in steps of at most a factor of {factor}: {count} rounds with {wait} s between them, "
+        "{seconds} s of waiting in all. The digest is that of the final values.",
+        stepped=len({entity for entity, _ in stepped}),
+        all=len(changes),
+        factor=f"{step_down.factor:g}",
+        count=count,
+        wait=f"{step_down.wait_seconds:g}",
+        seconds=f"{seconds:g}",
     )
+    for entity, key in stepped[:_SHOWN]:
+        way = [amount(key.key, value) for value in (key.before, *way_down(key, step_down.factor))]
+        yield compose(
+            "{key} of {entity} in {count} steps: {way}.",
+            key=key_part(key.key),
+            entity=entity,
+            count=len(way) - 1,
+            way=" → ".join(way if len(way) <= _SHOWN else (*way[:2], "…", *way[-2:])),
+        )
 
 
 class SteppedExecutor:

@@ -39,6 +39,11 @@ FAIL_ON: Final = option(
 ACCEPT: Final = option("--accept", section="Safety", metavar="GUARD", help="accept this guard for one run (repeatable)")
 
 
+def step_down(text: str) -> Any:
+    """``--step-down``, and what it does."""
+    return option("--step-down", section="Steps", metavar="FACTOR", help=text)
+
+
 def connection_paths(also: str = "") -> Any:
     """``PATH...`` of a command that takes no quotas from manifests; ``also``: what it takes beside the connection."""
     return argument("PATH", nargs="*", default=[], help=f"manifests with the connection of the cluster{also} [default: none]")

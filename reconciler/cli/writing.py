@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cli import exit_codes, output
 from reconciler.cli.declaration import option
-from reconciler.cli.option_groups import ACCEPT
+from reconciler.cli.option_groups import ACCEPT, step_down
 from reconciler.cli.results import Result, show
 from reconciler.errors import FileAccessError, ManifestError, NotConfirmedError, OutputError, UsageError
 
@@ -72,12 +71,7 @@ class LongWritingOptions(WritingOptions):
     """Also how a write of many changes goes on: in steps, and until when."""
 
     deadline: float = DEADLINE
-    step_down: float | None = option(
-        "--step-down",
-        section="Steps",
-        metavar="FACTOR",
-        help="lower limits in steps of at most this factor, such as 2, and verify each step",
-    )
+    step_down: float | None = step_down("lower limits in steps of at most this factor, such as 2, and verify each step")
     step_wait: float | None = option(
         "--step-wait", section="Steps", metavar="SECONDS", help="wait between two steps [default: 11]"
     )
@@ -98,9 +92,6 @@ class LongWritingOptions(WritingOptions):
             if self.step_wait is not None:
                 raise UsageError("--step-wait needs --step-down FACTOR")
             return None
-        if not 1.01 <= self.step_down < math.inf:
-            msg = f"--step-down takes a factor from 1.01 on (2 halves a limit with each step), not {self.step_down:g}"
-            raise UsageError(msg)
         wait = WINDOW_SECONDS if self.step_wait is None else self.step_wait
         if not 0 <= wait <= _LONGEST_WAIT:
             raise UsageError(f"--step-wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {wait:g}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -59,7 +58,6 @@ from reconciler.workflows import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LEAST_FACTOR: Final = 1.01
 _MOST_NAMED: Final = 5
 
 
@@ -140,8 +138,6 @@ class ManifestCluster:
         [('user=payments', 'applied')]
         """
         accepted = names_of_guards(accept)
-        if step_down is not None and not _LEAST_FACTOR <= step_down < math.inf:
-            raise UsageError(f"step_down takes a factor from {_LEAST_FACTOR} on (2 halves a limit), not {step_down:g}")
         saved = None if saved_plan is None else read_saved_plan(saved_plan, name="saved_plan")
         approval = Approval(
             accepted=accepted,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_note
+from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_notes
 from reconciler.documents import AuditedRun, audit_line
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError, WithheldError
 from reconciler.files import append_line, require_appendable
@@ -197,13 +197,13 @@ def _cluster_answer(checked: ApplyReport) -> str:
 
 def in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
     """The plan with notes about steps, and without the advice to take them where they are taken."""
-    note = stepping_note(plan.changes, step_down) if step_down is not None else None
-    if step_down is None or note is None:
+    notes = tuple(stepping_notes(plan.changes, step_down)) if step_down is not None else ()
+    if step_down is None or not notes:
         return plan
     findings = plan.findings
     if (step_down.factor - 1) * WINDOW_SECONDS <= LONGEST_SECONDS:
         findings = tuple(finding for finding in findings if finding.id != REDUCTION_THROTTLES)
-    return replace(plan, notes=(*plan.notes, note), findings=findings)
+    return replace(plan, notes=(*plan.notes, *notes), findings=findings)
 
 
 def already_applied(plan: Plan) -> ApplyReport:

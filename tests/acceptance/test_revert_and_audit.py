@@ -124,6 +124,9 @@ def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(rep
     raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 100 * MIB}})
     repository.declare(alice="10MiB")
     stepping = (*APPLY, "--step-down", "2", "--report", "report.json")
+    planned = repository.run("plan", ".", "--step-down", "2", "--format", "json").json()
+    ways = [note for note in planned["notes"] if "steps:" in note]
+    assert ways == ["producer_byte_rate of user=alice in 4 steps: 100 MiB/s → 50 MiB/s → 25 MiB/s → 12.5 MiB/s → 10 MiB/s."]
     process = subprocess.Popen(
         [*COMMAND, *stepping, "--step-wait", "600", "--audit", "audit.jsonl"],
         cwd=repository.folder,

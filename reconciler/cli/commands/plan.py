@@ -23,6 +23,7 @@ class PlanViewOptions:
     """What a plan shows beside its changes, and what checks them."""
 
     show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
+    step_down: float | None = option_groups.step_down("show the steps of apply --step-down with this factor")
     show_unmanaged: bool = option("--show-unmanaged", help="list entities that no manifest declares and apply keeps")
     server_check: str | None = option(
         "--server-check",
@@ -119,6 +120,11 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
             show_unmanaged=args.views.show_unmanaged,
             show_effects=args.views.show_effects,
         )
+        if args.views.step_down is not None:
+            from reconciler.apply import StepDown
+            from reconciler.workflows import in_steps
+
+            plan = in_steps(plan, StepDown(factor=args.views.step_down))
         if args.views.server_check is None:
             return plan
         # It loads the client of Kafka, which most plans can do without.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.apply.executor import ApplySettings
-from reconciler.apply.stepping import StepDown, SteppedExecutor, rounds_of, stepping_note
+from reconciler.apply.stepping import StepDown, SteppedExecutor, rounds_of, stepping_notes
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from tests.builders import plan, user
@@ -121,6 +121,7 @@ def test_rounds_hold_an_entity_once_and_only_while_it_has_steps_left() -> None:
 
 def test_the_note_says_how_many_steps_and_how_long() -> None:
     _, what = lowered()
-    note = stepping_note(what.changes, HALVES) or ""
+    note, *ways = stepping_notes(what.changes, HALVES)
     assert note.startswith("1 of 2 changes go down in steps of at most a factor of 2: 3 rounds with 11 s between them, 22 s")
-    assert stepping_note(what.changes[:1], HALVES) is None
+    assert ways == ["producer_byte_rate of user=alice in 3 steps: 1000 B/s → 500 B/s → 250 B/s → 200 B/s."]
+    assert list(stepping_notes(what.changes[:1], HALVES)) == []
