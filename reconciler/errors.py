@@ -113,6 +113,10 @@ class GitError(ReconcilerError):
     failure_reason = "git"
 
 
+class UnknownCommitError(GitError):
+    """A reference names no commit that is here."""
+
+
 class BackendError(ReconcilerError):
     """Reading or writing a cluster failed."""
 

@@ -18,9 +18,11 @@ class FindingCounts:
     error: Count
     """Number of findings of severity error."""
     warning: Count
-    """Number of findings of severity warning."""
+    """Number of new findings of severity warning."""
     info: Count
-    """Number of findings of severity info."""
+    """Number of new findings of severity info."""
+    as_before: Count = 0
+    """Number of findings that the base of the change, or the baseline of the repository, has, too."""
     files: Count | None = None
     """Number of files that were read."""
     clusters: Count | None = None
@@ -31,7 +33,9 @@ class FindingCounts:
     @classmethod
     def of(cls, findings: Sequence[Finding], counts: Mapping[str, int] | None = None) -> Self:
         """``counts``: of files, clusters and entities."""
-        return cls(**{each.value: sum(f.severity is each for f in findings) for each in Severity}, **(counts or {}))
+        new = [finding.severity for finding in findings if not finding.as_before]
+        of_severity = {each.value: new.count(each) for each in Severity}
+        return cls(**of_severity, as_before=len(findings) - len(new), **(counts or {}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ FINDINGS: Final = Document(
     title="kafka-quotas findings",
     codec=VALUES.extended(
         {
-            FindingCounts: row("error warning info files? clusters? entities?"),
+            FindingCounts: row("error warning info as_before? files? clusters? entities?"),
             FindingList: row("cluster? findings summary"),
         }
     ),

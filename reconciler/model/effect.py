@@ -98,6 +98,8 @@ class Effect:
     """The effective limit before. ``None``: unlimited."""
     after: Limit | None
     """The effective limit after. ``None``: unlimited."""
+    as_before: bool = False
+    """True when the changes that a plan of the base has, too, move the client in the same way."""
 
     @property
     def direction(self) -> Direction:

@@ -58,6 +58,12 @@ class Finding:
     """The entity that the finding is about. Absent when it is about no single entity."""
     key: str | None = None
     """Quota key that the finding is about. Absent when it is about no single key."""
+    as_before: bool = False
+    """True when the base of the change, or the baseline of the repository, has the same finding. Never for an error."""
+
+    def fails(self, limit: Severity) -> bool:
+        """True when it fails a command that stops on findings of this severity: a finding as before never does."""
+        return not self.as_before and self.severity.at_least(limit)
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

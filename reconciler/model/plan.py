@@ -71,6 +71,8 @@ class KeyChange:
     """``before`` is the part of the same total for so many brokers: the value changes because brokers came or went."""
     expiry: ValueExpiry | None = None
     """When ``after`` expires, or which value expired before it."""
+    as_before: bool = False
+    """True when a plan of the base has the same change: the cluster differs from the base already."""
 
     @property
     def is_fallback(self) -> bool:

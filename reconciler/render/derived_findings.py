@@ -62,7 +62,7 @@ def plan_outputs(plan: Plan) -> str:
 
 
 def findings_outputs(findings: Sequence[Finding]) -> str:
-    """The numbers of findings as outputs of a CI step: ``errors``, ``warnings`` and ``infos``."""
+    """The numbers of new findings as outputs of a CI step, ``errors``, ``warnings`` and ``infos``, and of those ``as_before``."""
     return _output_lines(_severity_counts(findings))
 
 
@@ -74,8 +74,8 @@ def drift_outputs(drift: Drift) -> str:
 
 
 def _severity_counts(findings: Sequence[Finding]) -> dict[str, int]:
-    counts = Counter(finding.severity for finding in findings)
-    return {f"{severity.value}s": counts[severity] for severity in Severity}
+    counts = Counter(finding.severity for finding in findings if not finding.as_before)
+    return {**{f"{severity.value}s": counts[severity] for severity in Severity}, "as_before": len(findings) - counts.total()}
 
 
 def _output_lines(values: Mapping[str, object]) -> str:

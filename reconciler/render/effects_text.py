@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from reconciler.model import (
@@ -62,9 +63,12 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
         yield heading("Effects")
         yield labelled("Effects are unknown: ", Style.WARN, effects.unknown)
         return
+    earlier = sum(effect.as_before for effect in effects.effects)
+    if earlier:
+        effects = _new(effects)
     clients = len({effect.client for effect in effects.effects})
     changed = count_of(len(changes), "changed entity", "changed entities")
-    if not clients and not effects.left_out:
+    if not clients and not effects.left_out and not earlier:
         yield _title(f"{changed}, no known client affected")
         yield line(pages=(f"{changed}, no known client affected.",))
         return
@@ -91,8 +95,18 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
     if left_out := total - sum(group.clients for group in effects.groups) - len(alone):
         yield line((f"  and {count_of(left_out, 'more effect')} not listed", Style.FAINT))
     names_anyone = [effect.client for effect in shown] + [client for group in groups for client in group.examples]
+    if earlier:
+        yield line((f"  {count_of(earlier, 'effect')} as before: of limits that differ without this change", Style.FAINT))
     if any(map(_is_any_other_client, names_anyone)):
         yield line(("  (any other): clients that no quota names", Style.FAINT))
+
+
+def _new(effects: PlanEffects) -> PlanEffects:
+    """Without the effects that are as before, and without groups that have no other."""
+    new = tuple(effect for effect in effects.effects if not effect.as_before)
+    causes = {effect.cause for effect in new}
+    groups = tuple(group for group in effects.groups if effects.left_out or group.cause in causes)
+    return replace(effects, effects=new, groups=groups)
 
 
 def _title(words: str) -> Heading:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped, name_part
-from reconciler.render.layout import Block, Line, Style, View, chip, heading, line
+from reconciler.render.layout import Block, Fold, Line, Style, View, chip, heading, line
 from reconciler.render.terminal import cells
 from reconciler.text import count_of
 
@@ -33,15 +33,31 @@ _MARK: Final = "..."
 
 
 def findings_lines(
-    findings: Sequence[Finding], *, sources: Mapping[Span, str] | None = None, width: int | None = None
+    findings: Sequence[Finding],
+    *,
+    sources: Mapping[Span, str] | None = None,
+    width: int | None = None,
+    listed: bool = False,
 ) -> tuple[Line, ...]:
     """``file:line:column: severity: message [id]``, in the order given; related places follow, indented.
 
-    Of a rule with many findings the first are shown, and the last lines count the others.
+    Of a rule with many findings the first are shown, and lines below count the others. One more line counts those as before,
+    unless they are ``listed``.
     ``sources``: the source lines of places, of which each finding there shows its own, cut to ``width`` columns, with a caret
     under the column.
     """
-    return tuple(_findings(findings, sources or {}, width))
+    new = [finding for finding in findings if listed or not finding.as_before]
+    count = len(findings) - len(new)
+    return (*_findings(new, sources or {}, width), *((_as_before_line(count),) if count else ()))
+
+
+def _as_before_line(count: int) -> Line:
+    return line((f"{as_before_words(count)}: validate --all and plan --format json list them", Style.FAINT))
+
+
+def as_before_words(count: int) -> str:
+    """``27 findings as before``."""
+    return f"{count_of(count, 'finding')} as before"
 
 
 def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -77,7 +93,7 @@ def _lines(finding: Finding, sources: Mapping[Span, str], width: int | None) -> 
         ": ",
         finding.message,
         " ",
-        (f"[{finding.id}]", Style.FAINT),
+        (f"[{finding.id}{', as before' if finding.as_before else ''}]", Style.FAINT),
     )
     if finding.span is not None and (text := sources.get(finding.span)) is not None:
         yield from excerpt_lines(text, finding.span, _STYLES[finding.severity], width=width)
@@ -85,8 +101,14 @@ def _lines(finding: Finding, sources: Mapping[Span, str], width: int | None) -> 
         yield line((f"    {_place(related.span)}: {escaped(related.message)}", Style.FAINT))
 
 
-def findings_on_page(findings: Sequence[Finding]) -> Iterator[Line]:
-    """The findings for Markdown and pages, the worst first."""
+def findings_on_page(findings: Sequence[Finding]) -> Iterator[Block]:
+    """The findings for Markdown and pages: the new ones, the worst first, then a fold of those that are as before."""
+    yield from _on_page(finding for finding in findings if not finding.as_before)
+    if earlier := [finding for finding in findings if finding.as_before]:
+        yield Fold(title=line(pages=(as_before_words(len(earlier)),)), blocks=tuple(_on_page(earlier)))
+
+
+def _on_page(findings: Iterable[Finding]) -> Iterator[Line]:
     for finding in sorted(findings, key=lambda finding: finding.severity.rank):
         place = (" ", finding.span) if finding.span is not None else ()
         stop = "" if finding.message.endswith(".") else "."
@@ -107,9 +129,12 @@ def _place(span: Span) -> str:
 
 
 def counts_sentence(findings: Sequence[Finding]) -> str:
-    """``2 errors, 1 warning``; ``no findings`` when there are none."""
-    counts = [(sum(1 for f in findings if f.severity is severity), severity.value) for severity in Severity]
+    """``2 errors, 1 warning, 27 as before``; ``no findings`` when there are none."""
+    new = [finding.severity for finding in findings if not finding.as_before]
+    counts = [(new.count(severity), severity.value) for severity in Severity]
     named = [f"{count} {word if count == 1 or word == 'info' else word + 's'}" for count, word in counts if count]
+    if earlier := len(findings) - len(new):
+        named = [*(named or ["no new findings"]), f"{earlier:,} as before"]
     return ", ".join(named) or "no findings"
 
 
@@ -121,11 +146,13 @@ def validation_lines(
     entities: int,
     sources: Mapping[Span, str] | None = None,
     width: int | None = None,
+    listed: bool = False,
 ) -> tuple[Line, ...]:
     """The findings as ``findings_lines`` has them, then a line with counts of the findings and of what was checked."""
     checked = f"{count_of(files, 'file')}, {count_of(clusters, 'cluster')}, {count_of(entities, 'entity', 'entities')}"
-    style = _STYLES[min((f.severity for f in findings), key=lambda s: s.rank)] if findings else Style.GOOD
-    lines = findings_lines(findings, sources=sources, width=width)
+    new = [finding.severity for finding in findings if not finding.as_before]
+    style = _STYLES[min(new, key=lambda severity: severity.rank)] if new else Style.GOOD
+    lines = findings_lines(findings, sources=sources, width=width, listed=listed)
     return (*lines, line((counts_sentence(findings), style), f" in {checked}"))
 
 

@@ -254,7 +254,7 @@ def _key(key: KeyChange, file: str, *, headed: bool = False) -> Cells:
     times = factor(key.before, key.after)
     before, after = amount_part(key.key, key.before), amount_part(key.key, key.after)
     share = MessagePart(kind=PartKind.AMOUNT, text=times, value=_share(key) if times else None)
-    remark = ", ".join(filter(None, (times, why)))
+    remark = ", ".join(filter(None, (times, why, "not from this change" if key.as_before else "")))
     return (
         line(key_part(key.key), hang=0),
         line(before, " -> ", after, hang=0, pages=(before, " \N{RIGHTWARDS ARROW} ", after)),

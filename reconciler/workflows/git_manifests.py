@@ -90,9 +90,10 @@ def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) ->
     made = ManifestsAt(ref=ref, commit=commit, git=git, folder=folder)
     # A folder that held no manifest yet is a good answer here.
     made.require_good(finding for finding in loaded.findings if finding.id != "no-manifests")
+    warnings = tuple(finding for finding in loaded.findings if finding.severity is not Severity.ERROR)
     # The documents themselves keep their places: there are many of them, and only what they declare is asked for.
     clusters, repository = relocate_spans((loaded.proposed, loaded.proposed_repository), made.span)
-    loaded = replace(loaded, findings=(), root=None, files=(), proposed=clusters, proposed_repository=repository)
+    loaded = replace(loaded, findings=warnings, root=None, files=(), proposed=clusters, proposed_repository=repository)
     relative = None if root is None else os.path.relpath(root, folder)
     return replace(made, loaded=loaded, root="" if relative == "." else relative)
 

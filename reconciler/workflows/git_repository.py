@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import GitError, UsageError
+from reconciler.errors import GitError, UnknownCommitError, UsageError
 from reconciler.logs import timed_event
 from reconciler.model import ManifestCommit
 from reconciler.text import shown
@@ -69,7 +69,7 @@ class Git:
     top: str
 
     def commit(self, ref: str) -> str:
-        """The commit that a reference names. Raises ``GitError``, with what to do in a shallow clone."""
+        """The commit that a reference names. Raises ``UnknownCommitError``, with what to do in a shallow clone."""
         if not ref or ref.startswith("-") or "\0" in ref:
             msg = f"{shown(ref)} is not a git reference"
             raise UsageError(msg)
@@ -82,7 +82,7 @@ class Git:
             msg += ". This is a shallow clone, so fetch it first (in GitHub Actions: actions/checkout with fetch-depth: 0)"
         elif "/" in ref:
             msg += ". Fetch it first, or correct the reference"
-        raise GitError(msg)
+        raise UnknownCommitError(msg)
 
     def _require_one_meaning(self, ref: str) -> None:
         """A tag named like a branch would quietly win, and its author may lack the right to push the branch."""

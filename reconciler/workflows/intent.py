@@ -138,22 +138,24 @@ def intent_of(
 ) -> Intent:
     """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
     scope = _ALL_OWNERS
+    # Warnings may be as before, which a plan decides.
+    early = fail_on if seen is None or seen.base is None else Severity.ERROR
     if owners or (by_owner and any(spec.safety.isolate is Isolation.OWNER for spec in loaded.clusters.values())):
         from reconciler.workflows.owners import check_owners, sound_manifests
 
         scope = OwnerScope(chosen=check_owners(loaded, owners))
         if scope.chosen is not None or chosen_cluster(loaded, cluster).safety.isolate is Isolation.OWNER:
-            loaded, errors = sound_manifests(loaded, cluster, fail_on)
+            loaded, errors = sound_manifests(loaded, cluster, early)
             scope = replace(scope, errors=errors)
     if loaded.findings:
-        stop_on_reading(loaded, cluster, fail_on)
+        stop_on_reading(loaded, cluster, early, seen)
     spec, desired, findings = desired_for(loaded, cluster)
-    if any(finding.severity.at_least(fail_on) for finding in findings):
-        stop_on((*loaded.findings, *findings, *lint_offline(loaded, spec, desired)), fail_on)
+    if any(finding.severity.at_least(early) for finding in findings):
+        stop_on(_compared((*loaded.findings, *findings, *lint_offline(loaded, spec, desired)), seen, spec.name), early)
     return Intent(
         spec=spec,
         desired=replace(desired, complete=False) if scope.errors else desired,
-        findings=(*loaded.findings, *findings),
+        findings=(*loaded.findings, *findings, *(seen.findings() if seen is not None else ())),
         paths=tuple(paths),
         loaded=loaded,
         fail_on=fail_on,
@@ -170,6 +172,10 @@ def with_lint(intent: Intent) -> Intent:
     Raises ``ManifestError`` when a finding is at or above ``fail_on``, unless owners are isolated.
     """
     findings = in_order((*intent.findings, *lint_offline(intent.loaded, intent.spec, intent.desired)))
+    if intent.before is not None:
+        from reconciler.workflows.as_before import mark_without_cluster
+
+        findings = mark_without_cluster(intent, intent.before, findings)
     if not intent.isolates:
         stop_on(findings, intent.fail_on)
     return replace(intent, findings=findings)
@@ -229,8 +235,18 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trus
     checked by its own document. Raises ``UsageError`` for an unknown cluster, ``GitError`` or
     ``ManifestError`` for a reference.
     """
-    trust = None if trusted_ref is None else read_references(References(trusted=trusted_ref), paths).trust
-    return validate_loaded(load_manifests(paths, trust=trust), cluster)
+    seen = None if trusted_ref is None else read_references(References(trusted=trusted_ref), paths)
+    checked = validate_loaded(load_manifests(paths, trust=None if seen is None else seen.trust), cluster)
+    return checked if seen is None else replace(checked, findings=_compared(checked.findings, seen, cluster))
+
+
+def _compared(findings: tuple[Finding, ...], seen: ReadReferences | None, cluster: str | None) -> tuple[Finding, ...]:
+    """Findings of manifests, of which those are marked that the base has, too."""
+    if seen is None or seen.base is None:
+        return findings
+    from reconciler.workflows.as_before import mark_validated
+
+    return mark_validated(findings, lambda loaded: validate_loaded(loaded, cluster).findings, seen.base.loaded)
 
 
 def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
@@ -276,13 +292,13 @@ def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState
     return state, (*findings, *lint_offline(judged_by, spec, state), *later)
 
 
-def stop_on_reading(loaded: LoadedManifests, cluster: str | None, fail_on: Severity) -> None:
+def stop_on_reading(loaded: LoadedManifests, cluster: str | None, fail_on: Severity, seen: ReadReferences | None = None) -> None:
     """Raise ``ManifestError`` when manifests cannot be read, with all other findings, too: none has to wait for the next run."""
     if not any(finding.severity.at_least(fail_on) for finding in loaded.findings):
         return
     findings: Sequence[Finding] = loaded.findings
     with contextlib.suppress(ReconcilerError):
-        findings = validate_loaded(loaded, cluster).findings
+        findings = _compared(validate_loaded(loaded, cluster).findings, seen, cluster)
     stop_on(findings, fail_on)
 
 

@@ -321,8 +321,8 @@ def _require_trusted(loaded: LoadedManifests, trust: Trust, wanted: str | None) 
 
 
 def stop_on(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> None:
-    """Raise ``ManifestError`` with these findings when one of them is as bad as ``fail_on``, or worse."""
-    stopping = [finding for finding in findings if finding.severity.at_least(fail_on)]
+    """Raise ``ManifestError`` with these findings when one that is not as before is as bad as ``fail_on``, or worse."""
+    stopping = [finding for finding in findings if finding.fails(fail_on)]
     if not stopping:
         return
     first = min(stopping, key=lambda finding: finding.severity.rank)

@@ -132,7 +132,7 @@ def errors_by_owner(
     """Of findings that the live state brings, those that withhold the owner of their entity."""
     wrong: dict[str | None, tuple[Finding, ...]] = {}
     for finding in findings:
-        if finding.severity.at_least(fail_on) and finding.entity is not None:
+        if finding.fails(fail_on) and finding.entity is not None:
             owner = owner_of(finding.entity)
             wrong[owner] = (*wrong.get(owner, ()), finding)
     return wrong

@@ -79,6 +79,16 @@ def plan_from(
     """
     if intent.desired.with_units:
         intent = divide_totals(intent, current)
+    earlier_plan = None
+    if intent.before is not None and intent.attended:
+        from reconciler.workflows.as_before import EarlierPlan
+
+        def plan_base(base: Intent) -> Plan:
+            return plan_from(base, current, accepted=(), source=source, clock=clock)
+
+        earlier_plan = EarlierPlan(intent, intent.before, plan_base)
+        read = earlier_plan.mark_findings(Judgement(findings=intent.findings))
+        intent = replace(intent, findings=read.findings, notes=(*intent.notes, *earlier_plan.notes))
     spec, desired = intent.spec, intent.desired
     prune = spec.prune if intent.attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
     differences = difference(desired, current, scope=spec.scope, prune=prune)
@@ -115,7 +125,12 @@ def plan_from(
     has_undeclared = bool(differences.unmanaged) or any(change.entity not in desired.entities for change in changes)
     earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current) if given is not None else None)
     for judge_it in _judges(intent, context, accepted=accepted, earlier=earlier, has_undeclared=has_undeclared):
-        plan = _with_judgement(plan, judge_it(plan), differences)
+        judgement = judge_it(plan)
+        if earlier_plan is not None:
+            judgement = earlier_plan.mark_findings(judgement)
+        plan = _with_judgement(plan, judgement, differences)
+    if earlier_plan is not None:
+        plan = earlier_plan.mark_changes(plan)
     plan = replace(plan, findings=in_order(plan.findings))
     log_event(
         _log,

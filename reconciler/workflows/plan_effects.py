@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -15,8 +15,10 @@ from reconciler.errors import FileAccessError
 from reconciler.model import (
     DEFAULT,
     NOT_ASKED,
+    Change,
     ClusterSpec,
     CurrentState,
+    Effect,
     Entity,
     EntityName,
     Known,
@@ -60,12 +62,29 @@ def with_effects(
         )
         return replace(plan, effects=PlanEffects(unknown=reason))
     effects = effects_between(before, changed)
+    if earlier := tuple(_as_before(plan.changes)):
+        alone = quotas_after(current.entities, earlier)
+        alone = GroupedQuotas(alone).quotas if callback == GROUP_CALLBACK else alone
+        effects = _marked(effects, effects_between(before, alone).effects)
     unclear = unclear_effects(before, changed)
     if unclear and effects == PlanEffects():
         # Nothing else moves, so "no effect" would be said of just the address whose effect is not known.
         effects, unclear = PlanEffects(unknown="; ".join(unclear)), ()
     about = (f"effects on an address are unknown: {reason}" for reason in unclear)
     return replace(plan, effects=effects, notes=(*plan.notes, *notes, *about))
+
+
+def _as_before(changes: Iterable[Change]) -> Iterator[Change]:
+    """The changes that a plan of the base has, too."""
+    for change in changes:
+        if keys := tuple(key for key in change.keys if key.as_before):
+            yield replace(change, keys=keys)
+
+
+def _marked(effects: PlanEffects, earlier: Iterable[Effect]) -> PlanEffects:
+    """The effects, of which those are marked that the changes of the base have alone."""
+    known = frozenset(earlier)
+    return replace(effects, effects=tuple(replace(each, as_before=each in known) for each in effects.effects))
 
 
 def _assumed(callback_unknown: str | None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.errors import FileAccessError, GitError, UntrustedError
+from reconciler.errors import FileAccessError, GitError, UnknownCommitError, UntrustedError
 from reconciler.model import (
     ClusterSpec,
     DeclaredBrokers,
@@ -288,6 +288,8 @@ class Before:
 
     ref: str
     commit: str
+    loaded: LoadedManifests
+    """All manifests there. Errors are not among their findings, and places are in a folder that is gone."""
     desired: DesiredState
     place: Callable[[Span], Span]
     """A place of ``desired`` as git spells it: ``ref:path``."""
@@ -299,6 +301,8 @@ class ReadReferences:
 
     trusted: TrustedTree | None = None
     base: ManifestsAt | None = None
+    missing: str | None = None
+    """Why the base is not there. Everything is new then."""
 
     @property
     def trust(self) -> Trust | None:
@@ -312,6 +316,13 @@ class ReadReferences:
         """
         return None if self.base is None else _before(self.base, spec)
 
+    def findings(self) -> tuple[Finding, ...]:
+        """A warning when the base is not there."""
+        if self.missing is None:
+            return ()
+        message = compose("The base is not there, so every finding and change counts as new: {why}.", why=self.missing)
+        return (Finding(id="base-not-found", severity=Severity.WARNING, message=message),)
+
     def notes(self, loaded: LoadedManifests, spec: ClusterSpec) -> tuple[str, ...]:
         """What counts only after merge, and what of the base is not here."""
         behind = () if self.base is None else behind_base(self.base)
@@ -319,7 +330,8 @@ class ReadReferences:
 
 
 def _before(base: ManifestsAt, spec: ClusterSpec) -> Before:
-    return Before(ref=base.ref, commit=base.commit, desired=declared_at(base, spec.name), place=base.span)
+    desired = declared_at(base, spec.name)
+    return Before(ref=base.ref, commit=base.commit, loaded=base.loaded, desired=desired, place=base.span)
 
 
 def read_references(references: References, paths: Sequence[str]) -> ReadReferences:
@@ -327,7 +339,10 @@ def read_references(references: References, paths: Sequence[str]) -> ReadReferen
     trusted = trusted_tree(references.trusted, paths)
     if references.base is None or references.base == references.trusted:
         return ReadReferences(trusted=trusted, base=trusted.at if trusted else None)
-    return ReadReferences(trusted=trusted, base=manifests_at(references.base, paths))
+    try:
+        return ReadReferences(trusted=trusted, base=manifests_at(references.base, paths))
+    except UnknownCommitError as error:
+        return ReadReferences(trusted=trusted, missing=str(error))
 
 
 def declared_at(at: ManifestsAt, cluster: str | None) -> DesiredState:

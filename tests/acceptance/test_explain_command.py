@@ -47,6 +47,7 @@ WITHOUT_EXAMPLE = {
     "limits-above-capacity",
     "backtest-policy",
     "counts-after-merge",
+    "base-not-found",
     "managed-entity",
     "rebalance",
     "unknown-brokers",

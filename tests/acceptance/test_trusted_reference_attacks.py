@@ -142,6 +142,7 @@ EMPTY = snapshot({user("alice"): {"producer_byte_rate": 1000.0}})
 def test_a_recorded_state_that_git_tracks_is_the_reference_s(merged: GitRepository, command: tuple[str, ...]) -> None:
     given = ("--current", "live.json", "--trusted-ref", "main", "--format", "json")
     merge(merged, {"live.json": (merged.folder.parent / "live.json").read_text()})
+    merged.commit()
     before = run(*command, *given, cwd=merged.folder)
     merged.write("live.json", EMPTY)
     merged.commit()

@@ -94,7 +94,7 @@ def _result(args: PlanArguments, plan: Plan) -> Result:
     refused = [guard.id for guard in (*plan.tripped, *plan.withholding_guards)] if args.fail_on_guard else []
     if refused:
         code = exit_codes.REFUSED
-    if any(finding.severity.at_least(limit) for finding in findings):
+    if any(finding.fails(limit) for finding in findings):
         code = exit_codes.NOT_DONE
     made = result_of_plan(plan)
     if refused:

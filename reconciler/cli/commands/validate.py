@@ -25,6 +25,7 @@ class ValidateArguments:
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="check for this Cluster manifest only [default: for every one]"
     )
+    all: bool = option("--all", section="Output", help="list findings as before, too, which are only counted otherwise")
     format: str = option_groups.format_option(VALIDATE_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(VALIDATE_FORMATS)
 
@@ -44,8 +45,9 @@ def run(args: ValidateArguments) -> Result:
     width = output.text_width(sys.stdout)
 
     def lines() -> Sequence[Block]:
-        sources = source_lines(shown_findings(checked.findings), checked.read) if checked.findings else {}
-        return validation_lines(checked.findings, **counts, sources=sources, width=width)
+        shown = [finding for finding in checked.findings if args.all or not finding.as_before]
+        sources = source_lines(shown_findings(shown), checked.read) if shown else {}
+        return validation_lines(checked.findings, **counts, sources=sources, width=width, listed=args.all)
 
     return Result(
         exit=exit_codes.DONE,

@@ -137,8 +137,8 @@ def render_code_quality(findings: Sequence[Finding], places: RepoPaths, _: Mappi
 
 
 def render_annotations(findings: Sequence[Finding], places: RepoPaths, _: Mapping[str, Json]) -> WorkflowCommands:
-    """One line a finding, the worst first, then by file and line; empty for no findings."""
-    lines, ordered = [], _sorted(findings, places)
+    """One line a finding that is not as before, the worst first, then by file and line; empty for no findings."""
+    lines, ordered = [], _sorted([finding for finding in findings if not finding.as_before], places)
     for severity, words in _SEVERITIES.items():
         of_kind = [finding for finding in ordered if finding.severity is severity]
         lines += [_command(words.command, finding, places) for finding in of_kind[:MOST_OF_A_KIND]]
@@ -213,6 +213,7 @@ def _sarif_result(finding: Finding, rule_index: int, fingerprint: str, places: R
         "level": _SEVERITIES[finding.severity].level,
         "message": {"text": escaped(finding.message)},
         "locations": [_sarif_location(finding.span, places)],
+        **({"baselineState": "unchanged"} if finding.as_before else {}),
         "partialFingerprints": {"kafkaQuotasFinding/v1": fingerprint},
     }
     if finding.related:

@@ -146,7 +146,8 @@ def plan_comment(
     """
     rows = tuple(change_rows(plan, report))
     verdict = judge_comment(plan, report, rows)
-    shown = (plan.changes, plan.kept, plan.findings, plan.tripped, plan.withheld)
+    new = [finding for finding in plan.findings if not finding.as_before]
+    shown = (plan.changes, plan.kept, new, plan.tripped, plan.withheld)
     silent = not any(shown) and not (report is not None and (report.findings or report.unjudged or changed_groups(report)))
     marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
     writer = _CommentWriter(

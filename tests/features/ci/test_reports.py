@@ -200,7 +200,7 @@ def test_outputs_are_one_line_a_value_and_name_no_cluster() -> None:
     assert values["digest"] == "sha256:" + "0" * 64
     assert (values["changes"], values["applyable"], values["guards"]) == ("0", "false", "default-entity")
     assert (values["errors"], values["warnings"], values["complete"]) == ("0", "1", "true")
-    assert findings_outputs((finding(),)) == "errors=1\nwarnings=0\ninfos=0\n"
+    assert findings_outputs((finding(),)) == "errors=1\nwarnings=0\ninfos=0\nas_before=0\n"
     assert "drifted=true\n" in drift_outputs(drift(drifted("a")))
     assert "drifted=false\n" in drift_outputs(drift(drifted("a", DriftClass.UNMANAGED)))
 

@@ -1,0 +1,168 @@
+"""What a change brings, beside what was there before: findings, changes and effects that a plan of the base has, too.
+
+Two findings are the same when their rule and their facts are: the entity, the key, and each name, amount and number of the
+message. Places and words do not count, so a moved line, a file in another order or a better sentence makes no finding new, and a
+value that got worse does. They are counted: of three equal ones where the base has two, one is new. An error is never as before,
+because it stops the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from reconciler.errors import ReconcilerError
+from reconciler.model import (
+    Change,
+    Entity,
+    Finding,
+    KeyChange,
+    MessagePart,
+    PartKind,
+    Plan,
+    Severity,
+    parts_of,
+    same_value,
+)
+from reconciler.policy import Judgement
+from reconciler.text import count_of, number_text
+from reconciler.workflows.intent import Intent, OwnerScope, intent_of, lint_offline
+from reconciler.workflows.load import LoadedManifests
+from reconciler.workflows.trusted import Before
+
+FindingFacts: TypeAlias = tuple[str, ...]
+"""The id of a finding, then its facts."""
+
+_FACTS: Final = frozenset({PartKind.ENTITY, PartKind.KEY, PartKind.AMOUNT, PartKind.NAME})
+_NUMBER: Final = re.compile(r"\S*\d\S*")
+
+
+def facts_of(finding: Finding) -> FindingFacts:
+    """The id, the entity and the key, and the facts of the message in their order, each as text."""
+    about = (str(finding.entity) if finding.entity is not None else "", finding.key or "")
+    stated = (fact for part in parts_of(finding.message) for fact in _facts(part))
+    return (finding.id, *about, *stated)
+
+
+def _facts(part: MessagePart) -> Iterator[str]:
+    if part.kind is PartKind.TEXT:
+        yield from (word.strip(".,:;()") for word in _NUMBER.findall(part.text))
+    elif part.kind is PartKind.AMOUNT and part.value is not None:
+        yield number_text(part.value)
+    elif part.kind in _FACTS:
+        yield part.text
+
+
+class EarlierFindings:
+    """Findings that were there before, each of which covers one that is not worse."""
+
+    def __init__(self, *known: Iterable[tuple[FindingFacts, Severity]]) -> None:
+        """``known``: the findings of one or several sources. One that two sources have is one finding."""
+        self._left: Counter[tuple[FindingFacts, Severity]] = Counter()
+        for each in known:
+            self._left |= Counter(each)
+
+    def mark(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The findings, of which those that are as before are marked."""
+        return tuple(replace(finding, as_before=True) if self._covers(finding) else finding for finding in findings)
+
+    def _covers(self, finding: Finding) -> bool:
+        if finding.severity is Severity.ERROR:
+            return False
+        facts = facts_of(finding)
+        for severity in Severity:
+            if severity.at_least(finding.severity) and self._left[facts, severity]:
+                self._left[facts, severity] -= 1
+                return True
+        return False
+
+
+class EarlierPlan:
+    """A plan of the base against the same cluster."""
+
+    def __init__(self, intent: Intent, before: Before, plan_base: Callable[[Intent], Plan]) -> None:
+        """``plan_base``: makes the plan of an intent. Where the base cannot be planned, everything is new."""
+        self._before = before
+        self._plan: Plan | None = None
+        self.notes: tuple[str, ...] = ()
+        try:
+            base = base_intent(intent, before)
+            self._plan = plan_base(base) if base is not None else None
+        except ReconcilerError as error:
+            self.notes = (f"Everything counts as new, because the manifests at {before.ref} cannot be planned: {error}",)
+        self._findings = EarlierFindings(known_findings(self._plan.findings if self._plan is not None else ()))
+
+    def mark_findings(self, judgement: Judgement) -> Judgement:
+        """The judgement with those findings marked that are as before."""
+        return replace(judgement, findings=self._findings.mark(judgement.findings))
+
+    def mark_changes(self, plan: Plan) -> Plan:
+        """The plan with those changes marked, and counted in a note, that a plan of the base has, too.
+
+        Where the base is checked out, there is no change that the others could be of.
+        """
+        is_here = self._before.commit == plan.source.commit and not plan.source.dirty
+        if self._plan is None or is_here:
+            return plan
+        before = {(change.entity, key.key): key.after for change in self._plan.changes for key in change.keys}
+        changes = tuple(
+            replace(change, keys=tuple(_marked(change, key, before) for key in change.keys)) for change in plan.changes
+        )
+        count = sum(key.as_before for change in changes for key in change.keys)
+        if not count:
+            return plan
+        note = (
+            f"The cluster already differs from {self._before.ref} in {count_of(count, 'limit')}. This change does not touch "
+            f"{'it' if count == 1 else 'them'}, and apply writes {'it' if count == 1 else 'them'}, too"
+        )
+        return replace(plan, changes=changes, notes=(*plan.notes, note))
+
+
+_NOT_THERE: Final = object()
+
+
+def _marked(change: Change, key: KeyChange, before: dict[tuple[Entity, str], float | None]) -> KeyChange:
+    after = before.get((change.entity, key.key), _NOT_THERE)
+    same = after is key.after or (isinstance(after, float) and same_value(after, key.after))
+    return replace(key, as_before=True) if same else key
+
+
+def known_findings(findings: Iterable[Finding]) -> Iterator[tuple[FindingFacts, Severity]]:
+    """Findings as ``EarlierFindings`` takes them."""
+    return ((facts_of(finding), finding.severity) for finding in findings)
+
+
+def base_intent(intent: Intent, before: Before) -> Intent | None:
+    """What the base wants of the cluster; ``None`` for a cluster that it does not have.
+
+    Raises ``ManifestError`` when the manifests contradict themselves there.
+    """
+    known = before.loaded.clusters
+    if known and intent.spec.name not in known:
+        return None
+    name = intent.spec.name if known else None
+    made = intent_of(before.loaded, None, intent.paths, cluster=name, fail_on=Severity.ERROR)
+    return replace(made, trusted=intent.trusted, attended=intent.attended, scope=OwnerScope(chosen=intent.scope.chosen))
+
+
+def mark_validated(
+    findings: Iterable[Finding], validate: Callable[[LoadedManifests], Iterable[Finding]], base: LoadedManifests
+) -> tuple[Finding, ...]:
+    """Findings of manifests, of which those that the manifests of the base have, too, are marked."""
+    earlier: Iterable[Finding] = ()
+    with contextlib.suppress(ReconcilerError):
+        earlier = validate(base)
+    return EarlierFindings(known_findings(earlier)).mark(findings)
+
+
+def mark_without_cluster(intent: Intent, before: Before, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings that are known without the cluster, of which those that are as before are marked."""
+    earlier: tuple[Finding, ...] = ()
+    with contextlib.suppress(ReconcilerError):
+        if (base := base_intent(intent, before)) is not None:
+            earlier = (*base.findings, *lint_offline(base.loaded, base.spec, base.desired))
+    return EarlierFindings(known_findings(earlier)).mark(findings)
