@@ -20,9 +20,10 @@ _EXTENSIONS = ["table", "autolink", "strikethrough"]
 _ALERT = re.compile(r"<blockquote>\n<p>\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]\n?(.*?)</blockquote>", re.DOTALL)
 _BOX = """
 body { margin: 0; padding: 16px; font-family: -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; }
+[role=img] { display: inline-block; width: 1.25em; overflow: hidden; }
 .markdown-body { box-sizing: border-box; font-size: 14px; padding: 16px; border: 1px solid #d1d9e0; border-radius: 6px; }
 """
-"""What surrounds a comment on GitHub's page: 14 px text in a box with 16 px of room."""
+"""What surrounds a comment on GitHub's page: 14 px text in a box with 16 px of room; signs as wide as a font makes them."""
 
 
 @functools.cache

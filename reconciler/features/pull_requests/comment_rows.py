@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ _FAR: Final = 10.0
 _SHORT_REASON: Final = 60
 _WORTH_SAYING: Final = 0.01
 """A share of the time over the limit of today that is worth a word."""
+_DECIMAL: Final = re.compile(r"[0-9]+\.[0-9]+")
 _NAME: Final = 400
 """A name with more characters than this is cut to as many in its cell."""
 _SHORT_KEYS: Final = {
@@ -60,29 +62,24 @@ _SHORT_KEYS: Final = {
 
 
 class RowState(enum.Enum):
-    """What the backtest shows about one changed limit, worst first: words for a screen reader, and the mark."""
+    """What the backtest shows about one changed limit, worst first: words for a screen reader, and the sign."""
 
-    REJECTED = ("rejected", "⛔")
+    REJECTED = ("fails a rule", "⛔")
     """A rule of the policy forbids what the backtest found."""
     THROTTLED = ("throttled", "🔴")
     POSSIBLE = ("possible", "🟡")
-    KEPT = ("not removed", "⚠️")
+    KEPT = ("not removed", "✖")
     """It left the manifests, and stays on the cluster."""
     INCONCLUSIVE = ("inconclusive", "❓")
-    NOT_RECORDED = ("not recorded", "❓")
-    NOT_CHECKED = ("not checked", "❓")
+    NOT_RECORDED = ("not recorded", "⚪")
+    NOT_CHECKED = ("not checked", "⚪")
     CLEAR = ("clear", "🟢")
-    NO_TRAFFIC = ("no traffic", "❓")
+    NO_TRAFFIC = ("no traffic", "⚪")
 
     @property
     def words(self) -> str:
         """The state in words."""
         return self.value[0]
-
-    @property
-    def mark(self) -> str:
-        """The sign, with the words for those who do not see it."""
-        return f'<span role="img" aria-label="{self.words}">{self.value[1]}</span>'
 
     @classmethod
     def of(cls, verdict: Verdict) -> RowState:
@@ -96,12 +93,14 @@ class RowState(enum.Enum):
 
 
 _RANK: Final = {state: rank for rank, state in enumerate(RowState)}
-_DIRECTIONS: Final = (
-    ChangeDirection.REMOVED,
-    ChangeDirection.TIGHTENS,
-    ChangeDirection.FIRST_LIMIT,
-    ChangeDirection.LOOSENS,
-)
+_DIRECTIONS: Final = {
+    ChangeDirection.REMOVED: ("removed", "✖"),
+    ChangeDirection.TIGHTENS: ("tightened", "🔻"),
+    ChangeDirection.FIRST_LIMIT: ("first limit", "\N{HEAVY PLUS SIGN}"),
+    ChangeDirection.LOOSENS: ("loosened", "🔺"),
+}
+"""The sign of a change where nothing was checked, the riskiest first."""
+_DIRECTION_RANK: Final = {direction: rank for rank, direction in enumerate(_DIRECTIONS)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +129,19 @@ class ChangeRow:
         return not self.groups and self.state is not RowState.KEPT
 
     @property
+    def safe(self) -> float | None:
+        """The smallest limit that throttles none of its groups, where the proposed one may; a larger one than that."""
+        low = [group.worst.advice.safe for group in self.groups if group.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
+        known = [value for value in low if value is not None]
+        if self.after is None or not known or len(known) < len(low) or max(known) <= self.after:
+            return None
+        return max(known)
+
+    @property
     def order(self) -> tuple[int, float, int]:
         """Sorts the worst first."""
         share = self.groups[0].time_over.share if self.groups else 0.0
-        return _RANK[self.state], -share, _DIRECTIONS.index(self.direction)
+        return _RANK[self.state], -share, _DIRECTION_RANK[self.direction]
 
 
 def change_rows(plan: Plan, report: BacktestReport | None) -> list[ChangeRow]:
@@ -258,17 +266,24 @@ def _kept(plan: Plan) -> Iterator[ChangeRow]:
             yield ChangeRow(key=key, before=(value,), after=value, state=RowState.KEPT, entity=kept.entity)
 
 
-def row_markdown(row: ChangeRow, links: RepositoryLinks, *, limit: int) -> str:
-    """One line of the table: mark, entity, quota, now, after, backtest."""
-    cells = (
-        row.state.mark,
-        _whose(row, links, limit),
-        in_cell(key_markdown(row.key, limit)),
-        in_cell(_before(row)),
-        in_cell(_after(row)),
-        in_cell(_result(row)),
-    )
+def row_markdown(row: ChangeRow, links: RepositoryLinks, *, limit: int, checked: bool) -> str:
+    """One line of the table: sign, quota, limit, and the result where a backtest ran (``checked``)."""
+    words, sign = row.state.value
+    if not checked and row.state is RowState.NOT_CHECKED:
+        words, sign = _DIRECTIONS[row.direction]
+    cells = [
+        f'<span role="img" aria-label="{words}">{sign}</span>',
+        f"{_whose(row, links, limit)} {in_cell(key_markdown(row.key, limit))}",
+        in_cell(_limit(row)),
+    ]
+    cells += [in_cell(_result(row))] if checked else []
     return "| " + " | ".join(cells) + " |"
+
+
+def table_head(history: str | None) -> tuple[str, str]:
+    """The head of each table; ``history``: the title of the last column, in Markdown, where a backtest ran."""
+    titles = ["", "Quota", "Limit per broker", *([] if history is None else [history])]
+    return f"| {' | '.join(titles)} |", "| " + " | ".join("---" for _ in titles) + " |"
 
 
 def _whose(row: ChangeRow, links: RepositoryLinks, limit: int) -> str:
@@ -316,6 +331,24 @@ def amount_markdown(key: str, value: float | None) -> str:
     return f"{text} ({exact.replace(' ', _NO_BREAK)}" if bracket else text
 
 
+_PROFILE: Final = 60
+
+
+def _limit(row: ChangeRow) -> str:
+    """``8 → **2 MiB/s**``; ``2 MiB/s → *removed, then 1 MiB/s*``."""
+    if row.state is RowState.KEPT:
+        return f"{amount_markdown(row.key, row.after)}: stays ({code('prune: never')})"
+    before, after = _before(row), _after(row)
+    before = _without_unit(before, after.removeprefix("**").removesuffix("**"))
+    return f"{before}{_NO_BREAK}→ {after}{_remarks(row)}"
+
+
+def _without_unit(amount_text: str, beside: str) -> str:
+    """The number alone of an amount whose unit stands beside it."""
+    number, _, unit = amount_text.partition(_NO_BREAK)
+    return number if unit and unit == beside.partition(_NO_BREAK)[2] else amount_text
+
+
 def _before(row: ChangeRow) -> str:
     if not row.before:
         return "?"
@@ -325,39 +358,39 @@ def _before(row: ChangeRow) -> str:
     return " or ".join(shown) + (f" and {more} more" if more else "")
 
 
-_PROFILE: Final = 60
-
-
 def _after(row: ChangeRow) -> str:
-    if row.state is RowState.KEPT:
-        return f"{amount_markdown(row.key, row.after)}: stays"
     if row.groups and row.groups[0].worst.undecided and row.entity is None:
         return "?"
+    if row.after is not None:
+        return f"**{amount_markdown(row.key, row.after)}**"
+    then = row.groups[0].worst.limits.after if row.groups else None
+    if row.removed and then is not None:
+        return f"*removed, then {amount_markdown(row.key, then)}*"
+    return "*removed*" if row.removed else "*unlimited*"
+
+
+def _remarks(row: ChangeRow) -> str:
+    """A factor that only a wrong unit has, the profile that sets the limit, and what it was computed from."""
     if row.after is None:
-        return "*removed*" if row.removed else "*unlimited*"
+        return ""
     before = row.before[0] if len(row.before) == 1 else None
-    far = ""
-    if before and 0 < before < math.inf and not 1 / _FAR < row.after / before < _FAR:
-        far = f" {factor(before, row.after)}"
-    profile = "" if row.profile is None else f" (profile {code(row.profile, limit=_PROFILE)})"
-    declared = "".join(f", {sentence}" for sentence in row.declared)
-    return f"**{amount_markdown(row.key, row.after)}**{far}{profile}{declared}"
+    far = before and 0 < before < math.inf and not 1 / _FAR < row.after / before < _FAR
+    words = f" {factor(before, row.after)}" if far else ""
+    words += "" if row.profile is None else f" (profile {code(row.profile, limit=_PROFILE)})"
+    return words + "".join(f", {sentence}" for sentence in row.declared)
 
 
 def _result(row: ChangeRow) -> str:
     match row.state:
         case RowState.KEPT:
-            return f"not removed ({code('prune: never')})"
-        case RowState.NOT_CHECKED:
-            return "not checked"
-        case RowState.NOT_RECORDED:
-            return "not recorded: nothing known"
+            return ""
+        case RowState.NOT_CHECKED | RowState.NOT_RECORDED:
+            return row.state.words
         case RowState.NO_TRAFFIC:
-            overridden = row.unjudged is not None and row.unjudged.reason is NotJudged.OVERRIDDEN
-            return "overridden: nothing known" if overridden else "no traffic: nothing known"
+            return "overridden" if row.unjudged is not None and row.unjudged.reason is NotJudged.OVERRIDDEN else row.state.words
     if not row.groups:
         return "a rule rejects: not recorded"
-    return _of_group(row.groups[0]) if len(row.groups) == 1 else _of_groups(row.groups)
+    return _of_group(row.groups[0], row.after) if len(row.groups) == 1 else _of_groups(row.groups)
 
 
 def _of_groups(groups: Sequence[GroupRows]) -> str:
@@ -369,33 +402,41 @@ def _of_groups(groups: Sequence[GroupRows]) -> str:
     return f"{worst.value} in {same:,} of {len(groups):,} quota groups, worst {name}"
 
 
-def _of_group(group: GroupRows) -> str:
+def _of_group(group: GroupRows, after: float | None) -> str:
     worst = group.worst
     before = "needs at least" if worst.recorded.censored else "safe from"
-    safe = f", {before} {unbroken(rate(worst.key, worst.advice.safe))}" if worst.advice.safe is not None else ""
+    safe = ""
+    if worst.advice.safe is not None:
+        limit = amount_markdown(worst.key, after) if after is not None else ""
+        safe = f", {before} {_without_unit(unbroken(rate(worst.key, worst.advice.safe)), limit)}"
     if worst.metrics is not None and has_only_metrics(worst) and group.verdict is not Verdict.CLEAR:
         advised = (
             f", recommended {amount_markdown(worst.key, worst.advice.recommended)}"
             if worst.advice.recommended is not None
             else ""
         )
-        return f"{group.verdict.value}: {over_markdown(group)}{advised}"
+        return f"{group.verdict.value}: {unbroken(over_text(group))}{advised}"
     match group.verdict:
-        case Verdict.THROTTLED:
-            return f"throttled {over_markdown(group)}{safe}"
-        case Verdict.POSSIBLE:
-            return f"possible, {over_markdown(group)}{safe}"
+        case Verdict.THROTTLED | Verdict.POSSIBLE:
+            return f"{over_markdown(group)}{safe}"
         case Verdict.INCONCLUSIVE:
             short = worst.reason is not None and len(worst.reason) <= _SHORT_REASON
-            return f"inconclusive: {prose(worst.reason)}" if short and worst.reason else "inconclusive: nothing proven"
-    return f"clear, peak {unbroken(peak_text(group.highest))}"
+            return f"inconclusive: {prose(worst.reason)}" if short and worst.reason else "evidence too thin"
+    # Three digits are enough for an amount that is not to be written.
+    peak = _DECIMAL.sub(lambda match: f"{float(match[0]):.3g}", peak_text(group.highest))
+    return f"clear, peak {unbroken(peak)}"
 
 
 def over_markdown(group: GroupRows) -> str:
-    """``8.2 h (49 %), today 12 %``: the time over the limit, which does not break, and today's share where it is large."""
-    before = group.time_over.before_share
+    """``over 49 %, today 12 %``: the share of the time over the limit, and today's where it is large."""
+    time = group.time_over
+    before = time.before_share
     today = f", today {unbroken(percent_text(before))}" if before >= _WORTH_SAYING else ""
-    return f"{unbroken(over_text(group))}{today}"
+    if time.seconds and not has_only_metrics(group.worst):
+        maybe = "maybe " if group.verdict is Verdict.POSSIBLE else ""
+        return f"{maybe}over {unbroken(percent_text(time.share))}{today}"
+    words = unbroken(over_text(group)).replace(f"{_NO_BREAK}(", " (")
+    return f"{'throttled ' if group.verdict is Verdict.THROTTLED else ''}{words}{today}"
 
 
 def unbroken(words: str) -> str:

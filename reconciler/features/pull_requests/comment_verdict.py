@@ -1,4 +1,4 @@
-"""One verdict over plan and backtest, and the at most three sentences that stand first in a comment."""
+"""One verdict over plan and backtest, and the sentences that stand first and last in a comment."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from reconciler.features.pull_requests.comment_rows import (
     ChangeRow,
     RowState,
     changed_groups,
-    group_markdown,
     long_words,
-    over_markdown,
 )
-from reconciler.model import BacktestReport, Finding, GroupRows, Plan, Severity, Verdict
+from reconciler.model import BacktestReport, Finding, Plan, Severity, Verdict
 from reconciler.render import code, prose, undecided_words
 from reconciler.text import count_of, list_some
 
-_MOST_SENTENCES: Final = 3
-_MOST_GUARDS: Final = 5
+_MOST_NAMED: Final = 3
+_NAME: Final = 100
 _CORRECT: Final = "Correct the manifests, then push again."
 _UNKNOWN: Final = (RowState.INCONCLUSIVE, RowState.NOT_RECORDED, RowState.NOT_CHECKED, RowState.NO_TRAFFIC)
 
@@ -97,73 +95,69 @@ def _errors(findings: Sequence[Finding]) -> str:
 
 
 def alert_sentences(
-    plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], *, verdict: CommentVerdict, limit: int
+    plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], *, verdict: CommentVerdict
 ) -> list[str]:
-    """At most three sentences in Markdown: the answer, what was not checked, the next step."""
-    every = (*_problems(plan, report, rows, limit), *_next(plan, verdict))
-    return list(every[:_MOST_SENTENCES])
+    """Sentences in Markdown: why the verdict is what it is, what was judged, what was not, what a reviewer decides."""
+    return [*_problems(plan, report, rows), *_outlook(plan, verdict)]
 
 
-def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], limit: int) -> Iterator[str]:
+def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> Iterator[str]:
     if errors_in(plan.findings):
         yield f"{_errors(plan.findings)}, so this plan cannot be applied."
     elif not plan.complete:
         yield "**Only some manifests were planned**, so nothing is pruned."
+    if report is None and any(row.unknown for row in rows):
+        yield "**Nothing was checked against traffic.**"
     if report is not None:
-        yield from _backtest(report, rows, limit)
+        yield from _failed_rules(report)
+        yield f"{_of_changed(report)}."
+        yield from _not_checked(report, rows)
     if plan.tripped:
-        names = list_some([code(guard.id) for guard in plan.tripped], _MOST_GUARDS)
+        names = list_some([code(guard.id) for guard in plan.tripped], _MOST_NAMED)
         yield f"**{count_of(len(plan.tripped), 'guard needs acceptance', 'guards need acceptance')}**: {names}."
     if plan.withheld:
         owners = [code(each.owner) if each.owner is not None else "no owner" for each in plan.withheld]
-        yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {list_some(owners, _MOST_GUARDS)}."
-    if report is None and any(row.unknown for row in rows):
-        yield "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
+        yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {list_some(owners, _MOST_NAMED)}."
 
 
-def _backtest(report: BacktestReport, rows: Sequence[ChangeRow], limit: int) -> Iterator[str]:
-    if report.refused:
-        yield f"**The backtest rejects this change**: {_failed_rules(report)}."
-    unknown = sum(row.unknown for row in rows)
-    missing = f"**{_of(unknown, len(rows), 'change')} {'is' if unknown == 1 else 'are'} not checked**" if unknown else ""
-    if (judged := report.judged) is not None:
-        less = judged.judged < judged.changed
-        missing = f"**{_of(judged.judged, judged.changed, 'changed quota')} could be judged**" if less else ""
-    if missing and unknown and not changed_groups(report):
-        limits, effects = _agree(unknown, "its limit", "their limits"), _agree(unknown, "its effect", "their effects")
-        yield f"{missing}: no recorded traffic uses {limits}, so nothing is known about {effects}."
+def _failed_rules(report: BacktestReport) -> Iterator[str]:
+    """The first rule that fails, in the words of the policy, and how many others do."""
+    failed = [rule for rule in report.rules if not rule.holds]
+    if not failed:
         return
-    yield f"{_of_changed(report, limit)}{f', and {missing}' if missing else ''}."
-
-
-def _failed_rules(report: BacktestReport) -> str:
-    """The words of the first rule that fails, and how many others do."""
-    first, *others = [rule for rule in report.rules if not rule.holds]
+    first, *others = failed
+    whose = [code(str(bucket.bucket), limit=_NAME) for bucket in first.failed]
+    whose += [code(str(change.entity), limit=_NAME) for change in first.unjudged]
+    words = prose((first.reason or first.words).rstrip("."), begins_line=False)
     more = f", and {count_of(len(others), 'other rule')} {_agree(len(others), 'fails', 'fail')}" if others else ""
-    return f"{prose(first.words.rstrip('.'), begins_line=False)}{more}"
+    yield f'**Rule "{words}" fails** for {list_some(list(dict.fromkeys(whose)), _MOST_NAMED)}{more}.'
 
 
-def _of_changed(report: BacktestReport, limit: int) -> str:
+def _not_checked(report: BacktestReport, rows: Sequence[ChangeRow]) -> Iterator[str]:
+    unknown = [row for row in rows if row.unknown]
+    count, total, noun = len(unknown), len(rows), "change"
+    if report.judged is not None:
+        count, total, noun = report.judged.changed - report.judged.judged, report.judged.changed, "changed quota"
+    no_traffic = (RowState.NOT_RECORDED, RowState.NO_TRAFFIC)
+    why = " (no recorded traffic)" if unknown and all(row.state in no_traffic for row in unknown) else ""
+    if count:
+        yield f"**Not checked: {_of(count, total, noun)}**{why}."
+
+
+def _of_changed(report: BacktestReport) -> str:
     """Of each quota group once, by its worst broker."""
     changed = changed_groups(report)
     history = f"In {history_length(report)} of traffic"
     count = {verdict: sum(group.verdict is verdict for group in changed) for verdict in Verdict}
     for verdict, verb in ((Verdict.THROTTLED, "would have"), (Verdict.POSSIBLE, "might have")):
         if count[verdict]:
-            groups = f"**{_of(count[verdict], len(changed), 'quota group')}**"
-            first = next(group for group in changed if group.verdict is verdict)
-            return f"{history} the new limits {verb} throttled {groups}{_worst(first, limit) if len(changed) > 1 else ''}"
+            return f"{history} the new limits {verb} throttled **{_of(count[verdict], len(changed), 'quota group')}**"
     if count[Verdict.INCONCLUSIVE]:
         groups = _of(count[Verdict.INCONCLUSIVE], len(changed), "quota group")
         return f"**Inconclusive**: {history_length(report)} of traffic does not show enough to clear {groups}"
     if changed:
         return f"{history} the new limits would have throttled **none** of {count_of(len(changed), 'quota group')}"
     return f"{history} no limit of a recorded client changes"
-
-
-def _worst(group: GroupRows, limit: int) -> str:
-    over = f": {over_markdown(group)}" if group.verdict is Verdict.THROTTLED else ""
-    return f", most of all {group_markdown(group.worst, limit)}{over}"
 
 
 def _agree(count: int, singular: str, many: str) -> str:
@@ -179,10 +173,8 @@ def _of(count: int, total: int, noun: str) -> str:
     return f"{count:,} of {count_of(total, noun)}"
 
 
-def _next(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
+def _outlook(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
     match verdict:
-        case CommentVerdict.BLOCKED:
-            yield _CORRECT
         case CommentVerdict.NOT_REMOVED | CommentVerdict.NO_CHANGE if plan.undecided:
             yield f"The plan writes nothing, but {prose(undecided_words(plan), begins_line=False)}."
         case CommentVerdict.NO_CHANGE:
@@ -191,5 +183,25 @@ def _next(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
             yield "After the merge, `kafka-quotas apply` writes the changes in the table, and not the withheld ones."
         case CommentVerdict.READY:
             yield "After the merge, `kafka-quotas apply` writes exactly these changes."
-        case CommentVerdict.THROTTLES:
-            yield "Raise the limits, or decide that these clients may be throttled."
+
+
+def way_out(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> str | None:
+    """What the author can do now, the fix before the exception: ``To pass: ...``. ``None`` where nothing stands in the way."""
+    steps = []
+    if errors_in(plan.findings) or plan.owner_errors:
+        steps.append("correct the manifests")
+    low = [row for row in rows if row.safe is not None]
+    if low:
+        steps.append(f"raise {count_of(len(low), 'limit')} to safe values")
+    if report is not None and report.refused:
+        steps.append("or ask the owner of the rule" if low else "ask the owner of the rule")
+    if fixed := [guard for guard in plan.tripped if guard.blocks]:
+        names = list_some([code(guard.id) for guard in fixed], _MOST_NAMED)
+        steps.append(f"change what {names} {_agree(len(fixed), 'rejects', 'reject')}")
+    if any(not guard.blocks for guard in (*plan.tripped, *plan.withholding_guards)):
+        steps.append("change the values or merge an exception" if not low else "merge an exception first")
+    if kept := [row for row in rows if row.state is RowState.KEPT]:
+        steps.append(f"to remove {count_of(len(kept), 'kept limit')}, declare the entity with {code('quotas: {}')}")
+    if not steps:
+        return None
+    return f"To pass: {', '.join(steps)}.".replace("To pass: to remove", "To remove", 1)

@@ -25,6 +25,7 @@ from reconciler.features.pull_requests.comment_rows import (
     row_markdown,
     row_of_staying,
     staying_groups,
+    table_head,
 )
 from reconciler.features.pull_requests.comment_verdict import (
     CommentVerdict,
@@ -33,6 +34,7 @@ from reconciler.features.pull_requests.comment_verdict import (
     findings_sentence,
     history_length,
     judge_comment,
+    way_out,
 )
 from reconciler.features.pull_requests.overlaps import entities_line
 from reconciler.features.pull_requests.status_check import check_of
@@ -47,7 +49,6 @@ from reconciler.render import (
     blocks_markdown,
     code,
     counts_sentence,
-    direction_sentence,
     effects_lines,
     fence,
     findings_on_page,
@@ -85,6 +86,8 @@ _EXCEPTION_DAYS: Final = 14
 _GUARD_ID: Final = re.compile(r"[a-z0-9_/:-]+")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _YAML_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_QUIET: Final = (RowState.NOT_RECORDED, RowState.NO_TRAFFIC)
+_LATELY: Final = datetime.timedelta(days=2)
 _SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
 
 
@@ -188,7 +191,7 @@ class _CommentWriter:
     def content(self, marker: Marker, *, full: str, budget: int) -> Content:
         """The whole; ``full``: where to find what has no room."""
         for self.limit in _LIMITS:
-            top = (*self._alert(), *self._counts())
+            top = tuple(self._alert())
             guards = (*self._guards(), *self._withheld())
             head = (marker_line(marker), comment_heading(marker, limit=self.limit), full)
             room = budget - size((*head, *top, *guards)) - _SENTENCES
@@ -201,7 +204,7 @@ class _CommentWriter:
         folded = [line for _, _, section in sections for line in section.lines]
         opened, *more = tables
         check = check_of(self.plan, self.verdict, self._sentences())
-        lines = (*top, *sentence, *opened, *(line for each in more for line in each), *guards, *folded)
+        lines = (*top, *sentence, *opened, *self._way_out(), *(line for each in more for line in each), *guards, *folded)
         return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")), check=check)
 
     def _alert(self) -> tuple[str, ...]:
@@ -211,37 +214,21 @@ class _CommentWriter:
     def _sentences(self) -> list[str]:
         if self.plan is None:
             return [findings_sentence(self.findings)]
-        return alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict, limit=self.limit)
+        return alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict)
 
-    def _counts(self) -> Iterator[str]:
-        """What changes, and what the backtest shows, each counted once."""
-        lines = [text for text in (_plan_counts(self.plan), self._backtest_counts()) if text]
-        if lines:
-            yield "\\\n".join(lines)
-            yield ""
+    def _history(self) -> str | None:
+        """The title of the column of results: how long the traffic is, and when it ended unless that was lately."""
+        if self.report is None or self.plan is None:
+            return None
+        end, length = self.report.provenance.end, history_length(self.report)
+        title = f"Last {length}" if abs(self.plan.observed.at - end) <= _LATELY else f"{length} to {end:%-d %b %Y}"
+        address = web_address(self.links.report)
+        return f"[{title}]({address})" if address else title
 
-    def _backtest_counts(self) -> str:
-        if self.report is None:
-            return ""
-        groups = changed_groups(self.report)
-        counts = Counter(group.verdict for group in groups)
-        verdicts = sorted(counts, key=lambda verdict: list(RowState).index(RowState.of(verdict)))
-        shown = [f"{RowState.of(verdict).sign} {counts[verdict]:,} {verdict.value}" for verdict in verdicts]
-        if unknown := sum(row.unknown for row in self.rows):
-            shown.append(f"{RowState.NOT_RECORDED.sign} **{count_of(unknown, 'change')} not recorded**")
-        if staying := len(staying_groups(self.report)):
-            shown.append(f"{staying:,} over already")
-        moved = f"**{count_of(len(groups), 'quota group')} {'changes' if len(groups) == 1 else 'change'}**"
-        return f"{moved}: {' · '.join(shown)}" if shown else moved
-
-    def _head(self) -> tuple[str, str]:
-        """Of every table of changes; the last column's title states what was tested."""
-        title = "Backtest"
-        if self.report is not None:
-            title = f"Backtest ({history_length(self.report)}, {count_of(len(self.report.provenance.coverage), 'broker')})"
-            address = web_address(self.links.report)
-            title = f"[{title}]({address})" if address else title
-        return f"| | Entity | Quota | Now | After | {title} |", "| --- | --- | --- | ---: | ---: | --- |"
+    def _way_out(self) -> Iterator[str]:
+        words = way_out(self.plan, self.report, self.rows) if self.plan is not None else None
+        if words is not None:
+            yield from (words, "")
 
     def _tables(self, room: int) -> tuple[list[tuple[str, ...]], list[str]]:
         """The open table and the folded ones, and what has no room. Removed limits come first where not all rows have room."""
@@ -250,17 +237,17 @@ class _CommentWriter:
         if len(kept) < len(rows):
             rows = tuple(sorted(rows, key=lambda row: not row.removed))
             kept = self._fitting(rows, room)
-        loud = [each for each in kept if each[0].state is not RowState.NO_TRAFFIC]
-        quiet = [each for each in kept if each[0].state is RowState.NO_TRAFFIC]
+        loud = [each for each in kept if each[0].state not in _QUIET]
+        quiet = [each for each in kept if each[0].state in _QUIET]
         # Those without traffic stand open only where there are no others.
         opened, more, rest = (loud[:OPEN_ROWS], loud[OPEN_ROWS:], quiet) if loud else (quiet[:OPEN_ROWS], [], quiet[OPEN_ROWS:])
-        head = self._head()
+        head = table_head(self._history())
         tables = [(*head, *(text for _, text in opened), "") if opened else ()]
         if more:
             states = ", ".join(f"{count:,} {state.words}" for state, count in Counter(row.state for row, _ in more).items())
             tables.append(fold(f"{count_of(len(more), 'more change')}: {states}", (*head, *(text for _, text in more))))
         if rest:
-            title = f"{RowState.NO_TRAFFIC.sign} {count_of(len(rest), 'change')} without traffic in the history: nothing known"
+            title = f"{RowState.NO_TRAFFIC.sign} {count_of(len(rest), 'change')} without recorded traffic"
             tables.append(fold(title, (*head, *(text for _, text in rest))))
         if len(kept) == len(rows):
             return tables, []
@@ -269,7 +256,8 @@ class _CommentWriter:
         return tables, [f"{len(rows) - len(kept):,} of {len(rows):,} changed limits{with_removals}"]
 
     def _fitting(self, rows: Sequence[ChangeRow], room: int) -> list[tuple[ChangeRow, str]]:
-        texts = rows_that_fit((row_markdown(row, self.links, limit=self.limit) for row in rows), room)
+        checked = self.report is not None
+        texts = rows_that_fit((row_markdown(row, self.links, limit=self.limit, checked=checked) for row in rows), room)
         return list(zip(rows, texts, strict=False))
 
     def _guards(self) -> tuple[str, ...]:
@@ -367,7 +355,7 @@ class _CommentWriter:
         groups = staying_groups(report)
         rows = [text for _, text in self._fitting([row_of_staying(group) for group in groups], room - _TABLES // 3)]
         title = f"Over a limit already, and the limit stays: {count_of(len(groups), 'quota group')}"
-        return Section(lines=fold(title, (*self._head(), *rows)) if rows else (), left_out=len(groups) - len(rows))
+        return Section(lines=fold(title, (*table_head(self._history()), *rows)) if rows else (), left_out=len(groups) - len(rows))
 
     def _folded(
         self, title: str, blocks: Iterable[Block], room: int, *, opened: bool = False, above: Sequence[str] = ()
@@ -399,16 +387,6 @@ class _CommentWriter:
         if plan.source.commit:
             changed = ", with changes that are not committed" if plan.source.dirty else ""
             yield f"- Manifests of commit {code(plan.source.commit, limit=limit)}{changed}."
-
-
-def _plan_counts(plan: Plan | None) -> str:
-    if plan is None or not plan.changes:
-        return ""
-    summary = plan.summary
-    kinds = ((summary.create, "created"), (summary.update, "updated"), (summary.delete, "deleted"))
-    entities = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
-    verb = "entity changes" if summary.changed == 1 else "entities change"
-    return f"**{summary.changed:,} {verb}** ({entities}) · limits: {direction_sentence(plan)}"
 
 
 def _exceptions(guard: GuardResult, until: datetime.date) -> Iterator[str]:

@@ -93,15 +93,18 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
     assert "The proposed quotas would have throttled 1 of 1 quota group whose limit changes" in seen.text()
     assert "Rule 1 fails (gold is never throttled)" in seen.text()
     assert "prod: blocked" in seen.text().splitlines()[1]
-    assert seen.rows[1][1:] == ["alice", "producer", "1\xa0B/s", "2\xa0B/s", "throttled 42\xa0s\xa0(1.1\xa0%)"]
+    assert seen.rows[0] == ["", "Quota", "Limit per broker", "8\xa0h to 20 Nov 2026"]
+    assert seen.rows[1][1:] == ["alice producer", "1\xa0→ 2\xa0B/s", "over 1.1\xa0%"]
+    assert 'Rule "gold is never throttled" fails for user=alice' in seen.text().partition("Quota")[0]
+    assert "To pass: ask the owner of the rule." in seen.text()
     assert comment(folder, github, "--state", "applying", "--cluster", "prod").code == 0
     (posted,) = bodies(github)
     assert "being applied" in posted
-    assert "throttled 42\xa0s\xa0(1.1\xa0%)" in posted
+    assert "over 1.1\xa0%" in posted
     assert comment(folder, github, "plan.json").code == 0
     (posted,) = bodies(github)
     assert "throttled" not in posted, "a new plan has nothing of the old backtest"
-    assert "no backtest ran" in posted
+    assert "Nothing was checked against traffic" in posted
 
 
 def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, github: GitHubServer) -> None:
@@ -156,7 +159,7 @@ def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_i
     assert "throttled **3,001 of 3,001 quota groups**" in text
     assert "Rule 1 fails" in text
     first = by_github(text).rows[1]
-    assert (first[1], first[5]) == ("alice", "throttled 42\xa0s\xa0(1.1\xa0%)"), "the group that a rule rejects is the first row"
+    assert (first[1], first[3]) == ("alice producer", "over 1.1\xa0%"), "the group that a rule rejects is the first row"
     assert re.search(r"Left out, .*: [\d,]+ of [\d,]+ changed limits", text)
 
 
@@ -204,4 +207,4 @@ def test_one_verdict_stands_over_the_plan_and_the_backtest(names: tuple[str, ...
 def test_a_comment_of_an_unjudged_change_alone_is_posted() -> None:
     content = merged(planned(), report_of(unjudged=(QUIET,), cluster=None))
     assert not content.marker.empty
-    assert "no traffic: nothing known" in "\n".join(content.lines)
+    assert "| no traffic |" in "\n".join(content.lines)

@@ -41,7 +41,11 @@ def guard(status: GuardStatus, message: str = "it changes user=<default>", guard
     )  # fmt: skip
 
 
-UNKNOWN = '<span role="img" aria-label="not checked">❓</span>'
+FIRST = "\N{HEAVY PLUS SIGN}"
+
+
+def sign(words: str, mark: str) -> str:
+    return f'<span role="img" aria-label="{words}">{mark}</span>'
 
 
 def rows(markdown: str) -> list[list[str]]:
@@ -63,21 +67,18 @@ def test_the_whole_comment_of_a_small_plan() -> None:
     lines = markdown.splitlines()
     marker = '"verdict": "needs acceptance"} -->'
     assert (lines[0].endswith(marker), lines[1]) == (True, "### ⚠️ Kafka quotas for `prod`: needs acceptance")
-    assert lines[3:7] == [
+    assert lines[3:5] == [
         "> [!WARNING]",
-        (
-            "> **1 guard needs acceptance**: `default-entity`. "
-            "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
-        ),
-        "",
-        "**3 entities change** (1 created, 1 updated, 1 deleted) · limits: 1 tightens, 1 first limit, 1 removed",
+        "> **Nothing was checked against traffic.** **1 guard needs acceptance**: `default-entity`.",
     ]
-    assert lines[8:13] == [
-        "| | Entity | Quota | Now | After | Backtest |",
-        "| --- | --- | --- | ---: | ---: | --- |",
-        f'| {UNKNOWN} | `"<default>"` / `"a\\|b"` | producer | 1.465\xa0KiB/s (1,500\xa0B/s) | *removed* | not checked |',
-        f"| {UNKNOWN} | `payments-api` | producer | 10\xa0MiB/s | **5\xa0MiB/s** | not checked |",
-        f"| {UNKNOWN} | `user=<default>` | producer | none | **1\xa0KiB/s** | not checked |",
+    assert lines[6:13] == [
+        "|  | Quota | Limit per broker |",
+        "| --- | --- | --- |",
+        f'| {sign("removed", "✖")} | `"<default>"` / `"a\\|b"` producer | 1.465\xa0KiB/s (1,500\xa0B/s)\xa0→ *removed* |',
+        f"| {sign('tightened', '🔻')} | `payments-api` producer | 10\xa0→ **5\xa0MiB/s** |",
+        f"| {sign('first limit', FIRST)} | `user=<default>` producer | none\xa0→ **1\xa0KiB/s** |",
+        "",
+        "To pass: change the values or merge an exception.",
     ]
     for line in (
         "- **`default-entity`** needs acceptance (`kafka-quotas explain default-entity`): it changes `user=<default>`.",
@@ -100,12 +101,12 @@ def alert(one: Plan) -> str:
 
 def test_the_alert_names_what_is_wrong_before_what_is_not_checked() -> None:
     error = Finding(id="x", severity=Severity.ERROR, message="wrong")
-    unchecked = "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
+    unchecked = "**Nothing was checked against traffic.**"
     assert alert(plan(change(user("a"), 1.0, 2.0))) == unchecked
     assert alert(plan()) == "No changes: the cluster has every declared value."
     both = plan(change(user("a"), 1.0, 2.0), findings=(error,), guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),))
     assert alert(both) == (
-        "**1 finding is an error**, so this plan cannot be applied. **1 guard needs acceptance**: `default-entity`. " + unchecked
+        f"**1 finding is an error**, so this plan cannot be applied. {unchecked} **1 guard needs acceptance**: `default-entity`."
     )
 
 
@@ -173,7 +174,7 @@ def test_a_plan_of_some_manifests_and_one_with_errors_say_so_above_everything_el
 @pytest.mark.parametrize(("count", "folds"), [(12, False), (13, True)])
 def test_more_than_twelve_rows_are_folded(count: int, folds: bool) -> None:
     markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(count))))
-    assert sum(row[1] != "Entity" for row in rows(markdown)) == count
+    assert sum(row[1] != "Quota" for row in rows(markdown)) == count
     assert ("1 more change: 1 not checked" in markdown) is folds
 
 
@@ -182,12 +183,12 @@ def test_where_not_all_rows_have_room_removals_come_first_and_the_rest_is_counte
     others = tuple(change(user(f"other-{n}"), 1.0, 2.0) for n in range(4960))
     markdown = plan_markdown(plan(*others, *gone, guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),)))
     assert 50_000 < len(markdown.encode()) <= BUDGET
-    shown = [row for row in rows(markdown) if row[1] != "Entity"]
-    assert [row[4] for row in shown[:41]] == ["removed"] * 40 + ["2\xa0B/s"]
+    shown = [row for row in rows(markdown) if row[1] != "Quota"]
+    assert [row[2].partition("→ ")[2] for row in shown[:41]] == ["removed"] * 40 + ["2\xa0B/s"]
     assert f"{5000 - len(shown):,} of 5,000 changed limits.** `kafka-quotas plan` prints the whole plan" in markdown
     assert "`default-entity`" in markdown
     every = plan_markdown(plan(*(change(user(f"app-{n}"), 1000.0 + n, None) for n in range(5000))))
-    missing = 5000 - sum(row[1] != "Entity" for row in rows(every))
+    missing = 5000 - sum(row[1] != "Quota" for row in rows(every))
     assert f"{missing:,} of 5,000 changed limits, with {missing:,} removals.**" in every
 
 
@@ -206,7 +207,7 @@ def test_names_as_long_as_kafka_takes_them_leave_room_for_every_guard() -> None:
 def test_a_name_of_20000_letters_takes_a_few_lines_of_its_cell() -> None:
     markdown = plan_markdown(plan(change(user("x" * 20_000), 1.0, 2.0)))
     (row,) = rows(markdown)
-    assert row[1].endswith("xxx (20000 characters)")
+    assert row[1].endswith("xxx (20000 characters) producer")
     assert len(row[1]) < 450
 
 
@@ -220,11 +221,11 @@ def test_of_5000_changes_with_a_backtest_the_worst_stand_first_and_the_rest_is_c
     report = report_of(*sorted(found, key=lambda one: -one.over.seconds))
     markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(5000))), report=report)
     assert 50_000 < len(markdown.encode()) <= BUDGET
-    shown = [row for row in rows(markdown) if row[1] != "Entity"]
-    assert [row[1] for row in shown[:3]] == ["u4997", "u4993", "u4989"]
-    assert {row[5].split(" ")[0].split("\xa0")[0] for row in shown} == {"throttled"}
+    shown = [row for row in rows(markdown) if row[1] != "Quota"]
+    assert [row[1] for row in shown[:3]] == ["u4997 producer", "u4993 producer", "u4989 producer"]
+    assert {row[0] for row in shown} == {"🔴"}
     assert f"{5000 - len(shown):,} of 5,000 changed limits" in markdown
-    assert "🔴 1,250 throttled · 🟡 1,250 possible · ❓ 1,250 inconclusive · 🟢 1,250 clear" in markdown
+    assert "would have throttled **1,250 of 5,000 quota groups**" in markdown
 
 
 def effects(count: int, name: str = "app") -> PlanEffects:
@@ -261,7 +262,10 @@ def test_effects_that_nobody_knows_are_one_sentence() -> None:
 
 def test_a_removed_key_of_a_kept_entity_is_a_removal_too() -> None:
     both = Change(entity=user("a"), action=Action.UPDATE, keys=(key(1, None, "consumer_byte_rate"), key(1, 2)))
-    assert [(row[2], row[4]) for row in rows(plan_markdown(plan(both)))] == [("consumer", "removed"), ("producer", "2\xa0B/s")]
+    assert [row[1:] for row in rows(plan_markdown(plan(both)))] == [
+        ["a consumer", "1\xa0B/s\xa0→ removed"],
+        ["a producer", "1\xa0→ 2\xa0B/s"],
+    ]
 
 
 @pytest.mark.bulk
@@ -272,7 +276,7 @@ def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> No
     assert len(markdown.encode()) <= BUDGET
     assert markdown.index("`bad` `quotas.yaml:9`: the worst") < markdown.index("`info`")
     assert "of 100,001 findings" in markdown
-    assert rows(markdown)[0][1] == "a"
+    assert rows(markdown)[0][1] == "a producer"
     alone = findings_markdown((*many, worst), cluster="prod")
     assert len(alone.encode()) <= BUDGET
     assert "Findings: 1 error, 100000 info" in alone
