@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents import BACKTEST, FINDINGS, FindingList, plan_digest
+from reconciler.documents import BACKTEST, FINDINGS, FindingList
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.plan_comment import body_content
 from reconciler.features.pull_requests.sticky_comment import (
@@ -21,6 +21,7 @@ from reconciler.features.pull_requests.sticky_comment import (
     read_marker,
     render_sticky_comment,
 )
+from reconciler.formats import plan_digest
 from reconciler.model import (
     BacktestReport,
     FailedBucket,
