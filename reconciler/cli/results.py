@@ -14,6 +14,7 @@ from reconciler.errors import UsageError
 from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
+    from reconciler.errors import ReconcilerError
     from reconciler.formats import Json
     from reconciler.model import Finding, Plan
     from reconciler.render import Block, RepoPaths, RepositoryLinks, View
@@ -77,12 +78,7 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
 
     Raises ``FileAccessError``, ``OutputError`` when stdout takes no more, and what ``Result.then`` raises.
     """
-    from reconciler.files import write_whole
-
-    for name, place in files:
-        if _has(result, name):
-            made = pieces(result, name)
-            write_whole(Path(place), [made] if isinstance(made, str) else made)
+    _write(result, files)
     if result.beside:
         output.print_findings(result.beside)
     if form == "text" and result.view is not None:
@@ -95,22 +91,42 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
     return result.exit if isinstance(result.exit, int) else result.exit()
 
 
+def _write(result: Result, files: Sequence[OutFile]) -> None:
+    from reconciler.files import write_whole
+
+    for name, place in files:
+        if _has(result, name):
+            made = pieces(result, name)
+            write_whole(Path(place), [made] if isinstance(made, str) else made)
+
+
 def show_findings(findings: Sequence[Finding], form: str, files: Sequence[OutFile]) -> None:
     """Print findings in place of a result; on stderr, where the format has no form of them."""
+    result = _result_of_findings(findings)
+    if _has(result, form):
+        show(result, form, files)
+    else:
+        output.print_findings(findings)
+
+
+def write_fault(error: ReconcilerError, rule: str, files: Sequence[OutFile]) -> None:
+    """Write what stopped a command to the files of ``--out``, as a finding of this rule. Raises ``FileAccessError``."""
+    from reconciler.model import Finding, rules
+
+    _write(_result_of_findings([Finding(id=rule, severity=rules("result")[rule].severity, message=str(error))]), files)
+
+
+def _result_of_findings(findings: Sequence[Finding]) -> Result:
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.render import findings_lines, findings_outputs, findings_view
 
-    result = Result(
+    return Result(
         view=lambda: findings_lines(findings),
         page=lambda: findings_view(findings),
         document=lambda: FINDINGS.write(FindingList.of(findings)),
         findings=lambda: findings,
         forms={"outputs": lambda: findings_outputs(findings)},
     )
-    if _has(result, form):
-        show(result, form, files)
-    else:
-        output.print_findings(findings)
 
 
 def parse_out_file(text: str, formats: Sequence[str]) -> OutFile:
@@ -182,24 +198,24 @@ def result_of_plan(plan: Plan) -> Result:
 
     A plan whose guards trip is a good plan, and its job succeeds. An error beside it would contradict that, so annotations warn.
     """
-    from reconciler import documents, render
+    from reconciler.documents import PLAN
+    from reconciler.model import Severity
+    from reconciler.render import GUARD_PREFIX, findings_of_guards, plan_outputs, plan_view
 
     def softened() -> Iterator[Finding]:
-        from reconciler.model import Severity
-
-        for finding in render.findings_of_guards(plan):
-            is_guard = finding.id.startswith(render.GUARD_PREFIX) and finding.severity is Severity.ERROR
+        for finding in findings_of_guards(plan):
+            is_guard = finding.id.startswith(GUARD_PREFIX) and finding.severity is Severity.ERROR
             yield replace(finding, severity=Severity.WARNING) if is_guard else finding
 
     about: Mapping[str, Json] = {"cluster": plan.cluster.name, "digest": plan.digest}
     return Result(
-        view=lambda: render.plan_view(plan),
+        view=lambda: plan_view(plan),
         commit=plan.source.commit,
-        document=lambda: documents.PLAN.write(plan),
+        document=lambda: PLAN.write(plan),
         forms={
             "github": lambda: list_of_findings("github", (*softened(), *plan.findings)),
-            "sarif": lambda: list_of_findings("sarif", (*render.findings_of_guards(plan), *plan.findings), about),
-            "outputs": lambda: render.plan_outputs(plan),
+            "sarif": lambda: list_of_findings("sarif", (*findings_of_guards(plan), *plan.findings), about),
+            "outputs": lambda: plan_outputs(plan),
         },
     )
 

@@ -36,6 +36,8 @@ from reconciler.workflows import (
     backtest_in_session,
     check_recordable,
     configured_server,
+    configured_since,
+    configured_traffic,
     find_drift,
     given_baseline,
     is_clean,
@@ -175,7 +177,7 @@ class ManifestCluster:
     ) -> JudgedTraffic:
         """Replay recorded traffic under the manifests, by the sources of ``kafka-quotas backtest --traffic``.
 
-        Without ``traffic``, the server in ``spec.traffic`` of the Cluster manifest is read. The current quotas are those of the
+        Without ``traffic``, that in ``spec.traffic`` of the Cluster manifest is read. The current quotas are those of the
         ``snapshot`` or of the server that ``manifests`` was given, else they are not known. Large traffic starts a Spark session
         of its own. For a session that runs already, use ``backtest_frame``. Raises ``TrafficError`` for traffic that
         cannot be used, ``MissingDependencyError`` without the extra ``traffic``, and as ``plan``.
@@ -185,6 +187,9 @@ class ManifestCluster:
                 raise UsageError(f"{name} is a time without a time zone: add tzinfo=datetime.UTC")
         intent = with_lint(self._intent(all_owners=True))
         sources = listed("traffic", traffic)
+        if not sources:
+            sources = configured_traffic(intent.spec, intent.trusted)
+            since = since or configured_since(intent.spec, until)
         server = _server(sources, intent)
         if server is None and not sources:
             raise UsageError("No traffic is given. Pass traffic, or set spec.traffic of the Cluster manifest")

@@ -45,6 +45,7 @@ from reconciler.model import (
     SafetyRules,
     Scope,
     StrimziOperators,
+    TrafficPlace,
     Verdict,
     Webhook,
 )
@@ -187,27 +188,54 @@ def _matchers(node: YamlSequence, out: Collector) -> tuple[LabelMatcher, ...] | 
 _MATCHER: Final = TextShape(
     pattern=r'^[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\u0000-\u001f]|\\["\\])*"$',
 )
+
+
+def _traffic(
+    node: YamlMapping, out: Collector, *, prometheus: str | None = None, source: str | None = None, **values: Any
+) -> MetricServer | TrafficPlace:
+    if source is None:
+        return MetricServer(address=prometheus or "", **values)
+    if values.keys() - {"days"}:
+        out.add("conflicting-traffic", "httpConfig and match are for prometheus, not for a source. Remove them", node)
+    return TrafficPlace(place=source, days=values.get("days"))
+
+
 _TRAFFIC: Final = RecordShape(
-    MetricServer,
-    "The Prometheus server whose samples backtest reads without --traffic. With --trusted-ref it is that of the reference: a "
-    "pull request cannot send the login to another host.",
+    _traffic,
+    "The recorded traffic that backtest reads without --traffic: a Prometheus server, or a source. With --trusted-ref it is that "
+    "of the reference: a pull request can neither choose its own traffic, nor send the login to another host.",
     {
         "prometheus": TextShape(
             "http(s)://HOST[:PORT][/PATH] of Prometheus, Thanos, Mimir or VictoriaMetrics, without a login.",
             pattern=r"^https?://[^@?#\s]+$",
         ),
-        "httpConfig": TextShape(
-            "Path, from this file, of a file with the login in the form of Prometheus's own http_config. Its name does not end "
-            "in .yaml, since those are manifests."
+        "source": TextShape(
+            "Recorded traffic as --traffic takes it. A path, from this file, leads to a folder of compact, Parquet or request "
+            "logs. Spark reads an address (s3a://, hdfs://, file://) or table:NAME. refs/kafka-quotas/traffic/NAME is a git "
+            "reference of this repository whose commit has such a folder.",
+            pattern=r"^[^=\u0000-\u001f]+$",
         ),
-        "match": ListShape(_MATCHER, "Conditions on labels that choose this cluster's series. All apply.", parse=_matchers),
+        "httpConfig": TextShape(
+            "For prometheus: path, from this file, of a file with the login in the form of Prometheus's own http_config. Its "
+            "name does not end in .yaml, since those are manifests."
+        ),
+        "match": ListShape(
+            _MATCHER, "For prometheus: conditions on labels that choose this cluster's series. All apply.", parse=_matchers
+        ),
         "days": NumberShape(
-            "How many days before now are read without --since.", type="integer", minimum=1, maximum=366, default=DEFAULT_DAYS
+            f"How many days before now are read without --since (default {DEFAULT_DAYS} of prometheus, all of a source). A path "
+            "and a git reference are read whole.",
+            type="integer",
+            minimum=1,
+            maximum=366,
         ),
     },
-    required=("prometheus",),
-    attributes={"prometheus": "address"},
-    examples=[{"prometheus": "https://prometheus.example.org/", "match": ['cluster="prod"'], "days": 14}],
+    one_of=({"required": ["prometheus"]}, {"required": ["source"]}),
+    examples=[
+        {"prometheus": "https://prometheus.example.org/", "match": ['cluster="prod"'], "days": 14},
+        {"source": "refs/kafka-quotas/traffic/prod"},
+        {"source": "s3a://lake/quota-seconds", "days": 14},
+    ],
 )
 
 

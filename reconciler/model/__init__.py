@@ -60,6 +60,8 @@ if TYPE_CHECKING:
         SafetyRules,
         Scope,
         StrimziOperators,
+        TrafficKind,
+        TrafficPlace,
         VolumeLimit,
         Webhook,
         Weekly,

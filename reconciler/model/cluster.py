@@ -16,6 +16,7 @@ from typing import Final, Self, TypeAlias
 from reconciler.model.entity import Entity, Selector, any_matches
 from reconciler.model.finding import Span
 from reconciler.model.state import QuotaProfile
+from reconciler.model.verdict import Verdict
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """The words of a manifest, at the index that ``datetime.weekday`` gives the day."""
@@ -23,19 +24,6 @@ WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MATCHER: Final = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(.*?)\s*", re.DOTALL)
 
 DEFAULT_DAYS: Final = 1
-
-
-class Verdict(enum.StrEnum):
-    """What the history states about one bucket on one broker under the proposed limit."""
-
-    THROTTLED = "throttled"
-    """Requests of the history would have been throttled."""
-    POSSIBLE = "possible"
-    """Seconds alone do not decide: it depends on the requests within them."""
-    CLEAR = "clear"
-    """No request of the history would have been throttled."""
-    INCONCLUSIVE = "inconclusive"
-    """No client is seen to be throttled, and the history does not show enough to prove that none is."""
 
 
 class WindowKind(enum.StrEnum):
@@ -288,6 +276,46 @@ class MetricServer:
     days: int = DEFAULT_DAYS
     """How many days before now a backtest reads."""
 
+    @property
+    def kind(self) -> TrafficKind:
+        """As ``TrafficPlace.kind``."""
+        return TrafficKind.PROMETHEUS
+
+
+class TrafficKind(enum.StrEnum):
+    """What ``spec.traffic`` of a Cluster manifest names."""
+
+    PROMETHEUS = "prometheus"
+    """A server with samples."""
+    FOLDER = "folder"
+    """A path of this machine."""
+    ADDRESS = "address"
+    """Files or a table that Spark finds."""
+    REFERENCE = "reference"
+    """A git reference, whose commit has the files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficPlace:
+    """Recorded traffic in files. ``place``: as ``--traffic`` takes it, or a git reference in full (``refs/...``)."""
+
+    place: str
+    days: int | None = None
+    """How many days before now a backtest reads of an address; ``None``: all."""
+
+    def since(self, until: datetime.datetime) -> datetime.datetime | None:
+        """From when on a backtest reads; ``None``: all, as of everything but an address."""
+        if self.days is None or self.kind is not TrafficKind.ADDRESS:
+            return None
+        return until - datetime.timedelta(days=self.days)
+
+    @property
+    def kind(self) -> TrafficKind:
+        """By how it is written."""
+        if self.place.startswith("refs/"):
+            return TrafficKind.REFERENCE
+        return TrafficKind.ADDRESS if self.place.startswith("table:") or "://" in self.place else TrafficKind.FOLDER
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrimziOperators:
@@ -353,7 +381,7 @@ class ClusterSpec:
     safety: SafetyRules = field(default_factory=SafetyRules)
     backtest: BacktestPolicy = field(default_factory=BacktestPolicy)
     brokers: DeclaredBrokers = field(default_factory=DeclaredBrokers)
-    traffic: MetricServer | None = None
+    traffic: MetricServer | TrafficPlace | None = None
     """Where backtests without another source read."""
     notifications: tuple[Webhook, ...] = ()
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict, compare=False)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from reconciler.model.cluster import TrafficKind
 from reconciler.model.effect import PlanEffects
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.finding import Count, Digest, Finding, Severity, Span
@@ -443,6 +444,8 @@ class ChangedCluster:
     """
     trusted: bool = True
     """The trusted reference, if one was given, has it too."""
+    traffic: TrafficKind | None = None
+    """What ``spec.traffic`` of its Cluster manifest names, of the trusted reference if one was given. Null: nothing."""
 
     @property
     def slug(self) -> str:

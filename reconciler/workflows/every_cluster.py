@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from reconciler.errors import GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
@@ -27,8 +27,8 @@ from reconciler.text import did_you_mean, shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.intent import Intent, intent_of
-from reconciler.workflows.load import LoadedManifests, References, desired_for, load_manifests, stop_on
-from reconciler.workflows.trusted import declared_at, read_references
+from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
+from reconciler.workflows.trusted import References, declared_at, read_references
 
 T = TypeVar("T")
 _NO_CLUSTER: Final = "--all-clusters needs a Cluster manifest, and none was found"
@@ -147,7 +147,8 @@ def find_changed_clusters(
             raise UsageError(f"no manifest declares cluster {shown(name)}{did_you_mean(name, names)}")
     past = _Past(tuple(paths), since)
     wanted = [name for name in names if not only or name in only]
-    present = [_compared(loaded, name, past, trusted=trust is None or name in trust.clusters) for name in wanted]
+    rules = loaded.proposed if trust is None else trust.clusters
+    present = [_with_traffic(_compared(loaded, name, past, trusted=name in rules), rules.get(name)) for name in wanted]
     gone = [] if only else [ChangedCluster(name=name, change=ClusterChange.REMOVED) for name in past.names() - set(names)]
     return tuple(sorted((*present, *gone), key=lambda cluster: cluster.name))
 
@@ -211,6 +212,11 @@ def _compared(loaded: LoadedManifests, name: str, past: _Past, *, trusted: bool)
     reasons = tuple(_reasons(loaded, name, then.at))
     change = ClusterChange.CHANGED if reasons else ClusterChange.SAME
     return ChangedCluster(name=name, change=change, since=then.commit, reasons=reasons, trusted=trusted)
+
+
+def _with_traffic(cluster: ChangedCluster, spec: ClusterSpec | None) -> ChangedCluster:
+    traffic = None if spec is None else spec.traffic
+    return cluster if traffic is None else replace(cluster, traffic=traffic.kind)
 
 
 def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iterator[str]:

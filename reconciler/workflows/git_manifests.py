@@ -152,6 +152,15 @@ def _write(folder: str, entry: TreeEntry, content: bytes) -> None:
         file.write(content)
 
 
+def write_files_of(git: Git, commit: str, folder: str) -> None:
+    """Write every file of a commit below a folder, and no link. Raises ``GitError`` for more than half a gibibyte."""
+    files = [entry for entry in git.entries(commit, [""]) if not entry.link]
+    if sum(entry.size for entry in files) > _MOST_BYTES:
+        raise GitError(f"the files of commit {commit} are larger than {_MOST_BYTES} bytes together")
+    for entry, content in zip(files, git.blobs(files), strict=True):
+        _write(folder, entry, content)
+
+
 def _link(folder: str, entry: TreeEntry, targets: Mapping[str, str]) -> None:
     """A link that stays inside; any other becomes one that leads nowhere, which loading reports when it is a manifest's."""
     path = _inside(folder, entry)

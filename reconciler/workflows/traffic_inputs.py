@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import shutil
+import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import TrafficError, UsageError
+from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.files import cache_folder
 from reconciler.hooks import added, load
-from reconciler.model import ClusterSpec, Entity, LabelMatcher, Message, MetricServer
+from reconciler.model import ClusterSpec, Entity, LabelMatcher, Message, MetricServer, TrafficKind, TrafficPlace
 from reconciler.ports import Progress
+from reconciler.workflows.git_manifests import write_files_of
+from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.plan_effects import read_clients
 from reconciler.workflows.trusted import TrustedTree
 
@@ -80,6 +85,7 @@ def read_client_names(path: Path | None, trusted: TrustedTree | None = None) -> 
 if TYPE_CHECKING:
     from reconciler.traffic import Between, ClientNames, MetricRule
 
+_HOUR_S: Final = 3600.0
 SCHEME_PREFIX: Final = "prometheus+"
 """Before the address of a server, as ``--traffic`` has it."""
 
@@ -142,12 +148,61 @@ class FetchedSamples:
 
 
 def configured_server(spec: ClusterSpec, trusted: TrustedTree | None) -> MetricServer | None:
-    """The server of ``spec.traffic``, with the login file beside the Cluster manifest."""
+    """The server of ``spec.traffic``, with the login file beside the Cluster manifest; ``None`` where it names none."""
     server = spec.traffic
-    if server is None or server.http_config is None or spec.span is None:
-        return server
-    document = spec.span.file if trusted is None else trusted.path_of(spec.span.file)
-    return replace(server, http_config=str(Path(document).parent / server.http_config))
+    if not isinstance(server, MetricServer) or server.http_config is None:
+        return server if isinstance(server, MetricServer) else None
+    return replace(server, http_config=str(_beside(spec, trusted) / server.http_config))
+
+
+def configured_traffic(spec: ClusterSpec, trusted: TrustedTree | None) -> tuple[str, ...]:
+    """``spec.traffic`` as the arguments of ``--traffic``; none of a server. The files of a git reference are written out.
+
+    Raises ``GitError`` for a reference that is not here, and ``FileAccessError``.
+    """
+    traffic = spec.traffic
+    if not isinstance(traffic, TrafficPlace):
+        return ()
+    match traffic.kind:
+        case TrafficKind.FOLDER:
+            return (str(_beside(spec, trusted) / traffic.place),)
+        case TrafficKind.REFERENCE:
+            return (str(_written_out(traffic.place)),)
+    return (traffic.place,)
+
+
+def configured_since(spec: ClusterSpec, until: datetime.datetime | None) -> datetime.datetime | None:
+    """From when on the source of ``spec.traffic`` is read; ``None``: whole, or a server, which has its own days."""
+    traffic = spec.traffic
+    return traffic.since(until or datetime.datetime.now(datetime.UTC)) if isinstance(traffic, TrafficPlace) else None
+
+
+def _beside(spec: ClusterSpec, trusted: TrustedTree | None) -> Path:
+    if spec.span is None:
+        return Path()
+    return Path(spec.span.file if trusted is None else trusted.path_of(spec.span.file)).parent
+
+
+def _written_out(ref: str) -> Path:
+    """The files of a reference's commit in a folder of the cache, written once; folders of other commits are removed."""
+    git = repository_around(".")
+    commit = git.commit(ref)
+    above = cache_folder() / "traffic" / ref.replace("/", "%")
+    folder = above / commit
+    try:
+        if not folder.is_dir():
+            above.mkdir(parents=True, exist_ok=True)
+            # Beside its place first: a run that is killed leaves no half folder of this name.
+            fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=above))
+            write_files_of(git, commit, str(fresh))
+            fresh.replace(folder)
+        for other in above.iterdir():
+            # Another run may be reading or writing a younger one.
+            if other != folder and other.stat().st_mtime < time.time() - _HOUR_S:
+                shutil.rmtree(other, ignore_errors=True)
+    except OSError as error:
+        raise FileAccessError(f"cannot write the traffic of {ref} to {above}: {error.strerror}") from error
+    return folder
 
 
 def require_samples(traffic: FetchedSamples, request: PrometheusRequest) -> None:

@@ -280,7 +280,7 @@ def test_no_job_installs_another_commit_than_that_of_its_workflow(commit, tmp_pa
 def test_each_lock_that_a_workflow_names_is_there():
     named = {lock for step in install_steps() for lock in re.findall(r"[\w-]+\.txt", f"{step['env'].get('LOCK')} {step['run']}")}
 
-    assert named == {"build.txt", "pipeline.txt", "pipeline-traffic.txt"}
+    assert named == {"build.txt", "pipeline.txt", "pipeline-traffic.txt", "pipeline-spark.txt"}
     assert all((ROOT / "requirements" / lock).is_file() for lock in named)
 
 

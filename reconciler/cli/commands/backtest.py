@@ -26,7 +26,7 @@ from reconciler.cli.traffic_options import (
     since_option,
     traffic_option,
 )
-from reconciler.errors import UsageError
+from reconciler.errors import GitError, MissingDependencyError, TrafficError, UntrustedError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import BacktestReport, ClusterSpec, CurrentState
@@ -158,7 +158,18 @@ class BacktestArguments:
 
 
 def run(args: BacktestArguments) -> Result:
-    """Replay; exit 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
+    """Replay; exit 1 when the policy refuses it or a finding is at or above ``--fail-on``, and when nothing could be checked."""
+    from reconciler.cli.results import write_fault
+
+    try:
+        return _judge(args)
+    except (GitError, MissingDependencyError, TrafficError, UntrustedError) as error:
+        # A comment on the pull request then says that nothing was checked, and why.
+        write_fault(error, "traffic-not-read", args.out)
+        raise
+
+
+def _judge(args: BacktestArguments) -> Result:
     from reconciler.model import ClusterSpec, Severity
     from reconciler.workflows import (
         proposal_of,
@@ -273,15 +284,18 @@ def _read_current(args: BacktestArguments, access: Access, intent: Intent | None
 
 
 def _reading(source: BacktestSource, spec: ClusterSpec, trusted: TrustedTree | None) -> BacktestOptions:
-    """How to read the traffic of the options, or else of the Cluster manifest's server. Raises ``UsageError``."""
-    from reconciler.workflows import configured_server, is_prometheus
+    """How to read the traffic of the options, or else of the Cluster manifest. Raises ``UsageError``."""
+    from reconciler.workflows import configured_server, configured_since, configured_traffic, is_prometheus
 
-    traffic, reading = source.traffic, source.reading
+    traffic, since, reading = source.traffic, source.since, source.reading
+    if not traffic:
+        traffic = configured_traffic(spec, trusted)
+        since = since or configured_since(spec, source.until)
     of_files = bool(traffic) and not any(map(is_prometheus, traffic))
     prometheus = prometheus_request(
         traffic,
         # Of files, the rows between these times are judged.
-        since=None if of_files else source.since,
+        since=None if of_files else since,
         until=None if of_files else source.until,
         match=reading.match,
         http_config=reading.http_config,
@@ -299,7 +313,7 @@ def _reading(source: BacktestSource, spec: ClusterSpec, trusted: TrustedTree | N
         traffic=traffic,
         mapping=reading.mapping,
         prometheus=prometheus,
-        between=dataset_time(traffic, since=source.since, until=source.until),
+        between=dataset_time(traffic, since=since, until=source.until),
     )
 
 

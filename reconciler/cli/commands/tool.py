@@ -83,7 +83,11 @@ def list_clusters(args: ClustersArguments) -> Result:
 def _outputs(changed_clusters: Sequence[ChangedCluster]) -> str:
     from reconciler.formats import canonical_bytes
 
-    to_do: list[Json] = [{"cluster": cluster.name, "slug": cluster.slug} for cluster in changed_clusters if cluster.to_do]
+    to_do: list[Json] = [
+        {"cluster": cluster.name, "slug": cluster.slug, "traffic": "" if cluster.traffic is None else cluster.traffic.value}
+        for cluster in changed_clusters
+        if cluster.to_do
+    ]
     untrusted = sum(not cluster.trusted for cluster in changed_clusters)
     return f"count={len(to_do)}\nuntrusted={untrusted}\nmatrix={canonical_bytes(to_do).decode()}\n"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import TrafficError
 from reconciler.features.insight.incident import MissingEvidence, RecordedThrottles
 from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen
-from reconciler.model import CONTROLLER, BucketVerdict, Entity, EntityType, HistoryNeeds, MetricServer, Verdict, escaped
+from reconciler.model import CONTROLLER, BucketVerdict, ClusterSpec, Entity, EntityType, HistoryNeeds, Verdict, escaped
 from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
@@ -195,7 +195,7 @@ class SourceEvidence:
 class IncidentRequest:
     """Which client and when.
 
-    ``traffic`` makes of the server that the Cluster manifest names how traffic is read; there may be none.
+    ``traffic`` makes of the Cluster manifest how traffic is read; there may be none.
     """
 
     client: Entity
@@ -204,7 +204,7 @@ class IncidentRequest:
     until: datetime.datetime
     zone: str
     quotas: QuotaSources
-    traffic: Callable[[MetricServer | None], BacktestOptions | None]
+    traffic: Callable[[ClusterSpec], BacktestOptions | None]
 
     @property
     def names(self) -> tuple[tuple[str, str | None], ...]:

@@ -49,7 +49,7 @@ from reconciler.model import CONTROLLER, Entity, EntityType, Verdict
 from reconciler.ports import Progress
 from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
 from reconciler.text import list_some
-from reconciler.workflows import configured_server, has_group_plugin
+from reconciler.workflows import has_group_plugin
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
@@ -88,7 +88,7 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
     then = read_quotas_then(request.quotas, request.since, request.until, client=request.client)
-    options = request.traffic(configured_server(then.spec, None))
+    options = request.traffic(then.spec)
     if options is None:
         return _report(request, then, None, _Finding(answer=IncidentAnswer.UNKNOWN, missing=(_NO_TRAFFIC,)))
     with contextlib.ExitStack() as stack:

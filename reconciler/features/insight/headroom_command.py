@@ -95,6 +95,7 @@ def _observe(args: HeadroomArguments) -> Headroom:
         Where,
         check_names,
         configured_server,
+        configured_traffic,
         names_of,
         read_client_names,
         read_trusted_mapping,
@@ -106,7 +107,7 @@ def _observe(args: HeadroomArguments) -> Headroom:
     view, source = sources.view(args.state), args.source
     spec, trusted = sources.cluster()
     rates = RateRequest(
-        traffic=source.traffic,
+        traffic=source.traffic or configured_traffic(spec, trusted),
         server=configured_server(spec, trusted),
         match=tuple(map(label_matcher, source.match)),
         http_config=source.http_config,

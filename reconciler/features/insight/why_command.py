@@ -25,7 +25,7 @@ from reconciler.text import shown
 if TYPE_CHECKING:
     from reconciler.features.insight.evidence import IncidentRequest
     from reconciler.features.insight.incident import IncidentReport
-    from reconciler.model import Entity, MetricServer
+    from reconciler.model import ClusterSpec, Entity
     from reconciler.workflows import BacktestOptions
 
 _MODEL: Final = BrokerModelOptions(kafka_version=None, quota_callback=None)
@@ -121,7 +121,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
         until=until,
         zone=zone.key,
         quotas=QuotaSources(paths=args.paths, cluster=args.connection.cluster, access=access, runs=runs),
-        traffic=lambda server: _traffic(args, since, until, server),
+        traffic=lambda spec: _traffic(args, since, until, spec),
     )
 
 
@@ -136,13 +136,12 @@ def _client(args: entity_options.EntityOptions) -> Entity:
     return require_client(client)[0]
 
 
-def _traffic(
-    args: WhyArguments, since: datetime.datetime, until: datetime.datetime, server: MetricServer | None
-) -> BacktestOptions | None:
+def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datetime, spec: ClusterSpec) -> BacktestOptions | None:
     """How traffic is read; ``None`` where there is none. Times are for samples of a server only: files have their own."""
-    from reconciler.workflows import is_prometheus
+    from reconciler.workflows import configured_server, configured_traffic, is_prometheus
 
-    reading, traffic = args.reading, args.traffic
+    reading, server = args.reading, configured_server(spec, None)
+    traffic = args.traffic or configured_traffic(spec, None)
     is_sampled = is_prometheus(traffic[0]) if traffic else server is not None
     prometheus = prometheus_request(
         traffic,

@@ -211,20 +211,18 @@ def _dry_run(args: CommentArguments) -> Result:
 
 def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
     from reconciler.cli.results import places
-    from reconciler.documents import BACKTEST
     from reconciler.features.pull_requests.plan_comment import body_content
     from reconciler.features.pull_requests.posting import comment_links
 
     if args.body is None:
         return None
     text = _body_text(args.body)
-    report = BACKTEST.read(output.read_file(Path(args.backtest)), name=args.backtest) if args.backtest else None
     return body_content(
         text,
         name="standard input" if args.body == "-" else args.body,
         about=(args.cluster, args.label),
-        report=report,
-        report_name=args.backtest or "",
+        backtest=output.read_file(Path(args.backtest)) if args.backtest else None,
+        backtest_name=args.backtest or "",
         links=comment_links(target, commit=args.post.commit, report=args.html_report, docs=args.docs_url, places=places()),
         today=datetime.datetime.now(tz=datetime.UTC).date(),
     )

@@ -10,8 +10,6 @@ from reconciler.features.pull_requests.comment_rows import (
     ChangeRow,
     RowState,
     changed_groups,
-    entity_markdown,
-    group_name_markdown,
     long_words,
 )
 from reconciler.model import BacktestReport, Finding, Plan, Severity, Verdict
@@ -97,19 +95,22 @@ def _errors(findings: Sequence[Finding]) -> str:
 
 
 def alert_sentences(
-    plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], *, verdict: CommentVerdict
+    plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], *, verdict: CommentVerdict, unchecked: str
 ) -> list[str]:
-    """Sentences in Markdown: why the verdict is what it is, what was judged, what was not, what a reviewer decides."""
-    return [*_problems(plan, report, rows), *_outlook(plan, verdict)]
+    """Sentences in Markdown: why the verdict is what it is, what was judged, what was not, what a reviewer decides.
+
+    ``unchecked``: why there is no report.
+    """
+    return [*_problems(plan, report, rows, unchecked), *_outlook(plan, verdict)]
 
 
-def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> Iterator[str]:
+def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], unchecked: str) -> Iterator[str]:
     if errors_in(plan.findings):
         yield f"{_errors(plan.findings)}, so this plan cannot be applied."
     elif not plan.complete:
         yield "**Only some manifests were planned**, so nothing is pruned."
     if report is None and any(row.unknown for row in rows):
-        yield "**Nothing was checked against traffic.**"
+        yield f"**Nothing was checked against traffic.** {unchecked}"
     if report is not None:
         yield from _failed_rules(report)
         yield f"{_of_changed(report)}."
@@ -128,8 +129,8 @@ def _failed_rules(report: BacktestReport) -> Iterator[str]:
     if not failed:
         return
     first, *others = failed
-    whose = [group_name_markdown(bucket.bucket, _NAME) for bucket in first.failed]
-    whose += [entity_markdown(change.entity, _NAME) for change in first.unjudged]
+    whose = [code(str(bucket.bucket), limit=_NAME) for bucket in first.failed]
+    whose += [code(str(change.entity), limit=_NAME) for change in first.unjudged]
     words = prose((first.reason or first.words).rstrip("."), begins_line=False)
     more = f", and {count_of(len(others), 'other rule')} {_agree(len(others), 'fails', 'fail')}" if others else ""
     yield f'**Rule "{words}" fails** for {list_some(list(dict.fromkeys(whose)), _MOST_NAMED)}{more}.'

@@ -10,12 +10,13 @@ import dataclasses
 import datetime
 import json
 import re
+import urllib.parse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.documents import FINDINGS, read_plan
+from reconciler.documents import BACKTEST, FINDINGS, read_plan
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.comment_rows import (
     ChangeRow,
@@ -96,8 +97,8 @@ def body_content(
     *,
     name: str,
     about: tuple[str | None, str],
-    report: BacktestReport | None = None,
-    report_name: str = "the backtest",
+    backtest: str | None = None,
+    backtest_name: str = "the backtest",
     links: RepositoryLinks | None = None,
     today: datetime.date | None = None,
 ) -> Content:
@@ -107,44 +108,54 @@ def body_content(
     be the text's own. Raises ``FileAccessError`` for another text or cluster, and for a report without a plan.
     """
     cluster, label = about
-    if _is_plan(text):
+    report, unread = (None, ()) if backtest is None else _read_backtest(backtest, backtest_name)
+    if not _has_only_findings(text):
         plan = read_plan(text, name=name)
-        content = plan_comment(plan, report=report, links=links, today=today)
+        content = plan_comment(plan, report=report, unread=unread, links=links, today=today)
         hidden = entities_line(plan)
         if hidden is not None and size((*content.lines, hidden)) <= BUDGET:
             content = dataclasses.replace(content, lines=(*content.lines, "", hidden))
     else:
         findings = FINDINGS.read(text, name=name).findings
         if report is not None:
-            raise FileAccessError(f"{name} has findings and no plan, so {report_name} cannot be merged into it")
+            raise FileAccessError(f"{name} has findings and no plan, so {backtest_name} cannot be merged into it")
         content = findings_comment(findings, links=links)
     of = content.marker.cluster
     if cluster is not None and of not in (None, cluster):
         raise FileAccessError(f"{name} is about cluster {of!r}, not {cluster!r}")
     if report is not None and report.cluster is not None and of is not None and report.cluster != of:
-        raise FileAccessError(f"{report_name} is about cluster {report.cluster!r}, not {of!r}")
+        raise FileAccessError(f"{backtest_name} is about cluster {report.cluster!r}, not {of!r}")
     return dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=of or cluster, label=label))
 
 
-def _is_plan(text: str) -> bool:
-    """Whether a text is not a list of findings; text that is not JSON is left to the reader of plans."""
+def _read_backtest(text: str, name: str) -> tuple[BacktestReport | None, tuple[Finding, ...]]:
+    """A report, or why its traffic could not be read: one of the two."""
+    if _has_only_findings(text):
+        return None, FINDINGS.read(text, name=name).findings
+    return BACKTEST.read(text, name=name), ()
+
+
+def _has_only_findings(text: str) -> bool:
+    """Whether a text is a list of findings and no result; text that is not JSON is left to the reader of results."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return True
-    return not isinstance(document, dict) or "findings" not in document or "changes" in document
+        return False
+    return isinstance(document, dict) and "findings" in document and not {"changes", "verdicts"} & document.keys()
 
 
 def plan_comment(
     plan: Plan,
     *,
     report: BacktestReport | None = None,
+    unread: Sequence[Finding] = (),
     links: RepositoryLinks | None = None,
     today: datetime.date | None = None,
     budget: int = BUDGET,
 ) -> Content:
     """The comment about a plan, and about its backtest, in at most ``budget`` bytes.
 
+    ``unread``: why there is no report, where its traffic could not be read.
     ``today``: from this day on an exception to copy lasts. ``None``: from the day on which the cluster was read.
     """
     rows = tuple(change_rows(plan, report))
@@ -156,6 +167,7 @@ def plan_comment(
     writer = _CommentWriter(
         plan=plan,
         report=report,
+        unread=unread,
         findings=plan.findings,
         rows=rows,
         verdict=verdict,
@@ -181,6 +193,8 @@ class _CommentWriter:
 
     plan: Plan | None = None
     report: BacktestReport | None = None
+    unread: Sequence[Finding] = ()
+    """Why the traffic of a backtest could not be read."""
     findings: tuple[Finding, ...]
     rows: tuple[ChangeRow, ...] = ()
     verdict: CommentVerdict
@@ -214,7 +228,14 @@ class _CommentWriter:
     def _sentences(self) -> list[str]:
         if self.plan is None:
             return [findings_sentence(self.findings)]
-        return alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict)
+        return alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict, unchecked=self._unchecked())
+
+    def _unchecked(self) -> str:
+        """Why no traffic was replayed: the fault that stopped the backtest, or how to set one up."""
+        if self.unread:
+            return f"{prose(str(self.unread[0].message).rstrip('.'), begins_line=False)}."
+        page = web_address(urllib.parse.urljoin(self.links.docs, "get-a-history.md") if self.links.docs else "")
+        return f"[Set up recorded traffic]({page})." if page else "Set `spec.traffic` in the Cluster manifest."
 
     def _history(self) -> str | None:
         """The title of the column of results: how long the traffic is, and when it ended unless that was lately."""

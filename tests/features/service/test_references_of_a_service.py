@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import GitError
 from reconciler.workflows.drift import given_baseline
 from reconciler.workflows.intent import load_intent
-from reconciler.workflows.load import References
+from reconciler.workflows.trusted import References
 from tests.builders import user
 from tests.fakes import FakeCluster
 from tests.support.git_repository import GitRepository

@@ -153,6 +153,7 @@ def test_selectors_choose_as_the_manifest_says(selector, chosen, not_chosen):
         ("scope: {include: [{user: null}]}", "empty-name"),
         ("accept: [{guard: prune, until: 2027-02-30, reason: x}]", "invalid-date"),
         ("connection: {bootstrapServers: ['a:1'], zookeeper: 'b:1'}", "conflicting-connection"),
+        ("traffic: {source: history, httpConfig: login.yml}", "conflicting-traffic"),
     ],
 )
 def test_a_cluster_that_cannot_be_meant_is_an_error(line, rule):

@@ -11,9 +11,8 @@ from deepdiff import DeepDiff
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents import PLAN
+from reconciler.documents import PLAN, plan_digest
 from reconciler.errors import FileAccessError, StalePlanError
-from reconciler.formats import plan_digest
 from reconciler.formats.canonical import value_to_json
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
