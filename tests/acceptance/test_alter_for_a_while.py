@@ -11,7 +11,7 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
-from tests.support.manifests import cluster, repository
+from tests.support.manifests import cluster
 
 pytestmark = pytest.mark.kafka
 
@@ -119,16 +119,6 @@ def test_a_refused_write_leaves_the_manifest_alone(team: Team) -> None:
 
     assert (done.code, "large-reduction" in done.out + done.err) == (3, True), done
     assert (team.file.read_text(), team.live()) == (TEXT, 400 * MIB)
-
-
-def test_a_value_above_the_limit_of_the_repository_is_refused(team: Team) -> None:
-    (team.file.parent / "kafka-quotas.yaml").write_text(
-        repository(limits=[{"match": {"user": {"any": True}}, "producer_byte_rate": {"max": "30MiB"}}])
-    )
-    done = team.alter()
-
-    assert (done.code, "above-limit" in done.out) == (1, True), done
-    assert (team.file.read_text(), team.live()) == (TEXT, None)
 
 
 SHARED = """\

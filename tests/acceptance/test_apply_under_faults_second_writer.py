@@ -1,24 +1,27 @@
-"""Somebody else writes during an apply: what is seen is not overwritten and named, what cannot be seen leaves whole values."""
+"""Another writer or the death of the broker during an apply: what is seen is named, and the report is true."""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import raw_quotas
-from tests.support.bad_servers import serving
+from tests.support.bad_servers import WatchingProxy, serving
 from tests.support.change_set import CONSUME, LAST, PERCENT, PRODUCE, ChangeSet, mixed, new_limits, user
-from tests.support.command import Done
+from tests.support.command import Done, run
 from tests.support.polling import wait_until
 from tests.support.write_proxy import WriteProxy
 
 pytestmark = pytest.mark.kafka
 
 LOOKS_EVERY_S = 3.0
+
 """How old the last look at the cluster gets before there is another one, ahead of the next request."""
 
 THEIRS = {PRODUCE: 7_700_000.0}
@@ -85,3 +88,44 @@ def test_in_the_window_that_remains_the_last_writer_wins_by_whole_keys(small: Ch
     assert done.code == 0, done.err
     small.require_true(done.json(), theirs={user(LAST): {**small.wanted[user(LAST)], PERCENT: 300.0}})
     small.finish()
+
+
+USERS = 5_500
+
+"""More than one request holds: with one key each, a run validates twice and writes twice."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    entries = "".join(f"    - match: {{user: u{n}}}\n      quotas: {{producer_byte_rate: 1MiB}}\n" for n in range(USERS))
+    head = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+    (tmp_path / "quotas.yaml").write_text(head + entries)
+    return tmp_path
+
+
+def apply_with(folder: Path, sandbox: Sandbox, *, nth: int, then: Callable[[], None]) -> Done:
+    with serving(WatchingProxy(sandbox.nodes[0].port, nth=nth, then=then)) as port:
+        server = f"127.0.0.1:{port}"
+        return run(
+            "apply", "--auto-approve", "--quiet", "--format", "json", "--bootstrap-server", server, cwd=folder, timeout=240
+        )
+
+
+@pytest.fixture
+def mortal(start_kafka: Callable[[SandboxSpec], Sandbox]) -> Sandbox:
+    return start_kafka(SandboxSpec())
+
+
+def killing(sandbox: Sandbox) -> Callable[[], None]:
+    return lambda: os.kill(sandbox.nodes[0].pid, signal.SIGKILL)
+
+
+def test_a_broker_killed_between_two_writes_is_exit_4_with_what_was_done(folder: Path, mortal: Sandbox) -> None:
+    broken = apply_with(folder, mortal, nth=4, then=killing(mortal))
+    assert broken.code == 4, broken.err
+    report = broken.json()
+    assert report["result"] == "partial"
+    assert report["verified"] is False
+    counts = report["summary"]
+    assert 0 < counts["applied"] < USERS
+    assert counts["applied"] + counts["unknown"] + counts["not_attempted"] == USERS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.model.plan import slug_of
@@ -13,8 +12,8 @@ from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.hostile_names import HOSTILE
 from tests.support.manifests import cluster, quotas
+from tests.support.schemas import valid
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/clusters.v1.schema.json").read_text(encoding="utf-8"))
 ALICE = ({"user": "alice"}, {"producer_byte_rate": 1024})
 
 
@@ -36,7 +35,7 @@ def clusters(repo: GitRepository, *arguments: str) -> Done:
 def changes(repo: GitRepository, *arguments: str) -> dict[str, tuple[str, list[str]]]:
     done = clusters(repo, "--format", "json", *arguments)
     assert done.code == 0, done.err
-    jsonschema.validate(done.json(), SCHEMA)
+    valid(done.json(), "clusters")
     assert [one["name"] for one in done.json()["clusters"]] == sorted(one["name"] for one in done.json()["clusters"])
     return {one["name"]: (one["change"], one["reasons"]) for one in done.json()["clusters"]}
 

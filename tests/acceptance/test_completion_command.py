@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.completion.command import SHELLS
-from reconciler.workflows.resolve import WORDS
 from tests.support.command import environment, run
 
 COMPLETE = """
@@ -60,12 +59,6 @@ def test_bash_completes_entity_types_and_quota_keys(bash_script: Path) -> None:
     assert "--strict" not in completed(bash_script, "kafka-quotas", "alter", "--")
 
 
-def test_bash_completes_the_states_that_resolve_asks_and_files(bash_script: Path) -> None:
-    assert completed(bash_script, "kafka-quotas", "resolve", "--diff", "") == [*WORDS, bash_script.name]
-    assert completed(bash_script, "kafka-quotas", "resolve", "--state", "pl") == ["planned"]
-    assert completed(bash_script, "kafka-quotas", "resolve", "--state", "kafka") == [bash_script.name]
-
-
 def test_bash_completes_commands_below_commands_and_arguments(bash_script: Path) -> None:
     assert {"start", "stop", "status", "run"} <= set(completed(bash_script, "kafka-quotas", "sandbox", ""))
     assert "--nodes" in completed(bash_script, "kafka-quotas", "sandbox", "start", "--no")
@@ -84,13 +77,6 @@ def test_each_shell_gets_a_script_of_its_own_that_it_accepts(shell: str, check: 
     if (program := shutil.which(shell)) is not None:
         done = subprocess.run([program, check, str(script)], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_variable_of_another_completion_does_not_change_a_command(tmp_path: Path) -> None:
-    done = run("explain", "prune", cwd=tmp_path, env={"_ARGCOMPLETE": "1"})
-
-    assert done.code == 0
-    assert done.out == run("explain", "prune", cwd=tmp_path).out
 
 
 @pytest.mark.parametrize(("kind", "name"), [("ClientQuotas", "client-quotas"), ("plan", "plan")])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -151,23 +149,6 @@ def test_filters_say_what_they_select_live_and_on_a_snapshot(populated: Shell) -
         assert recorded["entities"] == live["entities"], arguments
         assert (live["observed"]["from"], recorded["observed"]["from"]) == ("broker", "snapshot")
         assert ("filter" in live) == bool(arguments)
-
-
-def test_csv_has_a_row_for_each_value(populated: Shell) -> None:
-    # As bytes are: text mode would turn the line ends of CSV into others.
-    rows = list(csv.DictReader(io.StringIO(populated.describe("--format", "csv").out)))
-
-    assert len(rows) == 13
-    assert {(row["user"], row["client-id"], row["ip"]) for row in rows} == {
-        ("payments-api", "", ""),
-        ("payments-batch", "", ""),
-        ('"CN=pay, OU={x}"', "", ""),
-        ('"<default>"', "", ""),
-        ("<default>", "app", ""),
-        ("", '"=1+1"', ""),
-        ("", "", "10.0.0.7"),
-    }
-    assert {row["value"] for row in rows if row["key"] == "producer_byte_rate"} == {"10485760"}
 
 
 def test_a_literal_default_is_a_name_and_warned_of(shell: Shell) -> None:

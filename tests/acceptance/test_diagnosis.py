@@ -48,21 +48,6 @@ def test_v_logs_what_was_read_and_decided_and_leaves_stdout_as_it_is(folder: Pat
     assert any("workflows.plan: plan made" in line and "create=1" in line for line in lines)
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_options_may_stand_before_and_after_the_command(folder: Path, *, before: bool) -> None:
-    options = ("-v", "--log-format", "json")
-
-    done = run(*((*options, *PLAN) if before else (*PLAN, *options)), cwd=folder)
-
-    assert done.code == 0
-    events = {record["event"]: record for record in records(done)}
-    assert {"manifests read", "quotas read", "plan made"} <= events.keys()
-    made = events["plan made"]
-    assert (made["logger"], made["level"], made["create"]) == ("reconciler.workflows.plan", "info", 1)
-    assert isinstance(events["manifests read"]["milliseconds"], float)
-    assert str(made["ts"]).endswith("Z")
-
-
 @pytest.mark.parametrize("option", ["-v", "-vv"])
 def test_with_json_every_line_on_stderr_is_an_object_errors_included(folder: Path, option: str) -> None:
     done = run("plan", "--bootstrap-server", f"127.0.0.1:{refusing_port()}", option, "--log-format=json", cwd=folder)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
-
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "drift.v1.schema.json").read_text())
+from tests.support.schemas import valid
 
 
 def declares(**rates: int) -> str:
@@ -41,7 +38,7 @@ def drift(repo: GitRepository, *arguments: str) -> Done:
 
 def classes(done: Done) -> dict[str, str]:
     document = done.json()
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "drift")
     return {one["entity"]["user"]: one["class"] for one in document["entities"]}
 
 

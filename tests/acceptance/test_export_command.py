@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
+from tests.support.schemas import valid
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 AWKWARD = [
     '"',
     "'",
@@ -118,7 +116,7 @@ def test_exporting_again_replaces_what_export_wrote_and_nothing_else(tmp_path, c
 def test_the_exported_cluster_is_never_pruned_and_named_by_its_id(tmp_path, clean_kafka):
     done = export(clean_kafka, tmp_path, "--folder", "q", "--format", "json")
     document = done.json()
-    jsonschema.validate(document, json.loads((SCHEMAS / "findings.v1.schema.json").read_text()))
+    valid(document, "findings")
     text = (tmp_path / "q" / "cluster.yaml").read_text()
 
     assert "prune: never" in text

@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
+from tests.support.schemas import valid
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 MIB = 2.0**20
 GROUPS = {"payments": {"users": ["alice", "bob", "carol"], "quotas": {"producer_byte_rate": "60MiB"}}}
 
@@ -34,7 +33,7 @@ def run(folder: Path, *arguments: str) -> Done:
 
 def test_a_plan_without_the_plugin_shows_the_parts_and_that_members_cannot_borrow(folder: Path) -> None:
     document = run(folder, "plan", "--format", "json").json()
-    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    valid(document, "plan")
     declared = {"group": "payments", "members": 3, "limit": 60 * MIB}
     assert [change["keys"]["producer_byte_rate"]["declared"] for change in document["changes"]] == [declared] * 3
     text = " ".join(run(folder, "plan").out.split())
@@ -71,7 +70,7 @@ def resolve(folder: Path, user: str, *arguments: str) -> Done:
 
 def test_resolve_names_the_group_and_who_else_shares_its_limit(shared: Path) -> None:
     document = resolve(shared, "bob", "--format", "json").json()
-    jsonschema.validate(document, json.loads((SCHEMAS / "resolve.v1.schema.json").read_text()))
+    valid(document, "resolve")
     answer = document["quotas"]["producer_byte_rate"]
     assert (answer["value"], answer["bucket"]) == (60 * MIB, {"group": "payments"})
     assert answer["source"] == {"user": "kafka-quotas:group:payments"}
@@ -94,20 +93,6 @@ def stored(shared: Path) -> Path:
     document = json.loads((shared / "live.json").read_text())
     (shared / "stored.json").write_text(json.dumps({**document, "entities": entities}))
     return shared
-
-
-def test_describe_explains_reserved_users(stored: Path) -> None:
-    def notes(*paths: str) -> str:
-        done = invoke("describe", *paths, "--current", "stored.json", cwd=stored)
-        assert done.code == 0, done.err
-        return " ".join(done.err.split())
-
-    text = notes()
-    assert "of these entities stand for groups and totals of the plugin of groups" in text
-    assert "Snapshots and ZooKeeper do not show whether the brokers have the plugin of groups" in text
-    assert "By the Cluster manifest, the brokers have the plugin of groups." in notes("quotas")
-    assert "group" not in invoke("describe", "--current", "live.json", cwd=stored).err
-    assert invoke("describe", "--current", "stored.json", "--quiet", cwd=stored).err == ""
 
 
 @pytest.mark.parametrize(("state", "has_groups"), [("stored.json", True), ("live.json", False)])

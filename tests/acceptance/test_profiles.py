@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.builders import user
 from tests.support.command import invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, repository, snapshot
+from tests.support.schemas import valid
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 PROFILES = {"gold": {"quotas": {"producer_byte_rate": "20MiB"}}, "iron": {"quotas": {"producer_byte_rate": "1MiB"}}}
 ENTRIES = """\
 apiVersion: kafka-quotas/v1
@@ -42,7 +40,7 @@ def merged(tmp_path: Path) -> GitRepository:
 
 def test_a_plan_names_the_profile_of_each_value(merged: GitRepository) -> None:
     document = invoke("plan", "--current", "../live.json", "--format", "json", cwd=merged.folder).json()
-    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    valid(document, "plan")
     keys = {(change["entity"]["user"], key): row for change in document["changes"] for key, row in change["keys"].items()}
 
     assert {name: row.get("profile") for name, row in keys.items()} == {

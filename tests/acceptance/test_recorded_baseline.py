@@ -6,17 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 ALICE = frozenset({("user", "alice")})
 RATE = "producer_byte_rate"
 
@@ -56,7 +55,7 @@ def folder(tmp_path: Path, clean_kafka: Sandbox) -> Folder:
 def test_from_a_clean_apply_to_drift_of_each_class(folder: Folder) -> None:
     applied = folder.apply("--record-baseline", "baseline.json")
     assert applied.code == 0, applied.err
-    jsonschema.validate(folder.baseline(), json.loads((SCHEMAS / "baseline.v1.schema.json").read_text()))
+    valid(folder.baseline(), "baseline")
     assert folder.baseline()["entities"] == [{"entity": {"user": "alice"}, "quotas": {RATE: 1000}}]
     in_sync = folder.drift()
     assert (in_sync.code, in_sync.json()["entities"]) == (0, []), in_sync.err

@@ -16,6 +16,7 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import COMMAND, Done, environment, invoke
 from tests.support.polling import wait_until
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
@@ -59,22 +60,6 @@ def repository(tmp_path: Path, clean_kafka: Sandbox) -> Repository:
     return Repository(tmp_path, clean_kafka)
 
 
-def test_there_and_back_and_there_again(repository: Repository) -> None:
-    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 5 * MIB}})
-    repository.declare(alice="10MiB", bob="1MiB")
-    assert repository.run(*APPLY, "--report", "report.json").code == 0
-    checked = repository.run("revert", "report.json", "--bootstrap-server", repository.server, "--validate-only")
-    assert checked.code == 0, checked.out
-    back = repository.run(*REVERT, "--bootstrap-server", repository.server, "--report", "back.json", "--format", "json")
-    assert back.code == 0, back.err
-    jsonschema.validate(back.json(), json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
-    assert "as it was" in back.err
-    assert repository.live() == {ALICE: 5 * MIB}
-    again = repository.run("revert", "back.json", ".", "--auto-approve")
-    assert again.code == 0, again.err
-    assert repository.live() == {ALICE: 10 * MIB, BOB: MIB}
-
-
 def test_what_is_no_report_and_what_is_of_another_cluster_stops_early(repository: Repository) -> None:
     (repository.folder / "bad.json").write_text("{}")
     assert repository.run("revert", "bad.json", ".").code == 1
@@ -109,17 +94,6 @@ def test_every_run_leaves_a_line_however_it_ends(repository: Repository) -> None
     assert [one["cluster"]["name"] for one in seen] == ["test"] * 4 + [None]
 
 
-def test_a_full_disk_for_the_audit_file_is_told_by_code_and_word(repository: Repository) -> None:
-    repository.declare(alice="10MiB")
-    done = repository.run(*APPLY, "--audit", "/dev/full", "--report", "report.json")
-    assert done.code == 4
-    assert "No space left" in done.err
-    assert repository.live() == {ALICE: 10 * MIB}
-    assert json.loads((repository.folder / "report.json").read_text())["result"] == "done"
-    nothing = repository.run(*APPLY, "--audit", "/dev/full")
-    assert (nothing.code, "No space left" in nothing.err) == (1, True)
-
-
 def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(repository: Repository) -> None:
     raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 100 * MIB}})
     repository.declare(alice="10MiB")
@@ -142,7 +116,7 @@ def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(rep
         process.kill()
         process.wait()
     report = json.loads((repository.folder / "report.json").read_text())
-    jsonschema.validate(report, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
+    valid(report, "apply-report")
     assert (report["result"], report["failure_reason"]) == ("partial", "interrupted")
     assert report["changes"][0]["reached"] == {"producer_byte_rate": [50 * MIB]}
     assert repository.audit()[-1]["result"] == "partial"

@@ -7,14 +7,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.support.bad_servers import refusing_port, serving, silent
 from tests.support.command import Done, invoke
+from tests.support.schemas import valid
 from tests.support.terminal import Terminal
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "apply-report.v1.schema.json").read_text())
 MANIFEST = """\
 apiVersion: kafka-quotas/v1
 kind: Cluster
@@ -56,7 +55,7 @@ def failed(done: Done, *, code: int, result: str, reason: str) -> None:
     """One document that holds against its schema, one line on stderr, and the code."""
     assert done.code == code
     document = done.json()
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "apply-report")
     assert (document["result"], document["failure_reason"]) == (result, reason)
     assert document["message"] in done.err
     assert done.err.count("\n") == 1

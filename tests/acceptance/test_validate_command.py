@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.support.command import invoke
+from tests.support.schemas import valid
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "schemas" / "findings.v1.schema.json").read_text(encoding="utf-8"))
 QUOTAS = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
 CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: %s}\nspec: {prune: never}\n"
 REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"
@@ -32,7 +31,7 @@ def findings(*arguments, cwd):
     """The findings as JSON, checked against the schema, with the exit code that they call for."""
     done = validate(*arguments, "--format", "json", cwd=cwd)
     document = json.loads(done.out)
-    Draft202012Validator(SCHEMA).validate(document)
+    valid(document, "findings")
     assert done.code == (1 if document["summary"]["error"] else 0), done.err
     assert "Traceback" not in done.err
     return [(f["id"], f["file"], f["line"], f["column"]) for f in document["findings"]]
@@ -216,13 +215,6 @@ def test_a_repository_document_below_the_root_counts_nowhere(tmp_path, write):
         ("repository-misplaced", "settings.yaml"),
         ("repository-misplaced", "sub/kafka-quotas.yaml"),
     ]
-
-
-def test_paths_of_two_roots_at_a_time_are_a_usage_error(tmp_path, write):
-    write("one/kafka-quotas.yaml", f"{REPOSITORY}  exclude: [x]\n")
-    write("two/a.yaml", quotas("alice"))
-
-    assert validate("one", "two", cwd=tmp_path).code == 64
 
 
 def test_every_cluster_is_checked_unless_one_is_named(tmp_path, write):

@@ -74,10 +74,3 @@ def test_why_has_the_throttles_and_is_plain_about_the_traffic(folder: Path) -> N
     assert (unknown.code, unknown.err) == (1, "")
     assert "Whether user=carol was throttled is not known" in unknown.out
     assert "its loggers may have been off" in unknown.out
-
-
-def test_compact_needs_traffic_and_refuses_it_by_name(folder: Path) -> None:
-    done = invoke("compact", "--folder", "totals", "--traffic", "1=kafka", cwd=folder)
-    assert done.code != 0
-    assert "is a violation log, which has throttles and no traffic. Give it to backtest or why" in done.err
-    assert not (folder / "totals").exists()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,12 +10,9 @@ from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
 from reconciler.errors import AuthenticationError
 from reconciler.features.sandbox.spec import Sandbox
-from tests.support.command import run
 from tests.support.records import Records, recorded
 
 pytestmark = pytest.mark.kafka
-
-HOSTILE = "a\nkafka-quotas: done \u202e"
 
 
 def opened(servers: str, login: SaslLogin | None = None) -> BrokerCluster:
@@ -46,17 +40,3 @@ def test_a_password_is_in_no_record_of_any_logger_at_any_level(kafka_sandbox: Sa
 
     assert records.all
     assert not records.holds(secret)
-
-
-def test_a_command_prints_each_request_as_a_line_of_json(clean_kafka: Sandbox, tmp_path: Path) -> None:
-    done = run(
-        "describe", "--bootstrap-server", clean_kafka.bootstrap_servers, "-v", "--log-format", "json", cwd=tmp_path, timeout=60
-    )
-
-    rows = [json.loads(line) for line in done.err.splitlines()]
-    (asked,) = [row for row in rows if row.get("api") == "DescribeClientQuotas"]
-    assert done.code == 0, done.err
-    assert (asked["event"], asked["level"], asked["broker"]) == ("broker answered", "debug", "bootstrap-0")
-    assert asked["address"] == clean_kafka.bootstrap_servers
-    assert asked["milliseconds"] >= 0.0
-    assert not [row for row in rows if not row["logger"].startswith("reconciler")]

@@ -109,20 +109,3 @@ def test_a_login_is_used_and_never_shown(prod: Sandbox, caplog: pytest.LogCaptur
         shown = [repr(one) for one in (quotas, quotas.cluster, quotas.describe(), quotas.read(), change, change.apply())]
     assert "alice-secret" not in "".join(shown) + caplog.text
     assert any(record.name == "reconciler.client" for record in caplog.records)
-
-
-def test_what_writes_or_reads_a_cluster_has_an_example() -> None:
-    shown = {
-        "reconciler.client",
-        "entity",
-        "matching",
-        "connect",
-        "ClusterQuotas.resolve",
-        "ClusterQuotas.plan_alter",
-        "PlannedAlteration.apply",
-        "open_snapshot",
-        "open_manifests",
-        "after_plan",
-        "Description.rows",
-    }
-    assert shown <= EXAMPLES.keys()

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from reconciler.client import manifests
-from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError
+from reconciler.errors import GuardRefusedError, StalePlanError
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
@@ -55,18 +55,6 @@ def live(prod: Sandbox) -> float:
     return raw_quotas.describe(prod.bootstrap_servers)[PAYMENTS]["producer_byte_rate"]
 
 
-def test_a_plan_of_one_process_is_applied_by_another_and_drift_is_gone(prod: Sandbox, capfd: pytest.CaptureFixture[str]) -> None:
-    text = manifests(["quotas"]).plan().to_json()
-
-    report = manifests(["quotas"]).apply(saved_plan=text)
-
-    assert (report.result.value, report.verified) == ("done", True)
-    assert live(prod) == 16_777_216.0
-    assert not manifests(["quotas"]).drift().differs
-    assert manifests(["quotas"]).apply().result.value == "nothing_to_do"
-    assert capfd.readouterr() == ("", "")
-
-
 def test_a_plan_that_is_not_the_reviewed_one_is_refused(prod: Sandbox) -> None:
     planned = manifests(["quotas"]).plan()
     declare("32MiB")
@@ -94,26 +82,6 @@ def test_audit_and_baseline_are_those_of_the_command(prod: Sandbox) -> None:
     assert [(line["command"], line["result"]) for line in lines] == [("apply", "done"), ("apply", "refused")]
     assert baseline["cluster"]["id"] == prod.cluster_id
     assert [row["drift"] for row in drift.rows()] == ["unapplied"] == [one["class"] for one in done.json()["entities"]]
-
-
-def test_an_owner_that_is_withheld_is_an_error_with_the_report_of_the_others(prod: Sandbox) -> None:
-    cluster = Path("quotas/cluster.yaml")
-    cluster.write_text(cluster.read_text() + "  isolate: owner\n")
-    for owner, user, rate in (("pay", "payments", "1MiB"), ("web", "web", "1MiB")):
-        declare(rate, name=user, user=user)
-        path = Path("quotas", f"{user}.yaml")
-        path.write_text(path.read_text().replace("metadata: {", f"metadata: {{owner: {owner}, "))
-    Path("quotas/kafka-quotas.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n  owners: {pay: {}, web: {}}\n"
-    )
-
-    with pytest.raises(NotAppliedError, match="owner pay are withheld") as stopped:
-        manifests(["quotas"]).apply()
-
-    assert [each.owner for each in stopped.value.report.withheld] == ["pay"]
-    assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "web")})] == {"producer_byte_rate": 1_048_576.0}
-    assert live(prod) == 8_388_608.0
-    assert manifests(["quotas"]).of_owners("web").apply().result.value == "nothing_to_do"
 
 
 def tasks() -> ModuleType:

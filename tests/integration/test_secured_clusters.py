@@ -368,24 +368,6 @@ def test_doctor_distinguishes_readers_from_writers_and_writes_nothing(kafka, run
     assert raw_quotas.describe(kafka.sandbox.bootstrap_servers) == before
 
 
-@pytest.mark.parametrize(
-    ("listener", "settings", "statuses"),
-    [
-        ("LOGIN", lambda kafka: login("PLAIN", "writer", secret=WRONG), ["pass", "pass", "pass", "fail"]),
-        ("LOGIN", lambda kafka: login("PLAIN", "writer") | not_trusting(kafka), ["pass", "pass", "fail", "skip"]),
-        ("LOGIN", lambda _: {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, ["fail", "skip", "skip", "skip"]),
-    ],
-    ids=["password", "authority", "settings"],
-)
-def test_doctor_names_the_step_that_fails_and_a_remedy(listener, settings, statuses, kafka, runs):
-    done = runs("doctor", listener, settings(kafka), "--format", "json")
-
-    assert done.code == 1
-    assert of_cluster(done) == [*statuses, "skip", "skip", "skip", "skip"]
-    (failed,) = [check for check in done.json()["checks"] if check["status"] == "fail"]
-    assert failed["remedy"]
-
-
 def test_doctor_warns_of_a_server_s_certificate_within_30_days_of_its_end(kafka, runs):
     done = runs("doctor", "SOON", login("PLAIN", "writer"), "--format", "json")
 
@@ -394,14 +376,3 @@ def test_doctor_warns_of_a_server_s_certificate_within_30_days_of_its_end(kafka,
     assert status == "warn"
     assert re.fullmatch(r"Within 30 days expires: server 127\.0\.0\.1:\d+ on 20\d\d-\d\d-\d\d\.", text), text
     assert kafka.servers("SOON") in text
-
-
-@pytest.mark.parametrize(("days", "expired", "code", "status"), [(10, False, 0, "warn"), (0, True, 1, "fail")])
-def test_doctor_names_the_client_certificate_that_ends(days, expired, code, status, kafka, runs):
-    certified = kafka.authority.sign("writer", days=days, expired=expired)
-    done = runs("doctor", "MUTUAL", mutual(kafka, certified, "ending"), "--format", "json")
-
-    assert done.code == code, done.err
-    assert certificates(done)[0] == status
-    assert "client CN=writer on 20" in certificates(done)[1]
-    assert checks(done)["tls"] == ("fail" if expired else "pass")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import jsonschema
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
@@ -14,10 +13,10 @@ from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.command import Done, run
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "plan.v1.schema.json").read_text())
 ALICE = "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
 NOWHERE = "    - match: {ip: no-such-host.invalid}\n      quotas:\n        connection_creation_rate: 5\n"
 """A name that never resolves (RFC 2606): the broker alone can refuse it, once the repository lowers the lint rule."""
@@ -50,7 +49,7 @@ def plan(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> Do
 
 
 def refusals(document: dict) -> list[dict]:
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "plan")
     return [f for f in document["findings"] if f["id"] == "refused-by-broker"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.features.insight.metric_health import RULE_ORDER
@@ -26,13 +24,12 @@ from tests.support.jmx_exporter import ExportedCluster, exported_cluster
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
 from tests.support.prometheus_server import Prometheus, ScrapeJob, prometheus
-from tests.support.strimzi_reporter import reporting_broker
+from tests.support.schemas import valid
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
 USER = Login(name="CN=orders,OU=x y", password="secret")
 CLIENT = 'app "x*"'
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "doctor.v1.schema.json").read_text("utf-8"))
 MANIFEST = quotas(({"user": USER.name, "client-id": CLIENT}, {"producer_byte_rate": "20KiB"}))
 LAYOUTS = {
     "quota-labels": "quota-labels",
@@ -111,7 +108,7 @@ def examined(server: Prometheus, folder: Path, *arguments: str) -> dict[str, Any
         "doctor", *arguments, "--traffic", f"prometheus+http://127.0.0.1:{server.port}", "--format", "json", cwd=folder
     )  # fmt: skip
     document: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "doctor")
     assert done.code == (1 if document["summary"]["error"] else 0)
     return document
 
@@ -168,51 +165,3 @@ def test_unknown_names_are_counted_and_the_printed_rules_repair_them(exported: E
     assert "queue-size" in repaired["brokers"][0]["measures"]
     assert {"connection", "produce", "request"} <= set(repaired["brokers"][0]["kinds"])
     assert not any(repair["id"] == "rule-order" for repair in repaired["repairs"])
-
-
-def test_the_printed_command_makes_clients_visible_to_the_reporter_of_strimzi(tmp_path: Path) -> None:
-    """A broker without quotas has no series. The command that doctor prints is typed, and the same client has them."""
-    manifests = written(tmp_path)
-
-    def send(servers: str, seconds: float) -> None:
-        produce_steadily(servers, "orders", client_id=CLIENT, bytes_per_second=100_000, seconds=seconds, login=USER)
-
-    def doctor(port: int) -> dict[str, Any]:
-        page = f"1=metrics+http://127.0.0.1:{port}"
-        document: dict[str, Any] = invoke("doctor", "--traffic", page, "--format", "json", cwd=tmp_path).json()
-        jsonschema.validate(document, SCHEMA)
-        return document
-
-    with reporting_broker(SandboxSpec(users=(USER,), heap_mb=384)) as broker:
-        sandbox, secured = broker.sandbox, broker.sandbox.sasl_bootstrap_servers or ""
-        create_topic(sandbox.bootstrap_servers, "orders")
-        send(secured, 1)
-        before = doctor(broker.port)
-        assert [finding["id"] for finding in before["findings"] if finding["severity"] == "error"] == ["no-client-series"]
-        (command,) = [repair["text"] for repair in before["repairs"] if repair["language"] == "sh"]
-        name, *words = shlex.split(command.replace("\\\n", " ").replace("HOST:9092", sandbox.bootstrap_servers))
-        assert name == "kafka-quotas"
-        done = invoke(*words, "--auto-approve", cwd=tmp_path)
-        assert done.code == 0, done.err
-        raw_quotas.settled(sandbox.bootstrap_servers, brokers=(1,))
-        send(secured, 3)
-        after = doctor(broker.port)
-        job = ScrapeJob(name="kafka", ports={broker.port: {"broker_id": "1"}})
-        with prometheus(tmp_path, [job]) as server:
-            sending = threading.Thread(target=send, args=(secured, 20))
-            sending.start()
-            rate = "max(kafka_server_produce_byte_rate) > 40000"
-            wait_until(lambda: server.get("query", query=rate)["result"], within_s=90)
-            sending.join(60)
-            source = f"prometheus+http://127.0.0.1:{server.port}"
-            store = str(tmp_path / "store")
-            done = invoke(
-                "backtest", str(manifests), "--traffic", source, "--traffic-store", store, "--format", "json", cwd=tmp_path
-            )
-    assert {layout["id"] for layout in after["layouts"]} == {"lower-case"}
-    (shown,) = after["brokers"]
-    assert {"produce", "request"} <= set(shown["kinds"])
-    assert "queue-size" in shown["measures"]
-    assert not any(repair["id"] == "rule-order" for repair in after["repairs"])
-    found = [row for row in json.loads(done.out)["verdicts"] if row["bucket"].get("user") == USER.name]
-    assert [(row["bucket"]["client-id"], row["verdict"], row["broker"]) for row in found] == [(CLIENT, "throttled", 1)]

@@ -24,24 +24,6 @@ pytestmark = pytest.mark.interop
 MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 
 
-WRITE_FILES = """
-import json, sys
-from pathlib import Path
-from reconciler.traffic.session import spark_session
-from reconciler.traffic.spark_setup import SessionOptions
-from reconciler.traffic.spark_jobs import java_gateway
-folder, address, settings = json.loads(sys.argv[1])
-with spark_session(SessionOptions(master="local[1]", settings=tuple(map(tuple, settings)))):
-    jvm = java_gateway().jvm
-    configuration = jvm.org.apache.spark.SparkContext.getOrCreate().hadoopConfiguration()
-    for path in sorted(Path(folder).rglob("*.parquet")):
-        target = jvm.org.apache.hadoop.fs.Path(f"{address}/{path.relative_to(folder)}")
-        stream = target.getFileSystem(configuration).create(target, True)
-        stream.write(bytearray(path.read_bytes()))
-        stream.close()
-"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
     """Where files are put, and fetched from, and the arguments with which Spark reaches it."""
@@ -148,16 +130,6 @@ def test_access_that_is_denied_halfway_is_a_sentence_and_writes_nothing(hdfs: Hd
     allowed = run(*arguments, cwd=tmp_path, env={"HADOOP_USER_NAME": "reader"})
     assert allowed.code == 0, allowed.err
     assert list((tmp_path / "written").rglob("*.parquet"))
-
-
-def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
-    away = ("--conf", "spark.hadoop.ipc.client.connect.max.retries=1")
-    done = run("backtest", "quotas.yaml", "--traffic", "hdfs://127.0.0.1:9/traffic", "--master", "local[2]", *away, cwd=tmp_path)
-    assert (done.code, done.out) == (1, "")
-    assert "recorded traffic hdfs://127.0.0.1:9/traffic cannot be read: the server at " in done.err
-    assert ":9 refuses connections" in done.err
-    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import COMMAND, Done, environment, run
-from tests.support.lake_days import days_in, days_of_parquet, rows_of
+from tests.support.lake_days import days_of_parquet
 from tests.support.manifests import quotas
 from tests.support.polling import wait_until
 from tests.support.spark_servers import SPARK_BIN, executors_below, spark_environment
@@ -152,19 +152,6 @@ def test_rows_of_verdicts_that_yarn_writes_are_those_of_this_machine(
         yarn.hdfs.get("/verdicts", tmp_path / "there")
     assert rows_in(tmp_path / "there") == rows_in(tmp_path / "here") != []
     assert there.out.replace(out, "OUT") == here.out.replace(str(tmp_path / "here"), "OUT")
-
-
-def test_totals_that_yarn_writes_are_those_of_this_machine(
-    work: Path, variables: dict[str, str], traffic: dict[str, str], yarn: YarnServer, tmp_path: Path
-) -> None:
-    here = run("compact", "--traffic", traffic["days"], "--folder", f"file://{tmp_path}/here", *HERE, cwd=work)
-    assert here.code == 0, here.err
-
-    run_there(work, variables, yarn, "compact", "--traffic", traffic["days"], "--folder", f"{yarn.hdfs.address}/totals")
-
-    yarn.hdfs.get("/totals", tmp_path / "there")
-    assert rows_of(tmp_path / "there") == rows_of(tmp_path / "here") != []
-    assert days_in(tmp_path / "there") == ["2026-11-20", "2026-11-21"]
 
 
 @pytest.fixture(scope="module")

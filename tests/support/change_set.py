@@ -7,21 +7,18 @@ same takes with the 10,000 changed keys of short names.
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from tests.support import manifests, raw_quotas
 from tests.support.command import Done, run, running
 from tests.support.raw_quotas import RawEntity
+from tests.support.schemas import valid
 
 State = Mapping[RawEntity, Mapping[str, float]]
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 APPLY = (
     "apply",
     ".",
@@ -116,7 +113,7 @@ class ChangeSet:
 
         ``theirs``: what somebody else has written since, and must still be there.
         """
-        jsonschema.validate(report, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
+        valid(report, "apply-report")
         live, others = self.live(), theirs or {}
         had_all = self.before if before is None else before
         counts = dict.fromkeys(report["summary"], 0)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.apply.executor import ApplySettings, Executor
@@ -32,9 +31,9 @@ from reconciler.workflows.connect import ClusterTarget
 from tests.builders import cluster_spec, plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.git_repository import GitRepository
+from tests.support.schemas import valid
 
 RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "apply-report.v1.schema.json").read_text())
 EVERYTHING = ("too-many-removals", "too-many-changes", "large-reduction", "default-entity")
 
 
@@ -64,7 +63,7 @@ def applied(cluster: FakeCluster, *changes: Change) -> ApplyReport:
 
 def text_of(report: ApplyReport) -> str:
     document = APPLY_REPORT.write(report)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "apply-report")
     return document_text(document)
 
 
@@ -290,6 +289,6 @@ def test_the_report_of_a_run_that_never_began_has_nothing_to_go_back_from() -> N
     document = APPLY_SUMMARY.write(
         failed_apply(WrongClusterError("no", expected="a", actual="b"), cluster=ClusterIdentity(), validate_only=False)
     )
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "apply-report")
     with pytest.raises(FileAccessError, match="ended before anything was written"):
         read_apply_report(document_text(document), name="report.json")

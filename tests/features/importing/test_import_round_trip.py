@@ -87,19 +87,6 @@ def test_the_manifests_of_an_import_declare_what_the_file_did(form, state):
 
 
 @pytest.mark.parametrize("form", TOOLS)
-@given(text=st.text(max_size=80) | st.binary(max_size=80))
-@settings(deadline=None, max_examples=40)
-def test_no_file_whatever_makes_the_import_fail(form, text):
-    tool, name, _, _ = TOOLS[form]
-    with tempfile.TemporaryDirectory() as place:
-        source, folder = Path(place) / name, Path(place) / "quotas"
-        source.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
-        result = import_files(tool, [str(source)], folder=folder, partial=True)
-
-    assert result.written or any(one.id.startswith(("import-", "yaml-")) or one.span for one in result.findings)
-
-
-@pytest.mark.parametrize("form", TOOLS)
 @given(state=STATES, cut=st.integers(0, 400))
 @settings(deadline=None, max_examples=40)
 def test_a_file_that_is_cut_off_never_declares_anything_else(form, state, cut):

@@ -165,25 +165,6 @@ def test_what_declares_no_quota_is_mentioned(text, said):
     assert {one.severity.value for one in result.findings} <= {"info"}
 
 
-def test_labels_with_the_word_in_their_names_limit_nothing():
-    text = kafka_user() + "  template: {secret: {metadata: {labels: {quota-tier: gold}}}}\n"
-
-    assert [one.entity for one in read(text).quotas] == [user("CN=a")]
-    assert findings(text) == []
-
-
-def test_a_value_beyond_those_of_the_resource_names_the_largest():
-    (finding,) = read(kafka_user("{producerByteRate: 2147483648}")).findings
-
-    assert "takes a whole number up to 2147483647. Correct" in finding.message
-
-
-def test_long_rates_of_a_cluster_are_beyond_those_of_a_user():
-    (quota,) = read(kafka("{type: kafka, producerByteRate: 4294967296}")).quotas
-
-    assert (quota.cluster, quota.quotas) == ("prod", {"producer_byte_rate": 4294967296.0})
-
-
 def test_users_of_another_operator_are_refused_when_they_have_quotas_and_mentioned_otherwise():
     text = kafka_user().replace("kafka.strimzi.io", "kafka.banzaicloud.io")
     bare = text.replace("  quotas: {producerByteRate: 1024}\n", "")

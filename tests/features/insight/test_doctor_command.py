@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.support.bad_servers import refusing_port
@@ -17,9 +16,9 @@ from tests.support.command import invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
+from tests.support.schemas import valid
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = json.loads((ROOT / "schemas" / "doctor.v1.schema.json").read_text("utf-8"))
 TARGET = {"job": "kafka", "instance": "kafka-1:7071"}
 MANIFEST = quotas(({"user": "alice", "client-id": "App"}, {"producer_byte_rate": "1MiB"}))
 
@@ -95,7 +94,7 @@ def test_names_of_manifests_explain_metric_names_and_others_are_counted(tmp_path
         text = invoke("doctor", ".", "--traffic", source, cwd=tmp_path, env={"COLUMNS": "80"})
     documents = [json.loads(done.out) for done in (none, some, every)]
     for document in documents:
-        jsonschema.validate(document, SCHEMA)
+        valid(document, "doctor")
     assert [sum(one["series"] for one in document["unattributed"]) for document in documents] == [2, 1, 0]
     assert (none.code, some.code, every.code) == (0, 1, 0)
     assert "  - pattern: kafka.server<type=(\\w+), user=(.+), client-id=(.+)><>([a-z-]+)\n" in text.out
@@ -139,7 +138,7 @@ def test_pages_of_exporters_are_examined(tmp_path: Path) -> None:
         gone = f"8=metrics+http://127.0.0.1:{refusing_port()}"
         part = invoke(*command, "--traffic", gone, "--format", "json", cwd=tmp_path)
     document = json.loads(done.out)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "doctor")
     assert (done.code, document["since"] == document["until"], set(asked)) == (0, True, {"Bearer s3cret"})
     assert {layout["id"] for layout in document["layouts"]} == {"default-format", "name-only"}
     (broker,) = document["brokers"]

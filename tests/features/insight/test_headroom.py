@@ -136,13 +136,6 @@ def test_connections_of_an_address_have_its_limit() -> None:
     assert (group.tags, group.source, group.share) == ({"ip": "10.0.0.1"}, ip(), 0.8)
 
 
-def test_without_any_sample_the_reason_is_stated() -> None:
-    found = read({user("alice"): LIMIT})
-
-    assert (found.at, found.groups) == (None, ())
-    assert "no series of a quota group" in found.notes[0]
-
-
 def test_a_callback_class_of_the_brokers_is_refused() -> None:
     view = QuotaView(kind=ViewKind.SNAPSHOT, entities={}, caveats=Caveats(callback="their own class"))
 

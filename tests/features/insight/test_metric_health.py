@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from reconciler.features.insight.doctor_views import TrafficHealth
-from reconciler.features.insight.metric_health import RULE_ORDER, examine_metrics
+from reconciler.features.insight.metric_health import examine_metrics
 from reconciler.features.insight.traffic_health import TRAFFIC_RULES, DoctorRequest, ReadSource
 from reconciler.features.prometheus.metric_layouts import ClientNames, SeriesReader
 from reconciler.features.prometheus.metric_targets import MetricTargets
@@ -57,33 +57,11 @@ def found(health: TrafficHealth, name: str) -> list[Finding]:
     return [finding for finding in health.findings if finding.id == name]
 
 
-def test_a_source_with_everything_has_only_the_note_about_its_interval() -> None:
-    health = World().pair().health()
-    assert [finding.id for finding in health.findings] == ["slow-scrapes"]
-    assert "73% of all moments" in health.findings[0].message
-    (broker,) = health.brokers
-    assert (broker.broker, broker.interval_s, broker.coverage, broker.gaps, broker.clients) == (1, 15.0, 1.0, (), 1)
-    assert health.repairs == ()
-    assert World().pair(at=times((0, HOUR), every=5)).health().findings == ()
-
-
 def exposed(command: str) -> set[str]:
     """The keys that the command of a repair sets."""
     words = shlex.split(command.replace("\\\n", " "))
     assert words[:3] == ["kafka-quotas", "alter", "--expose-clients"]
     return {key for name, keys in itertools.pairwise(words) if name == "--keys" for key in keys.split(",")}
-
-
-def test_no_series_is_an_error_with_the_default_pair_quota() -> None:
-    health = World().health()
-    assert [finding.id for finding in health.findings] == ["no-client-series"]
-    (command,) = health.repairs
-    assert exposed(command.text) == {
-        "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
-    }  # fmt: skip
-    # Two blanks before them, they fit a terminal of 80 columns.
-    lines = (command.text + RULE_ORDER).splitlines()
-    assert max(map(len, lines)) <= 77
 
 
 def test_a_missing_kind_has_a_repair_only_where_it_overrides_nothing() -> None:
@@ -130,21 +108,6 @@ def test_two_exporters_of_one_broker_are_named_with_their_difference() -> None:
     world = World().pair(cluster="east").pair(cluster="west")
     (finding,) = found(world.health(), "several-exporters")
     assert "Broker 1 has 2 exporters: kafka-1:7071 (cluster=east), kafka-1:7071 (cluster=west)." in finding.message
-
-
-def test_names_in_metric_names_are_looked_up_and_the_rest_is_counted() -> None:
-    world = World(ClientNames(users=frozenset({"bob"}), client_ids=frozenset({"etl", "ETL"})))
-    at = times((0, HOUR))
-    for name in ("user_bob_byte_rate", "user_bob_client_id_etl_byte_rate", "user_eve_byte_rate", "user_mal_byte_rate"):
-        world.targets.add_series(labels(f"kafka_server_produce_{name}"), at)
-    health = world.health()
-    counts = {one.reason: (one.series, one.example) for one in health.unattributed}
-    assert {reason: count for reason, (count, _) in counts.items()} == {"name-only": 2, "shared-name": 1}
-    assert counts["shared-name"][1].startswith("kafka_server_produce_user_bob_client_id_etl_byte_rate{")
-    assert health.brokers[0].clients == 1
-    (finding,) = found(health, "identity-unknown")
-    assert finding.message.startswith("The clients of 3 series are unknown")
-    assert health.repairs[0].id == "rule-order"
 
 
 def test_hostile_labels_are_escaped() -> None:

@@ -11,19 +11,16 @@ from reconciler.errors import BaselineError
 from reconciler.features.insight.report import (
     ClusterOverview,
     EntityOverview,
-    ReportRequest,
-    make_report,
     overview_of,
 )
 from reconciler.model.cluster import CallbackClass
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import ForeignText
-from reconciler.model.plan import ClusterFailure
 from reconciler.model.state import ClusterIdentity
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from reconciler.workflows.drift import GivenBaseline
 from tests.builders import cluster_spec, current, declared, user
-from tests.fakes import FakeClock, FakeCluster, Silent
+from tests.fakes import FakeCluster
 from tests.support import report_world
 from tests.support.report_world import EU_BASELINE, EU_DECLARED, EU_LIVE, MIB, PAYMENTS, SETTLEMENT, intent
 
@@ -61,17 +58,6 @@ def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> No
     found = overview_of(part, current(live), source=FakeCluster(live))
     assert {name: one.drift for name, one in by_name(found).items()} == {"user=a": DriftClass.IN_SYNC, "user=b": None}
     assert not found.complete
-
-
-def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
-    made = make_report(
-        [intent("a"), ClusterFailure(cluster=ClusterIdentity(name="b"), failure_reason="invalid-manifests", message="no")],
-        ReportRequest(),
-        runs=None,
-        clock=FakeClock(),
-        progress=Silent(),
-    )
-    assert [one.failure.failure_reason if one.failure else None for one in made.clusters] == ["usage", "invalid-manifests"]
 
 
 def test_a_baseline_of_another_cluster_is_refused() -> None:

@@ -193,14 +193,6 @@ def test_without_any_source_every_gap_is_named(tmp_path: Path) -> None:
     assert gaps["whether the client was throttled"].startswith("give --traffic")
 
 
-def test_without_traffic_the_limits_of_that_time_are_still_shown(repository: GitRepository) -> None:
-    done = why(repository, "--name", "user=orders", *AT, "--format", "json")
-
-    report = document(done)
-    assert done.code == 1
-    assert report["limits"] == {"producer_byte_rate": {"value": 50_000, "source": {"user": "orders"}}}
-
-
 def test_two_limits_at_once_are_both_causes(repository: GitRepository, log: list[SentRequest]) -> None:
     assert log
     repository.write(MANIFEST, quotas("50KB", request_percentage="0.05%"))
@@ -272,21 +264,6 @@ def test_an_audit_file_says_which_commit_was_applied(repository: GitRepository, 
     # The newest commit by its date was not applied, and explains nothing.
     assert not any(one["cause"] for one in by_date["groups"])
     assert "which limit throttled the client" in {one["what"] for one in by_date["missing"]}
-
-
-def test_a_compacted_history_shows_the_same_incident(repository: GitRepository, log: list[SentRequest]) -> None:
-    folder = repository.folder.parent
-    done = invoke("compact", "--traffic", "1=request.log", "--folder", "history", cwd=folder)
-    assert done.code == 0, done.err
-
-    report = document(why(repository, "--name", "client-id=checkout", *AT, "--traffic", "../history", "--format", "json"))
-
-    throttled = [one for one in log if one.client_id == "checkout" and one.throttle_ms]
-    assert report["answer"] == "computed"
-    assert abs(moment(report["incident"]["begin"]) - throttled[0].at) < datetime.timedelta(seconds=3)
-    assert report["recorded"] is None
-    assert "how long each request was throttled" in {one["what"] for one in report["missing"]}
-    assert report["groups"][0]["origin"]["subject"] == "Halve orders"
 
 
 def test_hostile_names_are_escaped_and_commands_can_be_pasted(tmp_path: Path) -> None:

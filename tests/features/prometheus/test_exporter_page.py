@@ -6,7 +6,7 @@ import gzip
 import math
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
@@ -130,23 +130,6 @@ def test_a_cut_answer_is_no_page_and_the_next_read_works() -> None:
         with pytest.raises(TrafficError, match="does not answer"):
             reader.read()
         assert len(reader.read().samples) == 3
-        reader.close()
-
-
-def test_a_page_that_drips_is_given_up_at_the_deadline() -> None:
-    def drip(connection: socket.socket) -> None:
-        connection.recv(4096)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
-        connection.settimeout(0.01)
-        for _ in range(10_000):
-            connection.sendall(b"jvm 1\n")
-            with suppress(TimeoutError):
-                connection.recv(1)
-
-    with serving(drip) as port:
-        reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", names=NAMES, timeout_s=0.5)
-        with pytest.raises(TrafficError, match=r"needs longer than 0\.5 s"):
-            reader.read()
         reader.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 
 import pytest
@@ -30,98 +31,70 @@ def series(kind: Kind, user: str | None, client_id: str | None, measure: Measure
     return MetricSeries(broker=2, kind=kind, user=user, client_id=client_id, measure=measure)
 
 
+def named(name: str, **labels: str) -> dict[str, str]:
+    return {"__name__": f"kafka_server_{name}", **labels}
+
+
 @pytest.mark.parametrize(
     ("labels", "found"),
     [
         # jmx_exporter, example kafka-2_0_0; koperator
-        (
-            {"__name__": "kafka_server_quota_byte_rate", "resource": "Produce", "user": "alice", "clientId": "app"},
-            series(Kind.PRODUCE, "alice", "app"),
-        ),
-        ({"__name__": "kafka_server_quota_byte_rate", "resource": "Fetch", "user": "alice"}, series(Kind.FETCH, "alice", None)),
-        (
-            {"__name__": "kafka_server_quota_request_time", "resource": "Request", "clientId": "app"},
-            series(Kind.REQUEST, None, "app"),
-        ),
+        (named("quota_byte_rate", resource="Produce", user="alice", clientId="app"), series(Kind.PRODUCE, "alice", "app")),
+        (named("quota_byte_rate", resource="Fetch", user="alice"), series(Kind.FETCH, "alice", None)),
+        (named("quota_request_time", resource="Request", clientId="app"), series(Kind.REQUEST, None, "app")),
         # the older order of rules
+        (named("quota_byte_rate", clientId="app", resource="Produce, user=alice"), series(Kind.PRODUCE, "alice", "app")),
+        (named("quota_byte_rate", resource="Fetch, user=a%2C%20b, client-id=x, y"), series(Kind.FETCH, "a, b", "x, y")),
         (
-            {"__name__": "kafka_server_quota_byte_rate", "clientId": "app", "resource": "Produce, user=alice"},
-            series(Kind.PRODUCE, "alice", "app"),
-        ),
-        (
-            {"__name__": "kafka_server_quota_byte_rate", "resource": "Fetch, user=a%2C%20b, client-id=x, y"},
-            series(Kind.FETCH, "a, b", "x, y"),
-        ),
-        (
-            {"__name__": "kafka_server_quota_throttle_time", "resource": "Request", "user": 'a%20b, client-id="x\\*"'},
+            named("quota_throttle_time", resource="Request", user='a%20b, client-id="x\\*"'),
             series(Kind.REQUEST, "a b", "x*", Measure.THROTTLE_TIME),
         ),
         # Confluent's monitoring stacks, Strimzi's reporter
-        (
-            {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "client_id": "app"},
-            series(Kind.PRODUCE, "alice", "app"),
-        ),
+        (named("produce_byte_rate", user="alice", client_id="app"), series(Kind.PRODUCE, "alice", "app")),
         # no rules: the default format, Amazon MSK
         (
-            {"__name__": "kafka_server_Fetch_byte_rate", "user": "CN%3Dorders%2COU%3Dx%20y", "client_id": '"a\\"b\\*"'},
+            named("Fetch_byte_rate", user="CN%3Dorders%2COU%3Dx%20y", client_id='"a\\"b\\*"'),
             series(Kind.FETCH, "CN=orders,OU=x y", 'a"b*'),
         ),
-        (
-            {"__name__": "kafka_server_ControllerMutation_mutation_rate", "user": "ops"},
-            series(Kind.MUTATION, "ops", None),
-        ),
+        (named("ControllerMutation_mutation_rate", user="ops"), series(Kind.MUTATION, "ops", None)),
         # a client-id that no quoting made (Strimzi's reporter), and one that looks percent-encoded
-        (
-            {"__name__": "kafka_server_fetch_byte_rate", "client_id": '"a*"', "user": "x"},
-            series(Kind.FETCH, "x", '"a*"'),
-        ),
-        ({"__name__": "kafka_server_fetch_byte_rate", "client_id": "a%41"}, series(Kind.FETCH, None, "a%41")),
+        (named("fetch_byte_rate", client_id='"a*"', user="x"), series(Kind.FETCH, "x", '"a*"')),
+        (named("fetch_byte_rate", client_id="a%41"), series(Kind.FETCH, None, "a%41")),
         # connections of an address
         (
-            {"__name__": "kafka_server_socket_server_metrics_connection_accept_rate", "ip": "10.0.0.9"},
+            named("socket_server_metrics_connection_accept_rate", ip="10.0.0.9"),
             MetricSeries(broker=2, kind=Kind.CONNECTION, user=None, client_id=None, ip="10.0.0.9"),
         ),
-        ({"__name__": "kafka_server_socket_server_metrics_connection_accept_rate", "listener": "PLAINTEXT"}, None),
+        (named("socket_server_metrics_connection_accept_rate", listener="PLAINTEXT"), None),
         # Chitragupta's contract
         (
-            {
-                "__name__": "kafka_server_quota_byte_rate",
-                "quota_type": "Produce",
-                "user": "alice",
-                "client_id": "not_applicable",
-            },
+            named("quota_byte_rate", quota_type="Produce", user="alice", client_id="not_applicable"),
             series(Kind.PRODUCE, "alice", None),
         ),
         # other measures
         (
-            {"__name__": "kafka_server_quota_throttle_time", "resource": "Fetch", "user": "alice", "clientId": "app"},
+            named("quota_throttle_time", resource="Fetch", user="alice", clientId="app"),
             series(Kind.FETCH, "alice", "app", Measure.THROTTLE_TIME),
         ),
+        (named("request_throttle_time", user="alice"), series(Kind.REQUEST, "alice", None, Measure.THROTTLE_TIME)),
         (
-            {"__name__": "kafka_server_request_throttle_time", "user": "alice"},
-            series(Kind.REQUEST, "alice", None, Measure.THROTTLE_TIME),
-        ),
-        (
-            {"__name__": "kafka_server_quota_throttle_time_ms", "quota_type": "Produce", "user": "alice"},
+            named("quota_throttle_time_ms", quota_type="Produce", user="alice"),
             series(Kind.PRODUCE, "alice", None, Measure.THROTTLE_TIME),
         ),
-        (
-            {"__name__": "kafka_server_ControllerMutation_tokens", "user": "ops"},
-            series(Kind.MUTATION, "ops", None, Measure.TOKENS),
-        ),
-        ({"__name__": "kafka_server_Produce_queue_size"}, series(Kind.PRODUCE, None, None, Measure.QUEUE_SIZE)),
-        ({"__name__": "kafka_server_controllermutation_queue_size"}, series(Kind.MUTATION, None, None, Measure.QUEUE_SIZE)),
+        (named("ControllerMutation_tokens", user="ops"), series(Kind.MUTATION, "ops", None, Measure.TOKENS)),
+        (named("Produce_queue_size"), series(Kind.PRODUCE, None, None, Measure.QUEUE_SIZE)),
+        (named("controllermutation_queue_size"), series(Kind.MUTATION, None, None, Measure.QUEUE_SIZE)),
         # jmx_exporter, example kafka-kraft-3_0_0
-        ({"__name__": "kafka_server_produce_user_alice_client_id_app_byte_rate"}, Unattributed.NAME_ONLY),
+        (named("produce_user_alice_client_id_app_byte_rate"), Unattributed.NAME_ONLY),
         # series of other sensors
-        ({"__name__": "kafka_server_quota_byte_rate", "resource": "FetchSessionCache", "user": "x"}, None),
+        (named("quota_byte_rate", resource="FetchSessionCache", user="x"), None),
         # a queue size without a kind, or of a client, is of another sensor
-        ({"__name__": "kafka_server_quota_queue_size"}, None),
-        ({"__name__": "kafka_server_produce_queue_size", "user": "alice"}, None),
-        ({"__name__": "kafka_server_produce_throttle_time"}, None),
-        ({"__name__": "kafka_server_produce_tokens", "user": "alice"}, None),
-        ({"__name__": "kafka_server_request_byte_rate", "user": "alice"}, None),
-        ({"__name__": "kafka_server_request_request_time"}, None),
+        (named("quota_queue_size"), None),
+        (named("produce_queue_size", user="alice"), None),
+        (named("produce_throttle_time"), None),
+        (named("produce_tokens", user="alice"), None),
+        (named("request_byte_rate", user="alice"), None),
+        (named("request_request_time"), None),
         ({"__name__": "up"}, None),
     ],
 )
@@ -206,13 +179,13 @@ def test_a_rule_reads_other_names_and_labels() -> None:
 @pytest.mark.parametrize(
     ("labels", "layout"),
     [
-        ({"__name__": "kafka_server_quota_byte_rate", "resource": "Produce", "user": "a"}, Layout.QUOTA_LABELS),
-        ({"__name__": "kafka_server_quota_byte_rate", "resource": "Produce, user=a"}, Layout.OLD_RULE_ORDER),
-        ({"__name__": "kafka_server_quota_byte_rate", "quota_type": "Produce"}, Layout.CONTRACT),
-        ({"__name__": "kafka_server_produce_user_a_byte_rate"}, Layout.NAME_ONLY),
-        ({"__name__": "kafka_server_produce_queue_size"}, Layout.LOWER_CASE),
-        ({"__name__": "kafka_server_ControllerMutation_tokens"}, Layout.DEFAULT_FORMAT),
-        ({"__name__": "kafka_server_brokertopicmetrics_bytesin_total"}, None),
+        (named("quota_byte_rate", resource="Produce", user="a"), Layout.QUOTA_LABELS),
+        (named("quota_byte_rate", resource="Produce, user=a"), Layout.OLD_RULE_ORDER),
+        (named("quota_byte_rate", quota_type="Produce"), Layout.CONTRACT),
+        (named("produce_user_a_byte_rate"), Layout.NAME_ONLY),
+        (named("produce_queue_size"), Layout.LOWER_CASE),
+        (named("ControllerMutation_tokens"), Layout.DEFAULT_FORMAT),
+        (named("brokertopicmetrics_bytesin_total"), None),
     ],
 )
 def test_the_layout_of_a_series(labels: dict[str, str], layout: Layout | None) -> None:
@@ -231,14 +204,15 @@ def test_the_selector_asks_for_every_name_that_is_read() -> None:
     )
 
 
-@pytest.mark.parametrize("user", ["user", "User", "USER", "user_name", "userName", "principal", "principal_name", "quota_user"])
-@pytest.mark.parametrize(
-    "client_id", ["clientId", "clientid", "client_id", "client-id", "ClientID", "CLIENT_ID", "client", "clientName"]
-)
-@pytest.mark.parametrize("kind", ["resource", "Resource", "type", "kind", "quota", "quota_type", "quotaKind"])
-def test_labels_count_in_each_spelling(user: str, client_id: str, kind: str) -> None:
-    labels = {"__name__": "kafka_server_quota_byte_rate", kind: "produce", user: "alice", client_id: "App", **BROKER}
-    assert read_series(labels) == series(Kind.PRODUCE, "alice", "App")
+USER_LABELS = ("user", "User", "USER", "user_name", "userName", "principal", "principal_name", "quota_user")
+CLIENT_LABELS = ("clientId", "clientid", "client_id", "client-id", "ClientID", "CLIENT_ID", "client", "clientName")
+KIND_LABELS = ("resource", "Resource", "type", "kind", "quota", "quota_type", "quotaKind")
+
+
+def test_labels_count_in_each_spelling() -> None:
+    for user, client_id, kind in itertools.product(USER_LABELS, CLIENT_LABELS, KIND_LABELS):
+        labels = named("quota_byte_rate", **{kind: "produce", user: "alice", client_id: "App"}, **BROKER)
+        assert read_series(labels) == series(Kind.PRODUCE, "alice", "App"), labels
 
 
 @pytest.mark.parametrize(

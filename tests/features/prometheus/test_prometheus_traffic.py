@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import json
 import urllib.parse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -87,30 +85,6 @@ def test_each_hour_is_a_page_and_the_second_run_reads_none_again(tmp_path: Path)
     assert [(row["broker"], row["user"], row["client_id"], row["kind"], row["amount"]) for row in rows(first.files)] == [
         (1, "alice", "app", "produce", 5_000_000)
     ] * first.samples, "a sample at the start of a page belongs to the page before"
-
-
-def test_a_long_read_says_how_far_it_is_and_how_long_the_rest_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Steps:
-        def __init__(self) -> None:
-            self.messages: list[str] = []
-
-        def step(self, message: str) -> None:
-            self.messages.append(message)
-
-    hours, steps = itertools.count(0, 60 * 60), Steps()
-    clock = SimpleNamespace(monotonic=lambda: float(next(hours)))
-    monkeypatch.setattr("reconciler.features.prometheus.server_pages.time", clock)
-    with served(Server(ALICE)) as port:
-        fetch_prometheus(request(port, tmp_path, hours=4), now=NOW, progress=steps)
-    address = f"http://127.0.0.1:{port}/prom"
-    # The clock is an hour later at each message. The first piece of the first hour is short.
-    assert steps.messages == [
-        f"reading {address}: hour 1 of 4, 2 samples, about 47 h 0 min left",
-        f"reading {address}: hour 1 of 4, 4 samples, about 6 h 0 min left",
-        f"reading {address}: hour 2 of 4, 6 samples, about 3 h 0 min left",
-        f"reading {address}: hour 3 of 4, 8 samples, about 80 min left",
-        f"reading {address}: hour 4 of 4, 10 samples",
-    ]
 
 
 def test_a_server_that_limits_samples_is_asked_for_shorter_times(tmp_path: Path) -> None:
@@ -217,13 +191,6 @@ def test_tenants_have_folders_of_their_own_and_passwords_do_not(tmp_path: Path) 
     assert folders[1] == folders[2] == folders[3]
 
 
-def test_an_answer_that_is_too_large_is_not_kept_in_memory() -> None:
-    with served(lambda *_: (200, "application/json", b"x" * 3_000_000)) as port:
-        api = PrometheusApi(f"http://127.0.0.1:{port}", most_bytes=1_000_000)
-        with pytest.raises(TooManySamplesError, match="answers with more than 0 MiB"):
-            api.range_samples("{}", end_s=1.0, length_s=3600)
-
-
 @pytest.mark.parametrize(
     ("status", "message"),
     [
@@ -249,34 +216,6 @@ def test_a_name_that_is_known_later_reads_the_hours_again(tmp_path: Path) -> Non
         again = fetch_prometheus(replace(asked, names=carol), now=NOW)
     assert {(row["user"], row["client_id"]) for row in rows(named.files)} == {("Carol", "App")}
     assert (len(named.pages_read), again.pages_read) == (2, ())
-
-
-def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) -> None:
-    named = {"__name__": "kafka_server_produce_user_carol_client_id_app_byte_rate", "instance": "kafka-1:7071"}
-    other = {"__name__": "acme_out_rate", "user": "dave", "client_id": "app", "broker": "1"}
-    (tmp_path / "clients.jsonl").write_text('{"user": "carol", "client-id": "app"}\n')
-    (tmp_path / "mapping.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  metrics:\n    - {name: acme_out_rate, kind: produce}\n"
-    )
-    (tmp_path / "columns.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  columns:\n"
-        + "".join(f"    {name}: {{column: {name}}}\n" for name in ("ts", "broker", "user", "client_id", "kind", "amount"))
-    )
-    with served(Server(ALICE, named, other)) as port:
-        options = CompactOptions(
-            traffic=(),
-            folder=str(tmp_path / "history"),
-            prometheus=request(port, tmp_path / "unused"),
-            known_clients=tmp_path / "clients.jsonl",
-            mapping=tmp_path / "mapping.yaml",
-        )
-        done = compact_traffic(options, progress=Silent())
-        assert {row["user"] for row in rows(tuple(map(Path, done.compacted)))} == {"alice", "carol", "dave"}
-        assert done.notes == ()
-        with pytest.raises(UsageError, match=r"write spec\.metrics"):
-            compact_traffic(replace(options, mapping=tmp_path / "columns.yaml"), progress=Silent())
-    with pytest.raises(UsageError, match="--known-clients is for"):
-        compact_traffic(replace(options, prometheus=None), progress=Silent())
 
 
 def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:

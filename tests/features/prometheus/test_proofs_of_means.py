@@ -22,7 +22,6 @@ from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import LocalRows
 from tests.support.backtest_reports import altered, provenance
-from tests.support.kafka_quota_classes import Rate
 from tests.support.quota_oracles import Arrival, replayed
 
 KEY = "producer_byte_rate"
@@ -72,19 +71,6 @@ def test_a_mean_calls_certain_only_what_kafka_throttles(world: list[tuple[int, i
     for limit in (proven * 0.999, proven / 2):
         if limit > 0:
             assert replayed(arrivals, limit, spare=True).throttled > 0, "a limit below the proven rate throttles nobody"
-
-
-@settings(max_examples=300, deadline=None)
-@given(worlds, st.integers(min_value=0, max_value=11_000))
-def test_a_gauge_calls_certain_only_what_kafka_throttles(world: list[tuple[int, int]], later_ms: int) -> None:
-    arrivals = arrivals_of(world)
-    sensor = Rate(11, 1000, spare=True)
-    for one in arrivals:
-        sensor.record(one.amount, one.ts_us // 1000)
-    gauge, _ = sensor.measure(arrivals[-1].ts_us // 1000 + later_ms)
-    proven = proven_rate(mean(int(gauge), 0), DEFAULT_WINDOW)
-    if proven > 0:
-        assert replayed(arrivals, proven * 0.999, spare=True).throttled > 0
 
 
 def test_a_minute_at_a_fifth_above_the_limit_is_certain_and_a_minute_at_the_limit_is_not() -> None:

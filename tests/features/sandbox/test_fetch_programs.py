@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import MissingDependencyError, SandboxError
-from reconciler.features.sandbox.jars import Artifact, available_fetchers, maven_fetcher, pyspark_folder
+from reconciler.features.sandbox.jars import Artifact, available_fetchers, maven_fetcher
 
 ARTIFACT = Artifact(group="org.example", name="tool_2.13", version="1.0", sha256="0" * 64)
 
@@ -30,12 +30,6 @@ def test_maven_is_preferred_and_ivy_is_the_other_way(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(tmp_path))
     names = [fetcher.name for fetcher in available_fetchers(Path("java"), find_pyspark=lambda: tmp_path)]
     assert [name.split()[0] for name in names] == ["Maven", "Ivy"]
-
-
-def test_pyspark_is_found_with_its_jars() -> None:
-    folder = pyspark_folder()
-    assert folder is not None
-    assert list((folder / "jars").glob("ivy-*.jar"))
 
 
 def test_maven_is_asked_for_exactly_the_listed_artifacts_and_nothing_they_depend_on(tmp_path: Path) -> None:

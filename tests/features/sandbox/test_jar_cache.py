@@ -135,28 +135,6 @@ def test_of_many_at_once_one_fetches_and_all_get_the_jars(tmp_path: Path) -> Non
     assert len(set(results)) == 1
 
 
-def test_who_waits_for_another_fetch_says_so(tmp_path: Path) -> None:
-    said: list[str] = []
-    waits = threading.Event()
-    registry = Registry()
-
-    class Progress:
-        def step(self, message: str) -> None:
-            said.append(message)
-            waits.set()
-
-    class Slow(Registry):
-        def fetch(self, artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
-            pool.submit(get, tmp_path, registry, progress=Progress())
-            assert waits.wait(10)
-            super().fetch(artifacts, work, jars)
-
-    with ThreadPoolExecutor(2) as pool:
-        get(tmp_path, Slow())
-    assert registry.fetches == 0
-    assert "Waiting" in said[0]
-
-
 def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_set(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(FileAccessError, match="KAFKA_QUOTAS_CACHE"):

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
@@ -23,10 +22,10 @@ from tests.support import raw_quotas
 from tests.support.command import invoke, run
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "sandbox.v1.schema.json").read_text("utf-8"))
 COMMAND = [sys.executable, "-m", "reconciler", "sandbox"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -74,7 +73,7 @@ def test_start_status_and_stop(sandbox: Run, environ: dict[str, str]) -> None:
     started = sandbox("start", "--user", "alice", "--request-log", "--format", "json")
     assert started.returncode == 0, started.stderr
     document = json.loads(started.stdout)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "sandbox")
     assert document["status"] == "running"
     servers = document["sandbox"]["bootstrap_servers"]
     [node] = document["sandbox"]["nodes"]
@@ -125,7 +124,7 @@ def test_with_record_each_node_records_what_backtest_reads(sandbox: Run, environ
     started = sandbox("start", "--record", "--format", "json")
     assert started.returncode == 0, started.stderr
     document = json.loads(started.stdout)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "sandbox")
     servers, [node] = document["sandbox"]["bootstrap_servers"], document["sandbox"]["nodes"]
     assert node["recorded_folder"] in sandbox("status").stdout
     assert "running already" in sandbox("start", "--record").stderr
@@ -158,7 +157,7 @@ def test_a_cluster_with_zookeeper_is_shown_with_it_noticed_without_it_and_stoppe
     started = sandbox("start", "--zookeeper", "--chroot", "/kafka/one", "--format", "json")
     assert started.returncode == 0, started.stderr
     document = json.loads(started.stdout)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "sandbox")
     server = document["sandbox"]["zookeeper"]
     assert document["sandbox"]["kafka_version"] == "3.9.2"
     assert (server["connection"].endswith("/kafka/one"), server["alive"]) == (True, True)
@@ -172,7 +171,7 @@ def test_a_cluster_with_zookeeper_is_shown_with_it_noticed_without_it_and_stoppe
     status = wait_until(lambda: done if (done := sandbox("status", "--format", "json")).returncode == 1 else None)
     assert status is not None
     broken = json.loads(status.stdout)
-    jsonschema.validate(broken, SCHEMA)
+    valid(broken, "sandbox")
     assert (broken["status"], broken["sandbox"]["zookeeper"]["alive"]) == ("broken", False)
     assert "process of ZooKeeper has ended" in sandbox("status").stdout
     assert "zookeeper.log" in sandbox("start").stderr
@@ -197,25 +196,6 @@ def test_a_user_of_the_sandbox_logs_in_with_the_file_that_start_names(sandbox: R
     from tests.support import raw_quotas
 
     assert raw_quotas.describe(started["bootstrap_servers"]) == {frozenset({("user", "carol")}): {"producer_byte_rate": 1024.0}}
-
-
-def test_a_sandbox_that_was_killed_is_reported_and_cleared_away(sandbox: Run, environ: dict[str, str], tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    document = json.loads(sandbox("start", "--folder", str(folder), "--format", "json").stdout)
-    assert (document["sandbox"]["folder"], folder.stat().st_mode & 0o077) == (str(folder), 0)
-    os.kill(document["sandbox"]["nodes"][0]["pid"], signal.SIGKILL)
-    status = wait_until(lambda: done if (done := sandbox("status", "--format", "json")).returncode == 1 else None)
-    assert status is not None
-    broken = json.loads(status.stdout)
-    jsonschema.validate(broken, SCHEMA)
-    assert (broken["status"], broken["sandbox"]["nodes"][0]["alive"]) == ("broken", False)
-    refused = sandbox("start")
-    assert (refused.returncode, "kafka.log" in refused.stderr) == (1, True)
-    stopped = sandbox("stop")
-    assert (stopped.returncode, left_over(environ)) == (0, [])
-    assert (folder / "node-1" / "kafka.log").is_file()
-    refused = sandbox("start", "--folder", str(folder))
-    assert (refused.returncode, "Delete what is there, or choose another folder" in refused.stderr) == (1, True)
 
 
 def test_a_folder_with_something_in_it_is_refused_and_left_as_it_is(sandbox: Run, tmp_path: Path) -> None:

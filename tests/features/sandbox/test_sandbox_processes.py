@@ -30,13 +30,6 @@ def spawn(tmp_path: Path) -> Iterator[Callable[[str], ProcessRef]]:
     process.end(started, grace_s=0.0)
 
 
-def test_a_started_process_is_alive_until_it_is_ended(spawn: Callable[[str], ProcessRef]) -> None:
-    sleeper = spawn("exec sleep 60")
-    assert process.is_alive(sleeper)
-    process.end([sleeper], grace_s=10.0)
-    assert not process.is_alive(sleeper)
-
-
 def test_a_process_that_ignores_term_is_killed(spawn: Callable[[str], ProcessRef], tmp_path: Path) -> None:
     stubborn = spawn(f"trap '' TERM; touch {tmp_path}/deaf; while :; do sleep 1; done")
     while not (tmp_path / "deaf").exists():
@@ -69,11 +62,6 @@ def test_an_interrupt_while_a_process_is_started_comes_when_it_is_known(spawn: C
     with pytest.raises(KeyboardInterrupt):
         start()
     assert process.wait_ended(started, within_s=10.0), "the process itself gets its signals"
-
-
-def test_output_and_errors_go_to_the_file(spawn: Callable[[str], ProcessRef], tmp_path: Path) -> None:
-    assert process.wait_ended([spawn("echo out; echo err >&2")], within_s=10.0)
-    assert (tmp_path / "0.log").read_text() == "out\nerr\n"
 
 
 def test_the_mark_without_proc_tells_running_from_ended(spawn: Callable[[str], ProcessRef]) -> None:

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.errors import SandboxError
@@ -18,8 +17,8 @@ from reconciler.features.sandbox.command import status_lines, stopped_lines
 from reconciler.features.sandbox.process import ProcessRef
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
 from reconciler.render.terminal import plain
+from tests.support.schemas import valid
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "sandbox.v1.schema.json").read_text("utf-8"))
 GONE = ProcessRef(pid=2**22 + 1, mark="never was")
 
 
@@ -63,13 +62,6 @@ def test_a_record_reads_back_as_it_was_written_and_is_for_its_owner_only(tmp_pat
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_the_record_of_a_cluster_with_zookeeper_reads_back_too(tmp_path: Path, sleeper: ProcessRef) -> None:
-    server = SandboxZooKeeper(process=sleeper, connection="127.0.0.1:2181/a", log_file=tmp_path / "zookeeper.log")
-    sandbox = recorded(tmp_path, sleeper, zookeeper=server)
-    assert background.read_record(background.record_file(tmp_path)) == sandbox
-    assert (background.sandbox_status(tmp_path).condition, sandbox.zookeeper) == (Condition.RUNNING, "127.0.0.1:2181/a")
-
-
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 99}', "\x00"])
 def test_a_damaged_record_is_named_and_not_touched(tmp_path: Path, content: str) -> None:
     file = background.record_file(tmp_path)
@@ -79,18 +71,6 @@ def test_a_damaged_record_is_named_and_not_touched(tmp_path: Path, content: str)
         with pytest.raises(SandboxError, match=r"default\.json.*delete the file"):
             look(tmp_path)
     assert file.read_text() == content
-
-
-def test_without_a_record_nothing_runs_and_stop_has_nothing_to_do(tmp_path: Path) -> None:
-    assert background.sandbox_status(tmp_path).condition is Condition.STOPPED
-    assert background.stop_sandbox(tmp_path).sandbox is None
-    jsonschema.validate(SANDBOX.write(background.sandbox_status(tmp_path)), SCHEMA)
-
-
-def test_a_sandbox_whose_processes_are_there_is_running(tmp_path: Path, sleeper: ProcessRef) -> None:
-    recorded(tmp_path, sleeper)
-    status = background.sandbox_status(tmp_path)
-    assert (status.condition, status.alive) == (Condition.RUNNING, {1})
 
 
 def test_a_sandbox_that_lost_a_process_is_broken_said_so_and_cleared_away_by_stop(tmp_path: Path, sleeper: ProcessRef) -> None:
@@ -106,13 +86,6 @@ def test_a_sandbox_that_lost_a_process_is_broken_said_so_and_cleared_away_by_sto
     assert background.sandbox_status(tmp_path).condition is Condition.STOPPED
 
 
-def test_stop_leaves_alone_a_process_that_got_a_number_of_the_sandbox(tmp_path: Path, sleeper: ProcessRef) -> None:
-    sandbox = recorded(tmp_path, ProcessRef(pid=sleeper.pid, mark="an earlier one"))
-    background.stop_sandbox(tmp_path)
-    assert process.is_alive(sleeper)
-    assert not sandbox.folder.exists()
-
-
 def test_stop_removes_what_the_sandbox_made_and_nothing_else(tmp_path: Path) -> None:
     sandbox = recorded(tmp_path, GONE)
     notes = sandbox.folder / "notes.txt"
@@ -121,28 +94,11 @@ def test_stop_removes_what_the_sandbox_made_and_nothing_else(tmp_path: Path) -> 
     assert [path.name for path in sandbox.folder.iterdir()] == ["notes.txt"]
 
 
-def test_starting_another_kind_beside_a_running_one_is_refused(tmp_path: Path, sleeper: ProcessRef) -> None:
-    recorded(tmp_path, sleeper)
-    for other in (
-        SandboxSpec(request_log=True),
-        SandboxSpec(kafka_version="3.9.2"),
-        SandboxSpec(users=(Login(name="a", password="b"),)),
-    ):
-        with pytest.raises(SandboxError, match="other settings"):
-            background.start_sandbox(other, cache=tmp_path)
-
-
-def test_starting_the_same_kind_again_returns_the_running_one(tmp_path: Path, sleeper: ProcessRef) -> None:
-    users = (Login(name="alice", password="old"),)
-    sandbox = recorded(tmp_path, sleeper, users=users)
-    assert background.start_sandbox(SandboxSpec(users=(Login(name="alice", password="new"),)), cache=tmp_path) == (sandbox, False)
-
-
 def test_the_document_and_the_text_hold_no_password(tmp_path: Path, sleeper: ProcessRef) -> None:
     recorded(tmp_path, sleeper, users=(Login(name="al/ice\x1b[1m", password="s3cret"),))
     status = background.sandbox_status(tmp_path)
     document: Any = SANDBOX.write(status)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "sandbox")
     text = plain(status_lines(status))
     assert "s3cret" not in json.dumps(document) + text
     assert "\x1b" not in text

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import json
 import socket
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from reconciler.errors import SandboxError, UsageError
+from reconciler.errors import SandboxError
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.clients import admin_client, brokers_up, cluster_id
-from reconciler.features.sandbox.cluster import running, runtime_for, start, stop
+from reconciler.features.sandbox.clients import (
+    RECORD_BYTES,
+    admin_client,
+    brokers_up,
+    cluster_id,
+    consume_all,
+    create_topic,
+    produce_steadily,
+)
+from reconciler.features.sandbox.cluster import running, start, stop
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
-from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.support import raw_quotas
 from tests.support.polling import wait_until
+from tests.support.zookeeper_tree import nodes_below, zookeeper_client
 
 pytestmark = pytest.mark.kafka
 
@@ -36,23 +47,6 @@ def requests_of(sandbox: Sandbox, user: str) -> list[str]:
     return found
 
 
-def _has_rate(server: str, entity: raw_quotas.RawEntity) -> bool:
-    return raw_quotas.describe(server) == {entity: {"producer_byte_rate": 1000.0}}
-
-
-@pytest.mark.large
-def test_three_nodes_form_one_cluster_and_all_have_what_one_was_told(start_kafka: Start) -> None:
-    sandbox = start_kafka(SandboxSpec(nodes=3, heap_mb=256))
-    entity: raw_quotas.RawEntity = frozenset({("user", "alice")})
-    servers = sandbox.bootstrap_servers.split(",")
-    assert len(servers) == 3
-    with admin_client(servers[2]) as client:
-        assert (brokers_up(client), cluster_id(client)) == ({1, 2, 3}, sandbox.cluster_id)
-    raw_quotas.alter(servers[0], {entity: {"producer_byte_rate": 1000.0}})
-    for server in servers:
-        wait_until(functools.partial(_has_rate, server, entity))
-
-
 def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start) -> None:
     alice = Login(name="älice = 1", password='p#a "s\\s')
     sandbox = start_kafka(SandboxSpec(kafka_version="3.9.2", users=(alice,), request_log=True))
@@ -60,22 +54,6 @@ def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start)
     with admin_client(sandbox.sasl_bootstrap_servers, login=alice) as client:
         assert brokers_up(client) == {1}
     wait_until(lambda: "METADATA" in requests_of(sandbox, alice.name))
-
-
-@pytest.mark.large
-def test_the_second_broker_maps_the_classes_that_the_first_one_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jars = runtime_for("4.3.1").jars
-    folder = tmp_path / "jars" / jars[0].parent.name
-    folder.mkdir(parents=True)
-    for jar in jars:
-        (folder / jar.name).symlink_to(jar)
-    monkeypatch.setenv("KAFKA_QUOTAS_CACHE", str(tmp_path))
-    maps = []
-    for _ in range(2):
-        with running(SandboxSpec()) as sandbox:
-            maps.append(Path(f"/proc/{sandbox.nodes[0].process.pid}/maps").read_text("utf-8"))
-    (archive,) = (path for path in folder.iterdir() if not path.is_symlink())
-    assert [str(archive) in text for text in maps] == [False, True]
 
 
 def test_the_block_leaves_no_process_and_no_folder_also_when_it_fails() -> None:
@@ -112,12 +90,6 @@ def test_a_failed_start_names_its_log_and_keeps_it(folder: Path, settings: dict[
     assert not (folder / "node-1" / "data").exists()
 
 
-def test_settings_that_are_the_sandboxs_own_are_refused_before_anything_starts(folder: Path) -> None:
-    with pytest.raises(UsageError, match="listeners"):
-        start(SandboxSpec(properties={"listeners": "PLAINTEXT://:9092"}), folder)
-    assert not folder.exists()
-
-
 @pytest.mark.large
 def test_a_port_taken_at_the_last_moment_is_given_up_for_another(folder: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as squatter:
@@ -134,3 +106,79 @@ def test_a_port_taken_at_the_last_moment_is_given_up_for_another(folder: Path) -
             assert sandbox.nodes[0].port != taken
         finally:
             stop(sandbox)
+
+
+ALICE = frozenset({("user", "alice@corp")})
+
+NEWEST, *OLDER = ZOOKEEPER_VERSIONS
+
+
+@pytest.mark.parametrize("version", [NEWEST, *(pytest.param(version, marks=pytest.mark.large) for version in OLDER)])
+def test_quotas_of_a_broker_are_in_the_zookeeper_that_the_sandbox_names(version: str, start_kafka: Start) -> None:
+    spec = SandboxSpec(kafka_version=version, zookeeper=True, zookeeper_server=ZooKeeperSpec(chroot="/one"))
+    sandbox = start_kafka(spec)
+    assert sandbox.zookeeper is not None
+    assert sandbox.zookeeper.endswith("/one")
+    with admin_client(sandbox.bootstrap_servers) as client:
+        assert (brokers_up(client), cluster_id(client)) == ({1}, sandbox.cluster_id)
+    raw_quotas.alter(sandbox.bootstrap_servers, {ALICE: {"producer_byte_rate": 1000.0}})
+    with zookeeper_client(sandbox.zookeeper) as client:
+        nodes = nodes_below(client, "/config/users")
+    assert nodes == {"/config/users/alice%40corp": b'{"version":1,"config":{"producer_byte_rate":"1000"}}'}
+
+
+def test_a_zookeeper_that_does_not_start_is_named_with_its_log_and_nothing_is_left_running(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    broken = ZooKeeperSpec(properties={"tickTime": "soon"})
+    with pytest.raises(SandboxError, match=r"ZooKeeper ended while it started.*zookeeper\.log"):
+        start(SandboxSpec(zookeeper=True, zookeeper_server=broken), folder)
+    assert not (folder / "zookeeper" / "data").exists()
+    assert not (folder / "node-1" / "kafka.log").exists()
+
+
+def test_a_broker_that_does_not_start_takes_its_zookeeper_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    with pytest.raises(SandboxError, match="Kafka node 1 ended while it started"):
+        start(SandboxSpec(zookeeper=True, properties={"num.io.threads": "none"}), folder)
+    assert not (folder / "zookeeper" / "data").exists()
+    assert not [line for line in commands() if bytes(folder) in line]
+
+
+def commands() -> list[bytes]:
+    """The command lines of all processes that are there while they are asked."""
+    lines = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            lines.append((entry / "cmdline").read_bytes().replace(b"\0", b" "))
+    return lines
+
+
+RATE = 400_000.0
+
+
+@pytest.fixture
+def topic(clean_kafka: Sandbox) -> str:
+    """A topic of its own."""
+    name = f"clients-{uuid.uuid4().hex[:8]}"
+    create_topic(clean_kafka.bootstrap_servers, name)
+    return name
+
+
+def test_a_consumer_gets_every_byte_a_producer_got_acknowledged(clean_kafka: Sandbox, topic: str) -> None:
+    alice, servers = clean_kafka.user("alice"), clean_kafka.sasl_bootstrap_servers
+    assert servers is not None
+    sent = produce_steadily(servers, topic, client_id="app", bytes_per_second=RATE, seconds=1.0, login=alice)
+    assert (sent.user, sent.client_id, sent.throttle_ms_max) == ("alice", "app", 0.0)
+    assert 0 < sent.record_bytes <= RATE * sent.wall_seconds + RECORD_BYTES
+    read = consume_all(servers, topic, client_id="reader", seconds=120.0, until_bytes=sent.record_bytes, login=alice)
+    assert (read.records, read.record_bytes) == (sent.records, sent.record_bytes)
+
+
+def test_a_topic_that_cannot_be_is_an_error_in_our_words(clean_kafka: Sandbox) -> None:
+    with pytest.raises(SandboxError, match="cannot create topic no blanks"):
+        create_topic(clean_kafka.bootstrap_servers, "no blanks")
+
+
+def test_reading_a_topic_that_is_not_there_is_an_error(clean_kafka: Sandbox) -> None:
+    with pytest.raises(SandboxError, match="no such topic"):
+        consume_all(clean_kafka.bootstrap_servers, "never-made", client_id="app", seconds=1.0)

@@ -43,11 +43,6 @@ def test_one_node_listens_on_loopback_only() -> None:
     assert not [key for key in found if "sasl" in key]
 
 
-def test_a_version_without_zookeeper_mode_says_which_have_one() -> None:
-    with pytest.raises(UsageError, match=r"Kafka 4\.0 removed it.*3\.9\.2 or 2\.8\.2"):
-        SandboxSpec(zookeeper=True, kafka_version="4.3.1")
-
-
 @pytest.mark.parametrize("chroot", ["kafka", "/kafka/", "/a//b", "/a/..", "/a b", "/", "/zookeeper"])
 def test_a_chroot_that_cannot_be_is_a_usage_error(chroot: str) -> None:
     with pytest.raises(UsageError, match="chroot"):

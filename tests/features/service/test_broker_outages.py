@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import AuthenticationError, UnreachableError
+from reconciler.errors import UnreachableError
 from reconciler.features.service.loop import Pace, Pacing
 from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.model.plan import Action, ChangeStatus
@@ -53,27 +53,6 @@ def test_an_outage_of_hours_costs_no_memory_and_ends_by_itself(tmp_path: Path) -
 
     assert world.cluster.entities.keys() == {user("alice")}
     assert world.metric("consecutive_failures") == 0
-
-
-def test_nobody_is_asked_more_often_than_the_longest_wait_allows(tmp_path: Path) -> None:
-    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
-    world.down = UnreachableError("nobody answers")
-
-    world.run(HOUR)
-
-    # Waits of 5, 10, 20, 40, then 50 s, three quarters of each with this chance: 37.5 s in the long run.
-    assert HOUR / 50 < world.connects < HOUR / 37.5 + 5
-
-
-def test_a_login_that_is_repaired_is_used_without_a_restart(tmp_path: Path) -> None:
-    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
-    world.down = AuthenticationError("the cluster refused the login")
-
-    world.run(200, at={100: lambda: setattr(world, "down", None)})
-
-    assert world.results[0] == "cluster"
-    assert world.results[-1] in ("applied", "in_sync")
-    assert world.metric("broker_errors_total", reason="authentication") >= 2
 
 
 def test_manifests_that_change_during_an_outage_are_applied_when_it_ends(tmp_path: Path) -> None:

@@ -12,14 +12,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.errors import UnreachableError
 from reconciler.features.service.endpoint import Endpoint, EndpointError, Health, HealthLimits
 from reconciler.features.service.loop import SignalRequests
 from reconciler.features.service.metrics import RunMetrics
 from reconciler.features.service.observers import metric_labels
-from tests.fakes import FakeClock, FakeCluster
+from tests.fakes import FakeClock
 from tests.support.polling import wait_until
-from tests.support.service_world import ServiceWorld, write_manifests
 
 
 @pytest.fixture
@@ -133,18 +131,6 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(endpoint: Endpoint, health
 
     with pytest.raises(EndpointError, match=rf"127.0.0.1:{port}.*second run.*--port"):
         Endpoint("127.0.0.1", port, health, lambda _: (b"", ""))
-
-
-def test_an_outage_does_not_make_it_unready_at_once_nor_ever_dead(tmp_path) -> None:
-    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
-    world.run(50)
-    world.down = UnreachableError("nobody answers")
-
-    world.run(200)
-    assert world.health.ready()[0] is True
-    world.run(5000)
-
-    assert (world.health.ready()[0], world.health.alive()[0]) == (False, True)
 
 
 def test_signals_are_noted_and_wake_the_loop() -> None:

@@ -7,7 +7,6 @@ import json
 import logging
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
@@ -17,9 +16,9 @@ from tests.builders import user
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
+from tests.support.schemas import valid
 from tests.support.service_world import ServiceWorld, write_manifests
 
-SCHEMAS = Path(__file__).parents[3] / "schemas"
 HOSTILE = 'a"\nerror pass: applied\u202e\x1b[2J\u2028'
 
 
@@ -95,10 +94,10 @@ def test_each_write_leaves_a_line_of_audit_and_its_report(tmp_path: Path) -> Non
     assert world.results == ["applied", "in_sync", "applied"]
     lines = [json.loads(line) for line in audit.read_text().splitlines()]
     for line in lines:
-        jsonschema.validate(line, json.loads((SCHEMAS / "audit.v1.schema.json").read_text()))
+        valid(line, "audit")
     assert [(line["command"], line["result"], line["summary"]["applied"]) for line in lines] == [("run", "done", 1)] * 2
     document = json.loads(report.read_text())
-    jsonschema.validate(document, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
+    valid(document, "apply-report")
     assert document["changes"][0]["entity"] == {"user": "alice"}
 
 

@@ -63,11 +63,6 @@ def test_an_event_is_sent_once_until_it_changes_or_is_resolved(outcomes, expecte
     assert events(*outcomes)[0] == expected
 
 
-def test_a_problem_of_a_webhook_is_a_warning_in_the_log():
-    _, log = events(DRIFT_A, DRIFT_A, problems=("webhook ops was not notified of drift: no connection",))
-    assert log.count("webhook ops was not notified of drift: no connection") == 1
-
-
 def test_a_cluster_without_webhooks_sends_nothing():
     sent: list[Notification] = []
     clock = FakeClock()

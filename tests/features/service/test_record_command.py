@@ -94,18 +94,6 @@ def test_rows_of_two_brokers_and_a_backtest_of_them(tmp_path: Path) -> None:
     assert verdicts["alice", 1] == "throttled"
 
 
-def test_quiet_logs_problems_only(tmp_path: Path) -> None:
-    page = ChangingPage(PAGE)
-    with served(page) as port:
-        quiet = run("record", *argument(port), "--folder", "history", *ONCE, "-q", cwd=tmp_path)
-    away = run("record", *argument(refusing_port()), "--folder", "away", *ONCE, "-q", cwd=tmp_path)
-
-    assert (quiet.code, quiet.err) == (0, "")
-    assert recorded_rows(tmp_path / "history")
-    assert away.code == 1
-    assert "refused" in away.err.lower()
-
-
 def test_an_exporter_that_is_away_leaves_a_gap_with_its_broker_and_reason(tmp_path: Path) -> None:
     page = ChangingPage(PAGE)
     with (

@@ -108,18 +108,6 @@ def test_a_cluster_that_is_down_or_refused_does_not_stop_the_others(folder: Path
     assert sorted(path.name for path in reports.iterdir()) == ["east.json", "north.json", "west.json"]
 
 
-@pytest.mark.kafka
-def test_sighup_asks_each_cluster_for_a_pass(folder: Path, tmp_path: Path, clean_kafka: Sandbox) -> None:
-    for name in ("east", "west"):
-        declare(folder, name, clean_kafka.bootstrap_servers, clusterId=clean_kafka.cluster_id)
-    with running(folder, tmp_path / "log", *FAST) as service:
-        service.until(lambda: len(service.results()) >= 2)
-        counts = [len(results(service, name)) for name in ("east", "west")]
-        service.process.send_signal(signal.SIGHUP)
-        service.until(lambda: all(len(results(service, n)) > c for n, c in zip(("east", "west"), counts, strict=True)))
-        assert service.end(signal.SIGINT) == 130
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

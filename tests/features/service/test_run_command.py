@@ -6,8 +6,6 @@ import functools
 import json
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import run
 from tests.support.manifests import cluster as cluster_document
-from tests.support.polling import wait_until
 from tests.support.service_process import Running, running
 from tests.support.service_world import rates
 
@@ -115,27 +112,6 @@ def test_two_of_them_on_one_broker_end_with_what_the_manifests_say(clean_kafka: 
             assert service.end(signal.SIGTERM) == 0
 
 
-@pytest.mark.kafka
-def test_over_zookeeper_it_writes_what_brokers_obey_and_puts_back_what_somebody_changed(
-    zookeeper_kafka: Sandbox, tmp_path: Path
-) -> None:
-    folder, servers = tmp_path / "quotas", zookeeper_kafka.bootstrap_servers
-    folder.mkdir()
-    assert zookeeper_kafka.zookeeper is not None
-    connection = {"zookeeper": zookeeper_kafka.zookeeper}
-    (folder / "cluster.yaml").write_text(cluster_document(prune="always", connection=connection))
-    (folder / "quotas.yaml").write_text(rates(payments="20MiB"))
-
-    with running(folder, tmp_path / "log", "--apply", "--interval", "1") as service:
-        service.until(lambda: "applied" in service.results())
-        wait_until(lambda: raw_quotas.describe(servers) == {PAYMENTS: {"producer_byte_rate": 20 * MIB}})
-        raw_quotas.alter(servers, {PAYMENTS: {"producer_byte_rate": 15e6}})
-        service.until(lambda: service.results().count("applied") == 2)
-        wait_until(lambda: raw_quotas.describe(servers) == {PAYMENTS: {"producer_byte_rate": 20 * MIB}})
-        service.until(lambda: service.page("/readyz")[0] == 200)
-        assert service.end(signal.SIGTERM) == 0
-
-
 @pytest.fixture
 def nobody_there(tmp_path: Path) -> Iterator[Path]:
     """Manifests of a cluster that does not answer: the port is taken, and nobody listens."""
@@ -187,12 +163,3 @@ def test_without_a_connection_it_ends_at_once(tmp_path: Path) -> None:
 
     assert done.code == 64
     assert "No connection is configured for" in done.err
-
-
-def test_without_its_extra_package_it_says_what_to_install(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['prometheus_client'] = None; from reconciler.cli.main import main; sys.exit(main(['run']))"
-
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 1
-    assert "Install the extra service (docs/install.md)" in done.stderr

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.writing import ChunkLimits
-from reconciler.errors import LockedError, UnreachableError
-from reconciler.model.quota import LeaderSpread
+from reconciler.errors import UnreachableError
 from reconciler.model.state import ClusterIdentity
 from reconciler.ports import BrokerNode, QuotaCluster
 from tests.builders import NOON, user
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
-from tests.support.service_world import ServiceWorld, rates, write_manifests
+from tests.support.service_world import ServiceWorld, write_manifests
 
 ALICE, BOB, MALLORY = user("alice"), user("bob"), user("mallory")
 MIB = 1024.0 * 1024
@@ -71,15 +69,6 @@ def test_every_connection_is_given_back(tmp_path: Path) -> None:
     world.run(950)
 
     assert world.connects == world.cluster.closes == 10
-
-
-def test_what_somebody_changes_by_hand_is_told_and_put_back_at_the_next_look(tmp_path: Path) -> None:
-    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
-
-    world.run(250, at={50: lambda: world.cluster.write_from_outside(ALICE, {RATE: 900_000.0})})
-
-    assert world.results == ["applied", "applied", "in_sync"]
-    assert world.cluster.entities == {ALICE: {RATE: MIB}}
 
 
 def test_somebody_who_undoes_every_write_is_told_of(tmp_path: Path) -> None:
@@ -169,21 +158,6 @@ def test_a_writer_who_comes_in_between_makes_it_plan_again_soon(tmp_path: Path) 
     assert world.cluster.entities == {ALICE: {RATE: MIB}}
 
 
-def test_two_services_on_one_cluster_end_with_what_the_manifests_say(tmp_path: Path) -> None:
-    by_user = {f"u{n}": f"{n + 1}MiB" for n in range(10)}
-    folder = write_manifests(tmp_path, **by_user)
-    settings = ApplySettings(limits=ChunkLimits(keys=2))
-    cluster = FakeCluster()
-    second = ServiceWorld(folder, cluster)
-    first = ServiceWorld(folder, _Meanwhile(cluster, lambda: second.run(5)), settings=settings)  # type: ignore[arg-type]  # it wraps a FakeCluster
-
-    first.run(150)
-    second.run(150)
-
-    assert cluster.entities == {user(name): {RATE: (n + 1) * MIB} for n, name in enumerate(by_user)}
-    assert second.results[-1] == first.results[-1] == "in_sync"
-
-
 def test_two_services_with_different_manifests_both_tell_that_somebody_undoes_their_work(tmp_path: Path) -> None:
     cluster = FakeCluster()
     one = ServiceWorld(write_manifests(tmp_path / "one", alice="1MiB"), cluster)
@@ -196,23 +170,6 @@ def test_two_services_with_different_manifests_both_tell_that_somebody_undoes_th
     assert one.results == two.results == ["applied"] * 4
     # The first write of the first one created what the later ones change, so it is no repetition of anything.
     assert (one.metric("repeated_writes_total"), two.metric("repeated_writes_total")) == (2, 3)
-
-
-class _Meanwhile:
-    """A cluster to which something else is done once, before its first write."""
-
-    def __init__(self, cluster: FakeCluster, do: Callable[[], object]) -> None:
-        self._cluster = cluster
-        self._do: Callable[[], object] | None = do
-
-    def alter(self, alterations, *, validate_only):
-        if not validate_only and self._do is not None:
-            do, self._do = self._do, None
-            do()
-        return self._cluster.alter(alterations, validate_only=validate_only)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._cluster, name)
 
 
 def test_told_to_stop_it_finishes_the_request_it_is_in_and_says_what_is_left(tmp_path: Path) -> None:
@@ -251,24 +208,6 @@ def test_who_tears_it_out_of_a_request_gets_told_that_its_outcome_is_unknown(tmp
     assert world.metric("changes_total", action="create", status="unknown") == 1
 
 
-def test_where_another_run_holds_the_lock_it_comes_back_soon(tmp_path: Path) -> None:
-    class Locked(FakeCluster):
-        holders = 1
-
-        @contextlib.contextmanager
-        def exclusive(self, holder: str) -> Iterator[None]:
-            if self.holders:
-                self.holders -= 1
-                raise LockedError("somebody else writes", holder="process 1")
-            yield
-
-    world = ServiceWorld(write_manifests(tmp_path), Locked())
-
-    world.run(30)
-
-    assert (world.results, world.outcomes[0].reason) == (["refused", "applied"], "locked")
-
-
 def test_told_to_stop_before_the_first_request_it_writes_nothing(tmp_path: Path) -> None:
     cluster = FakeCluster()
     world = ServiceWorld(write_manifests(tmp_path), cluster, settings=ApplySettings(stop_wanted=lambda: True))
@@ -276,18 +215,6 @@ def test_told_to_stop_before_the_first_request_it_writes_nothing(tmp_path: Path)
     world.run(3)
 
     assert (world.results, world.outcomes[0].reason, cluster.writes) == (["failed"], "interrupted", 0)
-
-
-def test_a_request_to_read_again_is_done_at_once(tmp_path: Path) -> None:
-    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
-
-    def ask() -> None:
-        assert world.script is not None
-        world.script.reread = True
-
-    world.run(50, at={20: ask})
-
-    assert world.results == ["applied", "in_sync"]
 
 
 def test_ready_means_that_the_cluster_was_read_not_long_ago(tmp_path: Path) -> None:
@@ -314,15 +241,6 @@ def test_a_loop_that_is_stuck_is_not_alive(tmp_path: Path) -> None:
     world.clock.sleep(1300)
 
     assert world.health.alive()[0] is False
-
-
-def test_entities_that_the_manifests_gain_while_it_runs_are_written_within_seconds(tmp_path: Path) -> None:
-    folder = write_manifests(tmp_path)
-    world = ServiceWorld(folder, FakeCluster())
-
-    world.run(20, at={5: lambda: (folder / "more.yaml").write_text(rates(bob="2MiB"))})
-
-    assert world.cluster.entities == {ALICE: {RATE: MIB}, BOB: {RATE: 2 * MIB}}
 
 
 def with_total(folder: Path, **spec: object) -> Path:
@@ -352,35 +270,3 @@ def test_a_broker_that_left_changes_the_parts_of_a_total_only_where_nobody_has_t
     assert world.cluster.entities == {ALICE: {RATE: part * MIB}}
     if policy == "confirm":
         assert "its total was divided by 4 brokers and now by 3" in world.outcomes[0].message
-
-
-def test_another_total_is_written_whatever_the_policy_about_brokers(tmp_path: Path) -> None:
-    world = ServiceWorld(with_total(tmp_path, rebalance="never"), FakeCluster({ALICE: {RATE: 5 * MIB}}, brokers=brokers(3)))
-
-    world.run(50)
-
-    assert world.cluster.entities == {ALICE: {RATE: 4 * MIB}}
-
-
-class WithLeaders(FakeCluster):
-    """Broker 1 leads six of twelve partitions."""
-
-    def leader_spread(self) -> LeaderSpread:
-        return LeaderSpread(partitions=((1, 6), (2, 3), (3, 3)), by_topic={"orders": ((1,) * 6 + (2,) * 3 + (3,) * 3, 12)})
-
-
-@pytest.mark.parametrize(
-    ("policy", "results", "part"),
-    [("always", ["applied", "in_sync"], 6), ("confirm", ["differs", "differs"], 4), ("never", ["in_sync", "in_sync"], 4)],
-)
-def test_leaders_that_moved_change_a_total_only_where_the_policy_is_always(
-    tmp_path: Path, policy: str, results: list[str], part: int
-) -> None:
-    folder = with_total(tmp_path, rebalance=policy)
-    value = {"proportional": "12MiB", "topics": ["orders"]}
-    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {RATE: value})))
-    world = ServiceWorld(folder, WithLeaders({ALICE: {RATE: 4 * MIB}}, brokers=brokers(3)))
-
-    world.run(150)
-
-    assert (world.results, world.cluster.entities) == (results, {ALICE: {RATE: part * MIB}})

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.errors import ManifestError, VanishedError
-from reconciler.features.service.endpoint import Health, HealthLimits, HealthOfClusters
 from reconciler.features.service.loop import Turns
 from reconciler.features.service.metrics import MetricsOfClusters, RunMetrics
 from reconciler.features.service.observers import metric_labels
@@ -84,15 +82,6 @@ def test_one_reading_serves_every_cluster_until_it_is_old(reading: CountedReadin
     assert (reading.load(), reading.readings) == (["east", "west"], 3)
 
 
-def test_changed_files_are_seen_when_two_looks_agree(reading: CountedReading) -> None:
-    before = reading.east.fingerprint()
-    (reading.folder / "quotas.yaml").write_text(rates(alice="2MiB", bob="1MiB"))
-    assert not reading.shared.look()
-    assert reading.east.fingerprint() == before
-    assert reading.shared.look()
-    assert reading.east.fingerprint() != before
-
-
 def test_files_that_change_while_they_are_read_change_the_fingerprint(reading: CountedReading) -> None:
     before = reading.east.fingerprint()
 
@@ -102,27 +91,6 @@ def test_files_that_change_while_they_are_read_change_the_fingerprint(reading: C
     reading.meanwhile = write
     reading.east.load(before)
     assert reading.east.fingerprint() != before
-
-
-def test_findings_are_given_to_the_first_cluster_only(reading: CountedReading) -> None:
-    (reading.folder / "quotas.yaml").write_text("kind: [")
-    with pytest.raises(ManifestError) as first:
-        reading.east.load(reading.east.fingerprint())
-    with pytest.raises(ManifestError) as second:
-        reading.west.load(reading.west.fingerprint())
-    assert first.value.findings
-    assert not second.value.findings
-    assert reading.readings == 1
-
-
-def test_a_cluster_without_a_manifest_has_vanished(reading: CountedReading) -> None:
-    reading.load()
-    (reading.folder / "west.yaml").unlink()
-    while not reading.shared.look():
-        pass
-    assert reading.east.load(reading.east.fingerprint()).spec.name == "east"
-    with pytest.raises(VanishedError, match="no manifest declares cluster west any more"):
-        reading.west.load(reading.west.fingerprint())
 
 
 def test_no_more_passes_than_turns_at_once() -> None:
@@ -139,21 +107,6 @@ def failing(document: dict[str, Json]) -> list[str]:
     names = document["failing"]
     assert isinstance(names, dict)
     return sorted(names)
-
-
-def test_pages_of_many_clusters_name_those_that_fail() -> None:
-    clock = FakeClock()
-    health = HealthOfClusters()
-    assert not health.ready()[0]
-    for name in ("east", "west"):
-        health.add(name, Health(HealthLimits(silent=10.0, stale=10.0), clock=clock))
-    assert health.alive() == (True, {"status": "alive", "clusters": 2, "failing": {}})
-    good, document = health.ready()
-    assert (good, failing(document)) == (False, ["east", "west"])
-    clock.sleep(11)
-    health.remove("west")
-    good, document = health.alive()
-    assert (good, document["status"], failing(document)) == (False, "stuck", ["east"])
 
 
 def test_series_of_many_clusters_differ_by_one_label_only() -> None:

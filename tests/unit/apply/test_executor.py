@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Backoff
 from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_requests
-from reconciler.errors import RequestRefusedError, UnreachableError
+from reconciler.errors import UnreachableError
 from reconciler.model.entity import Entity
 from reconciler.model.plan import (
     Action,
@@ -175,12 +175,6 @@ def test_reads_that_never_catch_up_are_a_partial_report() -> None:
     assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
     assert "user=u0" in (report.message or "")
     assert statuses(report) == ["applied"]
-
-
-@pytest.mark.bulk
-def test_a_request_refused_as_a_whole_stops_the_run() -> None:
-    with pytest.raises(RequestRefusedError):
-        execute(FakeCluster(), plan_for(10_001), ApplySettings(limits=ChunkLimits(keys=20_000, size=10**9)))
 
 
 @given(st.lists(st.integers(1, 4), max_size=30), st.integers(1, 6), st.integers(60, 600))

@@ -18,12 +18,11 @@ KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 SECRET = "s3cret-horse"
 
 
-def sasl(**changes: str) -> dict[str, str]:
-    settings = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": f'{PLAIN} required username="alice" password="{SECRET}";',
-    }
+TOKENS = {"sasl_oauthbearer_token_endpoint_url": "https://id.example/token"}
+
+
+def sasl(mechanism: str = "PLAIN", jaas: str = f'{PLAIN} required username="alice" password="{SECRET}";', **changes: str):
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
     return settings | {key.replace("_", "."): value for key, value in changes.items()}
 
 
@@ -37,7 +36,7 @@ def test_what_does_not_matter_for_connecting_is_ignored():
 )
 def test_names_and_passwords(mechanism, module):
     jaas = f'{module} required username="alice" password="{SECRET}";'
-    found = client_properties(sasl(sasl_mechanism=mechanism, sasl_jaas_config=jaas), source="f").security
+    found = client_properties(sasl(mechanism, jaas), source="f").security
     assert found == Security(sasl=SaslLogin(mechanism=mechanism.upper(), username="alice", password=SECRET))
     assert found.protocol == "SASL_PLAINTEXT"
 
@@ -79,7 +78,7 @@ def test_a_jaas_line_is_read_as_kafka_reads_it(text, options):
 )  # fmt: skip
 def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
     with pytest.raises(UsageError, match=r"^f: sasl\.jaas\.config: ") as refused:
-        client_properties(sasl(sasl_jaas_config=text), source="f")
+        client_properties(sasl(jaas=text), source="f")
     assert SECRET not in str(refused.value)
     assert refused.value.__cause__ is None
 
@@ -88,69 +87,43 @@ def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
     ("changes", "message"),
     [
         ({"security.protocol": "TLS"}, "security.protocol: 'TLS' is not one of PLAINTEXT"),
-        (sasl(sasl_mechanism="GSSAPI"), "is not the Krb5LoginModule that GSSAPI takes"),
+        (sasl("GSSAPI"), "is not the Krb5LoginModule that GSSAPI takes"),
         ({"security.protocol": "SASL_SSL"}, "GSSAPI needs com.sun.security.auth.module.Krb5LoginModule required"),
+        (sasl("GSSAPI", f"{KERBEROS} required;"), "sasl.kerberos.service.name: the value is missing"),
         (
-            sasl(sasl_mechanism="GSSAPI", sasl_jaas_config=f"{KERBEROS} required;"),
-            "sasl.kerberos.service.name: the value is missing",
-        ),
-        (
-            sasl(sasl_mechanism="GSSAPI", sasl_jaas_config=f"{KERBEROS} required serviceName=kafka;"),
+            sasl("GSSAPI", f"{KERBEROS} required serviceName=kafka;"),
             "write useKeyTab=true with keyTab and principal, or useTicketCache=true",
         ),
-        (
-            sasl(sasl_mechanism="GSSAPI", sasl_jaas_config=f"{KERBEROS} required serviceName=kafka useKeyTab=true;"),
-            "useKeyTab=true needs keyTab and principal",
-        ),
+        (sasl("GSSAPI", f"{KERBEROS} required serviceName=kafka useKeyTab=true;"), "useKeyTab=true needs keyTab and principal"),
         (sasl(sasl_mechanism="AWS_MSK_IAM"), "is not the IAMLoginModule that AWS_MSK_IAM takes"),
-        (sasl(sasl_mechanism="DIGEST-MD5"), "sasl.mechanism: DIGEST-MD5 is not supported"),
-        (sasl(sasl_mechanism="OAUTHBEARER"), "is not the OAuthBearerLoginModule"),
-        (sasl(sasl_mechanism="OAUTHBEARER", sasl_jaas_config=f"{OAUTH} required;"), "write the address of a token endpoint"),
+        (sasl("DIGEST-MD5"), "sasl.mechanism: DIGEST-MD5 is not supported"),
+        (sasl("OAUTHBEARER"), "is not the OAuthBearerLoginModule"),
+        (sasl("OAUTHBEARER", f"{OAUTH} required;"), "write the address of a token endpoint"),
         (
-            sasl(
-                sasl_mechanism="OAUTHBEARER",
-                sasl_jaas_config=f"{OAUTH} required;",
-                sasl_oauthbearer_token_endpoint_url="https://id.example/token",
-            ),
+            sasl("OAUTHBEARER", f"{OAUTH} required;", **TOKENS),
             "sasl.oauthbearer.client.credentials.client.id: the value is missing",
         ),
         (
             sasl(
-                sasl_mechanism="OAUTHBEARER",
-                sasl_jaas_config=f'{OAUTH} required clientId="a" clientSecret="{SECRET}";',
+                "OAUTHBEARER",
+                f'{OAUTH} required clientId="a" clientSecret="{SECRET}";',
                 sasl_oauthbearer_token_endpoint_url="http://id.example/token",
             ),
             "sasl.oauthbearer.token.endpoint.url: write https:",
         ),
         (
-            sasl(
-                sasl_mechanism="OAUTHBEARER",
-                sasl_jaas_config=f"{OAUTH} required;",
-                sasl_oauthbearer_token_endpoint_url="https://id.example/token",
-                sasl_oauthbearer_jwt_retriever_class="org.example.Retriever",
-            ),
+            sasl("OAUTHBEARER", f"{OAUTH} required;", **TOKENS, sasl_oauthbearer_jwt_retriever_class="org.example.Retriever"),
             "sasl.oauthbearer.jwt.retriever.class: Java classes cannot be used here",
         ),
         (
-            sasl(
-                sasl_mechanism="OAUTHBEARER",
-                sasl_jaas_config=f"{OAUTH} required;",
-                sasl_oauthbearer_token_endpoint_url="https://id.example/token",
-                sasl_oauthbearer_assertion_private_key_file="/nowhere/key.pem",
-            ),
+            sasl("OAUTHBEARER", f"{OAUTH} required;", **TOKENS, sasl_oauthbearer_assertion_private_key_file="/nowhere/key.pem"),
             "sasl.oauthbearer.assertion.private.key.file: assertions are not signed here",
         ),
         (sasl(sasl_login_callback_handler_class="org.example.H"), "sasl.login.callback.handler.class: Java classes"),
         ({"security.protocol": "SSL", "ssl.engine.factory.class": "org.example.F"}, "ssl.engine.factory.class: Java classes"),
-        (sasl(sasl_mechanism="SCRAM-SHA-256"), "is not the ScramLoginModule"),
-        (sasl(sasl_jaas_config=f'{PLAIN} required username="alice";'), "the username or the password is missing"),
-        (
-            sasl(
-                sasl_mechanism="SCRAM-SHA-256",
-                sasl_jaas_config=f'{SCRAM} required username="a" password="b" tokenauth="true";',
-            ),
-            "delegation tokens",
-        ),
+        (sasl("SCRAM-SHA-256"), "is not the ScramLoginModule"),
+        (sasl(jaas=f'{PLAIN} required username="alice";'), "the username or the password is missing"),
+        (sasl("SCRAM-SHA-256", f'{SCRAM} required username="a" password="b" tokenauth="true";'), "delegation tokens"),
         (
             {"security.protocol": "SSL", "ssl.keystore.location": "/x.bks", "ssl.keystore.type": "BCFKS"},
             "ssl.keystore.type: BCFKS stores are not supported",

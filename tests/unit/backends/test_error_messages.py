@@ -6,14 +6,10 @@ import pytest
 from kafka import errors
 
 from reconciler.backends.broker.error_messages import (
-    ALTER,
-    DESCRIBE,
     connection_hint,
     describe_error,
     is_tls_failure,
-    request_refusal,
 )
-from reconciler.features.logins.kinds import IamLogin
 
 WRONG_HOST = "IP address mismatch, certificate is not valid for '127.0.0.1'."
 TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {WRONG_HOST} (_ssl.c:1006)"
@@ -87,12 +83,3 @@ def test_a_failed_handshake_is_known_before_and_after_it():
 def test_the_hint_names_the_protocol_that_the_listener_may_want(error, protocol, hinted):
     said = connection_hint(error, protocol)
     assert (hinted in said) if hinted else said == ""
-
-
-@pytest.mark.parametrize(("operation", "action"), [(DESCRIBE, "Describe"), (ALTER, "Alter")])
-def test_an_iam_identity_without_the_right_is_sent_to_its_policy_and_not_to_kafka_acls(operation, action):
-    refusal = str(request_refusal(31, None, operation=operation, actions=IamLogin().actions))
-
-    assert f"needs kafka-cluster:{action}ClusterDynamicConfiguration on the cluster's ARN" in refusal
-    assert "kafka-acls" not in refusal
-    assert "kafka-acls" in str(request_refusal(31, None, operation=operation, principal="ci"))

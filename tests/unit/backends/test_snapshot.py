@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from reconciler.documents import SNAPSHOT, read_snapshot, write_snapshot
 from reconciler.errors import FileAccessError, ManifestError
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.state import CurrentState, same_value
 from tests.builders import current, ip, pair, user
-
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "snapshot.v1.schema.json").read_text(encoding="utf-8"))
+from tests.support.schemas import valid
 
 
 def same(one: CurrentState, other: CurrentState) -> bool:
@@ -39,7 +36,7 @@ def test_any_state_survives_and_fits_the_schema(state, tmp_path):
     write_snapshot(state, tmp_path / "s.json")
 
     assert same(read_snapshot(tmp_path / "s.json"), state)
-    Draft202012Validator(SCHEMA).validate(json.loads((tmp_path / "s.json").read_text(encoding="utf-8")))
+    valid(json.loads((tmp_path / "s.json").read_text(encoding="utf-8")), "snapshot")
 
 
 def test_entities_are_in_canonical_order_and_defaults_are_null():

@@ -11,20 +11,17 @@ from typing import Any
 import pytest
 
 from benchmarks.fidelity.arrivals import Client, Poisson, Timer
-from benchmarks.fidelity.comparison import BucketId, Pair, by_bucket, by_group, pairs, quantile, summary
-from benchmarks.fidelity.fetches import fetches_at
+from benchmarks.fidelity.comparison import BucketId, Pair, by_bucket, by_group, pairs, summary
 from benchmarks.fidelity.musts import Must, musts
 from benchmarks.fidelity.observed import of_line
 from benchmarks.fidelity.open_loop import Noise, OpenLoopRun
 from benchmarks.fidelity.page import BEGIN, END, with_figures
 from benchmarks.fidelity.prediction import Predicted
-from benchmarks.fidelity.request_time import missing_time
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
-from benchmarks.fidelity.tables import as_json, as_markdown, as_text, tables
+from benchmarks.fidelity.tables import tables
 from reconciler.model.entity import DEFAULT, Entity
 
 BUCKET = BucketId(key="producer_byte_rate", broker=1, user="orders", client_id="")
-FETCHED = BucketId(key="consumer_byte_rate", broker=1, user="reports", client_id="")
 
 
 def pair(predicted: int = 0, observed: int = 0, **other: Any) -> Pair:
@@ -71,18 +68,6 @@ def test_a_summary_counts_verdicts_and_sums():
     assert (found.error_median_ms, found.error_p95_ms) == (2.0, 40.0)
 
 
-def test_nothing_is_no_error():
-    found = summary([])
-
-    assert (found.agreement, found.sum_error) == (1.0, 0.0)
-    assert summary([pair(5, 0)]).sum_error == 1.0
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.5, 2), (0.75, 3), (0.95, 4), (1.0, 4)])
-def test_a_quantile_is_one_of_the_values(share, expected):
-    assert quantile([1, 2, 3, 4], share) == expected
-
-
 def test_requests_are_put_to_their_buckets_and_timers_kept_apart():
     quotas: Mapping[Entity, Mapping[str, float]] = {
         Entity.of({"user": "orders"}): {"producer_byte_rate": 1_000.0},
@@ -99,10 +84,6 @@ def test_requests_are_put_to_their_buckets_and_timers_kept_apart():
     ]  # fmt: skip
     assert list(by_group(found)) == ["produce", "timers"]
     assert len(by_bucket(found)) == 3
-
-
-def test_requests_without_a_limit_are_left_out():
-    assert pairs([replace(predicted(1), limit=None)], {1: 0}, {}, []) == []
 
 
 def over_for(seconds: int, *, throttled: Sequence[int], bucket: BucketId = BUCKET) -> list[Pair]:
@@ -129,33 +110,11 @@ def test_seconds_are_contradicted_when_a_clear_one_is_throttled():
     assert found.clear_throttled == 1
 
 
-def test_of_a_fetch_bucket_only_the_first_certain_second_is_proven():
-    found = judged_seconds(over_for(8, throttled=[3], bucket=FETCHED))
-
-    assert (found.certain, found.certain_unthrottled) == (1, 0)
-
-
-def test_fetches_are_judged_at_their_real_times_without_debt():
-    ahead = [pair(bucket=FETCHED, group="fetch", number=n, amount=6_000, observed_ms=o) for n, o in ((1, 0), (2, 1_000), (3, 0))]
-
-    found = list(fetches_at(ahead, {1: 100_000.0, 2: 101_000.0, 3: 112_000.0}))
-
-    # 12,000 bytes in 11 s of window, and what was refused is taken back.
-    assert [one.predicted_ms for one in found] == [0, 2_000, 0]
-
-
 def test_a_run_without_error_keeps_every_demand():
     found = musts(run([pair(100, 100, number=n) for n in range(10)]))
 
     assert missed(found) == []
     assert len(found) == 9
-
-
-def test_a_bucket_throttled_on_one_side_only_is_named():
-    found = musts(run([pair(100, 0)]))
-
-    assert "the same buckets throttled" in missed(found)
-    assert "orders on 1" in found[0].found
 
 
 def test_sums_and_verdicts_are_demanded():
@@ -167,68 +126,12 @@ def test_sums_and_verdicts_are_demanded():
     ]  # fmt: skip
 
 
-def test_a_prediction_by_its_own_log_has_to_be_as_good():
-    found = musts(run([pair(100, 100)], own=(pair(100, 0),)))
-
-    assert missed(found) == ["produce, by its own log: requests with the same verdict"]
-
-
-def test_a_fetch_bucket_s_own_sum_is_printed_and_not_demanded():
-    off = [pair(100, 104, bucket=FETCHED, group="fetch", number=n) for n in range(10)]
-    whole = [pair(100_000, 100_000, number=99)]
-
-    assert missed(musts(run(off + whole))) == []
-
-
 def test_a_contradicted_proof_is_missed():
     found = run([pair()], seconds_own=SecondsFound(certain=3, certain_unthrottled=1), verdicts_wrong=("x: clear",))
 
     assert missed(musts(found)) == [
         "seconds of its own log that were the opposite", "verdicts by whole seconds that were the opposite",
     ]  # fmt: skip
-
-
-def test_a_throttle_without_a_limit_is_missed():
-    assert missed(musts(run([pair()], unlimited_throttled=1))) == [
-        "throttled requests without a limit, or with another throttle in the answer than in the log"
-    ]
-
-
-def test_of_request_time_only_the_buckets_are_demanded():
-    bucket = replace(BUCKET, key="request_percentage")
-    found = run([pair(10, 500, bucket=bucket, group="request"), pair(0, 3, bucket=bucket, group="request")])
-
-    assert missed(musts(found)) == []
-
-
-def test_the_time_that_a_log_lacks_is_found_from_the_verdicts():
-    bucket = replace(BUCKET, key="request_percentage")
-    nanos = 1_500_000
-    # Of twice 1.5 ms each, all at once, 66 are within 2 % of a window of ten seconds.
-    half = [
-        pair(observed=9 if n * 2 * nanos > 200_000_000 else 0, number=n, bucket=bucket, group="request", at_ms=5_000.0,
-             amount=nanos, limit=2.0)
-        for n in range(1, 100)
-    ]  # fmt: skip
-
-    (found,) = missing_time(half)
-
-    assert (found.factor, found.agreement_with_factor) == (2.0, 1.0)
-    assert found.agreement < 0.7
-    assert missing_time([pair(), pair(5, 5)]) == []
-
-
-def test_a_request_log_line_is_read():
-    document = {
-        "requestHeader": {"requestApiKey": 0, "correlationId": 12, "clientId": "app"}, "response": "",
-        "responseQueueTimeMs": 1.25, "sendTimeMs": 2.5, "throttleTimeMs": 17, "localTimeMs": 0.5,
-    }  # fmt: skip
-    line = f"[2026-11-21 20:00:01,500] DEBUG Completed request:{json.dumps(document)} (kafka.request.logger)"
-
-    found = of_line(line)
-
-    assert (found.number, found.kind, found.throttle_ms, found.local_ms) == (12, "produce", 17, 0.5)
-    assert found.at_ms % 60_000 == 1_500 - 1.25 - 2.5
 
 
 def test_a_refused_request_ends_the_benchmark():
@@ -238,19 +141,6 @@ def test_a_refused_request_ends_the_benchmark():
 
     with pytest.raises(SystemExit, match="error 6"):
         of_line(line)
-
-
-def test_results_are_told_as_text_as_markdown_and_as_json():
-    good, bad = run([pair(100, 100)]), run([pair(100, 0)])
-
-    found = list(tables([good]))
-
-    assert [len({len(row) for row in (table.columns, *table.rows)}) for table in found] == [1] * 4
-    assert "+0.00%" in as_text(found[1])
-    assert as_markdown(found[0]).startswith("### mixed, Kafka 4.3.1, 1 broker: 1 requests in 10 s, twice\n\n| demand |")
-    document = json.loads(json.dumps(as_json([good], "a machine", "2026-11-21")))
-    assert document["kept"]
-    assert not as_json([good, bad], "a machine", "2026-11-21")["kept"]
 
 
 def test_figures_are_put_between_their_marks_and_nothing_else_changes():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,29 +78,6 @@ def test_own_options_stand_before_those_of_the_cluster_and_the_output(name: str,
 
     assert found[-1] == "Examples"
     assert found[:-1] == sorted(found[:-1], key=SECTIONS.index)
-
-
-def test_the_options_of_a_command_stand_in_the_sections_that_they_are_about(tmp_path: Path) -> None:
-    text = help_of("apply", tmp_path)
-
-    for title, options in {
-        "Options": ["--plan", "--owner"],
-        "Steps": ["--deadline", "--step-down", "--step-wait"],
-        "Safety": ["--expect-digest", "--accept", "--auto-approve", "--validate-only", "--fail-on"],
-        "Git": ["--trusted-ref", "--base", "--baseline", "--record-baseline", "--changed-since"],
-        "Cluster": [
-            "--bootstrap-server",
-            "--zookeeper",
-            "--command-config",
-            "--cluster",
-            "--all-clusters",
-            "--parallel",
-            "--keep-going",
-        ],
-        "Output": ["--report", "--audit", "--format"],
-    }.items():
-        section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
-        assert re.findall(r"^  (?:-\w, )?(--[a-z-]+)", section, re.MULTILINE) == options
 
 
 @pytest.mark.parametrize("name", ["", "apply", "backtest", "tool"])

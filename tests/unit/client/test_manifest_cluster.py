@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, entity, manifests
+from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, manifests
 from reconciler.errors import (
     FileAccessError,
     ManifestError,
@@ -89,27 +89,6 @@ def test_rows_of_a_plan_keep_the_default_apart_and_have_places() -> None:
         (DEFAULT, None, "create", "producer_byte_rate", None, 2_097_152.0),
     ]
     assert rows[0]["place"] == "quotas/q.yaml:7:36"
-
-
-def test_an_accepted_guard_is_accepted_in_the_plan_and_another_name_is_refused() -> None:
-    planned = prod().plan(accept=["large-reduction"])
-
-    assert "large-reduction" not in [guard.id for guard in planned.tripped]
-    assert planned.tripped != ()
-    with pytest.raises(UsageError, match="unknown guard"):
-        prod().plan(accept=["everything"])
-    with pytest.raises(UsageError, match="unknown guard"):
-        prod().plan(accept="x")
-
-
-def test_effects_and_unmanaged_entities_are_there_when_asked_for(folder: Path) -> None:
-    write_snapshot(folder, {"payments": 8_388_608.0, "other": 1.0})
-
-    plain, asked = prod().plan().plan, prod().plan(show_effects=True, show_unmanaged=True).plan
-
-    assert (plain.effects, plain.unmanaged) == (None, None)
-    assert asked.effects is not None
-    assert asked.unmanaged == (entity(user="other"),)
 
 
 def test_a_snapshot_is_never_written_to() -> None:

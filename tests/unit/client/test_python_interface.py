@@ -31,8 +31,7 @@ from reconciler.errors import (
     UsageError,
     WrongClusterError,
 )
-from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, Scope, WindowKind
-from reconciler.model.entity import Selector
+from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, WindowKind
 from reconciler.model.plan import ApplyResult
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.connect import ClusterTarget
@@ -66,14 +65,6 @@ def test_a_plan_writes_nothing_and_its_apply_writes_what_it_shows() -> None:
     ]
 
 
-def test_a_name_that_is_most_likely_a_mistake_is_warned_of_and_not_refused() -> None:
-    change = opened(FakeCluster()).plan_alter(entity(user="<default>"), add={KEY: 5})
-    assert any("<default>" in warning for warning in change.warnings)
-    assert change.warnings[0] in repr(change)
-    assert change.apply().verified
-    assert opened(FakeCluster()).plan_alter(ALICE, add={KEY: 5}).warnings == ()
-
-
 def test_validating_lets_the_cluster_check_and_writes_nothing() -> None:
     cluster = FakeCluster()
     report = opened(cluster).plan_alter(entity(user=DEFAULT), add={KEY: 5}).validate()
@@ -95,16 +86,6 @@ def test_a_guard_stops_a_change_until_it_is_accepted_by_its_name() -> None:
     assert change.apply(accept=["default-entity"]).verified
 
 
-def test_an_entity_of_the_manifests_is_refused_unless_that_is_accepted() -> None:
-    scope = Scope(include=(Selector(types=(("user", ANY),)),))
-    owned = ClusterTarget(spec=ClusterSpec(name="prod", scope=scope), managed=True)
-    quotas = opened(FakeCluster(), owned)
-    with pytest.raises(GuardRefusedError, match="managed-entity"):
-        quotas.plan_alter(ALICE, add={KEY: 5}).apply()
-    assert quotas.plan_alter(entity(client_id="app"), add={KEY: 5}).apply().verified
-    assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["managed-entity"]).verified
-
-
 def test_what_somebody_changed_after_the_plan_is_not_overwritten() -> None:
     cluster = FakeCluster({ALICE: {KEY: 1000.0}})
     change = opened(cluster).plan_alter(ALICE, add={KEY: 900})
@@ -120,26 +101,6 @@ def test_what_the_cluster_refuses_is_an_error_with_the_report() -> None:
         opened(cluster).plan_alter(ALICE, add={KEY: 5}).apply()
     (outcome,) = failed.value.report.outcomes
     assert (failed.value.report.result, outcome.error) == (ApplyResult.FAILED, "no such thing")
-
-
-@pytest.mark.parametrize(
-    ("add", "delete", "says"),
-    [
-        ({"producer_bite_rate": 5}, (), "Did you mean 'producer_byte_rate'"),
-        ({KEY: 0}, (), "must be greater than 0"),
-        ({KEY: "5 apples"}, (), "apples"),
-        ({KEY: 5}, [KEY], "both added and deleted"),
-        ({}, (), "nothing to change"),
-        ({"connection_creation_rate": 5}, (), "cannot be set for user=alice"),
-    ],
-)
-def test_what_kafka_would_refuse_is_refused_before_it_is_asked(
-    add: Mapping[str, str | float], delete: list[str], says: str
-) -> None:
-    cluster = FakeCluster()
-    with pytest.raises(UsageError, match=says):
-        opened(cluster).plan_alter(ALICE, add=add, delete=delete)
-    assert cluster.describes == 0
 
 
 def test_another_cluster_than_the_manifests_name_is_refused() -> None:
@@ -170,15 +131,6 @@ def test_a_selector_keeps_names_defaults_and_absent_types_apart() -> None:
         assert set(quotas.describe(matching(strict=True)).entities) == set()
 
 
-def test_rows_of_a_description_are_a_table() -> None:
-    found = recorded({entity(user=DEFAULT, client_id="app"): {KEY: 2.0}, ALICE: {"consumer_byte_rate": 1.0, KEY: 3.0}})
-    assert found.describe().rows() == [
-        {"user": "alice", "client-id": None, "ip": None, "key": "consumer_byte_rate", "value": 1.0},
-        {"user": "alice", "client-id": None, "ip": None, "key": KEY, "value": 3.0},
-        {"user": DEFAULT, "client-id": "app", "ip": None, "key": KEY, "value": 2.0},
-    ]
-
-
 def test_a_cluster_and_what_was_read_from_it_resolve_alike() -> None:
     live = {entity(user=DEFAULT): {KEY: 5.0}, entity(client_id="app"): {KEY: 7.0}, ALICE: {"consumer_byte_rate": 1.0}}
     quotas = opened(FakeCluster(live))
@@ -191,14 +143,6 @@ def test_a_cluster_and_what_was_read_from_it_resolve_alike() -> None:
     assert [one.entity for one in limit.overridden] == [entity(client_id="app")]
     assert answer.ladder is not None
     assert [rung.level for rung in answer.ladder[KEY]] == list(range(1, 9))
-
-
-def test_what_no_client_can_be_is_a_usage_error() -> None:
-    for nobody in (entity(user="", client_id="app"), Entity.of({"ip": "10.0.0.1", "user": "alice"})):
-        with pytest.raises(UsageError, match="no client can be"):
-            recorded({}).resolve(nobody)
-    with pytest.raises(UsageError, match="an entity needs a type"):
-        entity()
 
 
 def test_two_states_are_compared_client_by_client() -> None:

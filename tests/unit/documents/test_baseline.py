@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.documents import BASELINE, baseline_of, read_baseline
@@ -15,8 +13,8 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity
 from tests.builders import declared, desired, pair, user
+from tests.support.schemas import valid
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "baseline.v1.schema.json").read_text())
 CLUSTER = ClusterIdentity(name="prod", id="c1", kafka_version="4.3")
 STATE = desired(
     declared(user("b"), producer_byte_rate=2.5, consumer_byte_rate=3.0), declared(pair("a", "<default>")), declared(user())
@@ -28,7 +26,7 @@ def document(**fields: Any) -> dict[str, Any]:
 
 
 def test_it_is_what_its_schema_says_and_reads_back_with_entities_that_have_no_keys() -> None:
-    jsonschema.validate(document(), SCHEMA)
+    valid(document(), "baseline")
     read = read_baseline(document_text(document()), name="b.json")
     assert (read.cluster.id, read.cluster.name, read.source.commit) == ("c1", "prod", "abc")
     assert read.entities == {

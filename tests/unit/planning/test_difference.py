@@ -5,19 +5,14 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.entity import MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Action, Reason
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import Difference, difference
-from tests.builders import client, current, declared, desired, ip, user
+from tests.builders import current, declared, desired, ip, user
 
 
 def compare(wanted: DesiredState, live: CurrentState, scope: Scope | None = None, prune: Prune = Prune.ALWAYS) -> Difference:
     return difference(wanted, live, scope=scope or Scope(), prune=prune)
-
-
-def only_user(prefix: str) -> Selector:
-    return Selector(types=(("user", TypeMatch(kind=MatchKind.PREFIX, text=prefix)),))
 
 
 def test_an_entity_that_the_cluster_lacks_is_created_with_its_source() -> None:
@@ -81,28 +76,6 @@ def test_an_entity_is_deleted_only_when_nothing_of_it_is_left(
     assert [change.action for change in found.changes] == [action]
     counts = {"create": 0, "update": 0, "delete": 0, action.value: 1}
     assert {name: getattr(found.summary, name) for name in counts} == counts
-
-
-def test_undeclared_entities_stay_when_pruning_is_off_or_the_plan_is_filtered() -> None:
-    live = current({user("old"): {"producer_byte_rate": 1.0}})
-    wanted = declared(user("a"), producer_byte_rate=3)
-    assert [c.entity for c in compare(desired(wanted), live, prune=Prune.NEVER).changes] == [user("a")]
-    assert [c.entity for c in compare(desired(wanted, complete=False), live, prune=Prune.ALWAYS).changes] == [user("a")]
-    pruned = compare(desired(wanted), live, prune=Prune.CONFIRM)
-    assert {c.entity: c.action for c in pruned.changes} == {user("a"): Action.CREATE, user("old"): Action.DELETE}
-
-
-def test_outside_the_scope_nothing_changes_on_either_side() -> None:
-    scope = Scope(include=(only_user("team-"),), exclude=(only_user("team-x"),))
-    live = current(
-        {
-            user("team-x1"): {"producer_byte_rate": 1.0},
-            client("c"): {"producer_byte_rate": 1.0},
-            user("team-a"): {"producer_byte_rate": 1.0},
-        }
-    )
-    found = compare(desired(declared(user("other"), producer_byte_rate=5)), live, scope=scope)
-    assert [c.entity for c in found.changes] == [user("team-a")]
 
 
 def test_a_declared_entity_without_keys_means_absence() -> None:

@@ -7,13 +7,9 @@ import json
 from typing import Any
 
 import pytest
-from deepdiff import DeepDiff
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.documents import PLAN, plan_digest
 from reconciler.errors import FileAccessError, StalePlanError
-from reconciler.formats.canonical import value_to_json
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.model.state import ClusterIdentity
@@ -108,25 +104,3 @@ def test_a_plan_of_another_cluster_names_both() -> None:
     saved = read_saved_plan(text(planned(cluster_id="mine")), name="plan.json")
     with pytest.raises(StalePlanError, match="of cluster mine, and yours answers"):
         require_current(saved, planned(cluster_id="yours"))
-
-
-sides = st.sampled_from((None, 1.0, 2.0))
-pairs_of_values = st.tuples(sides, sides).filter(lambda sides: sides[0] != sides[1])
-contents = st.dictionaries(
-    st.sampled_from([user("a"), user(), pair("a", "b")]),
-    st.dictionaries(st.sampled_from([RATE, "consumer_byte_rate"]), pairs_of_values, min_size=1),
-    max_size=3,
-)
-
-
-@given(contents, contents)
-def test_it_tells_as_many_differences_as_a_general_comparison_finds(one: Any, other: Any) -> None:
-    saved = read_saved_plan(text(planned(*(change(e, keys) for e, keys in one.items()))), name="plan.json")
-    now = planned(*(change(e, keys) for e, keys in other.items()))
-
-    def flat(content: Any) -> dict[str, str]:
-        return {f"{e} {key}": str([value_to_json(v) for v in both]) for e, keys in content.items() for key, both in keys.items()}
-
-    found = DeepDiff(flat(one), flat(other), view="tree", threshold_to_diff_deeper=0)
-    places = {str(leaf.path(output_format="list")[0]) for kind in found.values() for leaf in kind}
-    assert {line.partition(":")[0] for line in differences(saved, now)} == places

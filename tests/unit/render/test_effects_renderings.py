@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.documents import PLAN, plan_digest, read_plan
@@ -22,8 +20,8 @@ from reconciler.render.terminal import plain
 from reconciler.resolution.effects import effects_between
 from tests.builders import client, ip, pair, plan, user
 from tests.support.markdown_views import by_github
+from tests.support.schemas import valid
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "plan.v1.schema.json").read_text())
 KEY = "producer_byte_rate"
 EVIL = "\x1b[2Jalice\n"
 
@@ -117,7 +115,7 @@ def test_clients_of_one_cause_are_one_sentence_in_text_markdown_and_document() -
     assert shown.count("from user=<default>") == 1
     assert by_github(view_markdown(plan_view(one))).text().count(sentence) == 1
     document: Any = PLAN.write(one)
-    jsonschema.validate(json.loads(document_text(document)), SCHEMA)
+    valid(json.loads(document_text(document)), "plan")
     (group,) = document["effects"]["groups"]
     assert (group["clients"], group["direction"], group["key"]) == (10, "first_limit", consumer)
     assert group["after"]["entity"] == {"user": None}
@@ -175,6 +173,6 @@ def test_no_affected_client_is_said_and_unknown_effects_give_the_reason() -> Non
 def test_the_document_fits_its_schema_and_reads_back_the_same(effects: PlanEffects | None) -> None:
     one = with_effects(effects)
     written = PLAN.text(one)
-    jsonschema.validate(json.loads(written), SCHEMA)
+    valid(json.loads(written), "plan")
     assert read_plan(written, name="plan.json") == one
     assert ("effects" in json.loads(written)) is (effects is not None)

@@ -19,10 +19,6 @@ ROWS = (
 )
 
 
-def test_a_line_without_a_width_is_one_row() -> None:
-    assert plain([line(SENTENCE * 9)]) == SENTENCE * 9 + "\n"
-
-
 def test_wrapped_rows_hang_below_the_text_and_break_between_words() -> None:
     rows = plain([labelled("Note: ", Style.FAINT, SENTENCE)], width=40).splitlines()
     assert rows[0].startswith("Note: Cuts")
@@ -47,21 +43,6 @@ def test_no_row_is_wider_than_the_terminal_and_no_character_but_blanks_is_lost(t
 def test_wide_characters_take_two_columns_and_combining_marks_none() -> None:
     assert [cells(text) for text in ("abc", "漢字", "🙂", "e\u0301", "")] == [3, 4, 2, 1, 0]
     assert all(cells(char) == 2 for char in "漢字かな" if unicodedata.east_asian_width(char) == "W")
-
-
-def test_columns_are_aligned_with_wide_names() -> None:
-    text = plain([table(COLUMNS, (("clear", "user 漢字", "1 %"), ("throttled", "user bob", "57 %")))], width=60)
-    rows = text.splitlines()
-    assert [cells(row) for row in rows] == [cells(rows[0])] * 3
-    assert all(row.endswith(("over", " 1 %", "57 %")) for row in rows)
-
-
-def test_a_table_that_fits_has_one_row_each() -> None:
-    assert plain([table(COLUMNS, ROWS)], width=80) == (
-        "  verdict    group                                 over\n"
-        "  throttled  user orders-service with a long name  57 %\n"
-        "  clear      user bob                               0 %\n"
-    )  # fmt: skip
 
 
 def test_a_table_wraps_the_column_that_may_shrink() -> None:

@@ -9,7 +9,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.effective_quotas import ADDRESS_KEY, KEYS, Caveats, EffectiveQuotas, ResolveOptions, RungStatus
 from reconciler.resolution.kafka_names import client_of, entity_of
 from reconciler.resolution.views import compare, compare_known
-from tests.builders import client, ip, pair, user
+from tests.builders import ip, pair, user
 
 PRODUCE = "producer_byte_rate"
 
@@ -86,26 +86,6 @@ def test_static_defaults_may_limit_byte_rates_of_client_ids_without_a_quota(aske
         {user("a"): {PRODUCE: 1.0}}, Caveats(static_defaults={PRODUCE: "before 3.0", "consumer_byte_rate": "before 3.0"})
     )
     assert answers.answer(asked).unknown == dict.fromkeys(unknown, "before 3.0")
-
-
-def test_a_literal_default_is_neither_the_default_nor_whom_nobody_names() -> None:
-    answers = EffectiveQuotas({user("<default>"): {PRODUCE: 1.0}, user(): {PRODUCE: 2.0}, client("<default>"): {PRODUCE: 3.0}})
-    assert answers.answer(user("<default>")).quotas[PRODUCE].source == user("<default>")
-    assert answers.answer(user()).quotas[PRODUCE].source == user(DEFAULT)
-    assert answers.answer(pair("x", "<default>")).quotas[PRODUCE].source == user(DEFAULT)
-    assert answers.answer(user("<default>")).quotas[PRODUCE].bucket == {"user": "<default>"}
-    assert answers.answer(user()).quotas[PRODUCE].bucket == {"user": None}
-
-
-def test_a_client_without_an_id_escapes_all_quotas_of_client_ids() -> None:
-    answers = EffectiveQuotas(
-        {client(): {PRODUCE: 1.0}, pair(DEFAULT, DEFAULT): {PRODUCE: 2.0}, pair("a", DEFAULT): {PRODUCE: 3.0}}
-    )
-    assert answers.answer(pair("a", "")).quotas == {}
-    assert answers.answer(user("a")).quotas == {}
-    assert answers.answer(pair("a", DEFAULT)).quotas[PRODUCE].value == 3.0
-    assert answers.otherwise(KnownClient(user="a", client_id="")) == (PRODUCE,)
-    assert answers.otherwise(KnownClient(user="a", client_id="app")) == ()
 
 
 def test_everybody_is_each_entity_and_other_client_ids_where_those_differ() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import UsageError
-from reconciler.model.cluster import GuardLimits, Scope, VolumeLimit
+from reconciler.model.cluster import Scope
 from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Plan, Reason
 from reconciler.model.quota import CLIENT_KEYS
@@ -20,7 +20,7 @@ from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_re
 from reconciler.workflows.apply import Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget
 from tests.builders import cluster_spec, ip, pair, span, user
-from tests.fakes import FakeClock, FakeCluster, Faults, Silent
+from tests.fakes import FakeClock, FakeCluster, Silent
 
 NOTHING_KNOWN = ClusterTarget()
 
@@ -133,25 +133,6 @@ def test_nothing_to_do_asks_nobody_and_says_why() -> None:
 
     assert (report.result, cluster.writes, cluster.validations, run.asked) == (ApplyResult.NOTHING_TO_DO, 0, 0, [])
     assert run.seen[0].notes == ("producer_byte_rate is not set for user=b. Nothing to delete.",)
-
-
-def test_one_entity_that_was_named_is_never_too_many() -> None:
-    nothing = VolumeLimit(percent=0, count=0)
-    spec = cluster_spec(guards=GuardLimits(too_many_removals=nothing, too_many_changes=nothing))
-    cluster = FakeCluster({user(name): {"producer_byte_rate": 5.0} for name in ("a", "b", "c")})
-    run = Run(cluster, target=ClusterTarget(spec=spec, managed=False))
-
-    assert run.alter(make_alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
-    assert set(cluster.entities) == {user("b"), user("c")}
-
-
-def test_validate_only_asks_the_cluster_and_writes_nothing() -> None:
-    run = Run(FakeCluster(faults=Faults(read_only=True)))
-
-    report = run.alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0}), validate_only=True)
-
-    assert (report.result, report.validate_only, run.cluster.validations, run.asked) == (ApplyResult.DONE, True, 1, [])
-    assert len(run.seen) == 1
 
 
 def test_a_host_name_that_the_cluster_does_not_know_is_explained() -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.documents import BASELINE, DRIFT, baseline_of
@@ -23,8 +21,8 @@ from reconciler.workflows.intent import Intent
 from reconciler.workflows.plan import make_plan
 from tests.builders import client, cluster_spec, current, declared, desired, user
 from tests.fakes import FakeCluster, Faults
+from tests.support.schemas import valid
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "drift.v1.schema.json").read_text())
 DESIRED = desired(
     declared(user("alice"), 3, producer_byte_rate=2.0),
     declared(user("bob"), 5, producer_byte_rate=4.0),
@@ -73,7 +71,7 @@ def test_neither_needs_more_than_a_reader(reader: QuotaReader, tmp_path: Path) -
 def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) -> None:
     drift = find_drift(intent(), OnlyReads(), recorded(tmp_path))
     document = DRIFT.write(drift)
-    jsonschema.validate(document, SCHEMA)
+    valid(document, "drift")
     assert [(one.entity, one.drift.value) for one in drift.entities] == [
         (user("alice"), "unapplied"),
         (user("bob"), "changed"),
