@@ -23,6 +23,7 @@ from reconciler.errors import FileAccessError, ManifestError, NotConfirmedError,
 if TYPE_CHECKING:
     from reconciler.apply import ApplySettings, StepDown
     from reconciler.cli.output import PatientProgress
+    from reconciler.cli.run_context import ContextLookup
     from reconciler.model import ApplyReport, ClusterSpec, ManifestCommit, Plan
     from reconciler.ports import QuotaCluster
     from reconciler.workflows import Access, AuditFile, TrustedTree
@@ -241,10 +242,11 @@ INTERRUPTS: Final = Interrupts()
 class Audit:
     """The audit file, if one is wanted, the cluster of the run, as far as that is known, and its notifications."""
 
-    def __init__(self, write: WritingOptions, file: AuditFile | None, command: str) -> None:
+    def __init__(self, write: WritingOptions, file: AuditFile | None, command: str, lookup: ContextLookup | None = None) -> None:
         self._write = write
         self._command = command
         self._file = file
+        self._lookup = lookup
         self.spec: ClusterSpec | None = None
 
     def about(
@@ -258,9 +260,17 @@ class Audit:
 
         self._file.about(spec, source=source(), principal=known_principal(spec, access, trusted=trusted))
 
+    def with_context(self, report: ApplyReport) -> ApplyReport:
+        """The report with why the run was made, in a CI job."""
+        if self._lookup is None:
+            return report
+        facts = dataclasses.replace(report.facts, context=self._lookup.result())
+        return dataclasses.replace(report, facts=facts)
+
     def ended(self, report: ApplyReport) -> None:
         """Add the line. Raises ``FileAccessError``."""
         if self._file is not None:
+            self._file.knows(report.facts.context)
             self._file.ended(report)
 
     def notify(self, report: ApplyReport) -> None:
@@ -277,6 +287,7 @@ class Audit:
         if self._file is None:
             return
         try:
+            self._file.knows(self._lookup.result() if self._lookup is not None else None)
             self._file.broke_off(error)
         except FileAccessError as broken:
             output.tell(str(broken))
@@ -291,7 +302,7 @@ def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator
     """
     audit = Audit(write, None, command)
     try:
-        audit = _opened(write, command)
+        audit = _opened(write, command, form)
         yield audit
     except UsageError:
         raise
@@ -304,14 +315,18 @@ def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator
         raise
 
 
-def _opened(write: WritingOptions, command: str) -> Audit:
-    if write.audit is None:
-        return Audit(write, None, command)
-    from reconciler.ports import SystemClock
-    from reconciler.workflows import AuditFile
+def _opened(write: WritingOptions, command: str, form: str) -> Audit:
+    file = lookup = None
+    if write.audit is not None:
+        from reconciler.ports import SystemClock
+        from reconciler.workflows import AuditFile
 
-    file = AuditFile(Path(write.audit), command=command, validate_only=write.validate_only, clock=SystemClock())
-    return Audit(write, file, command)
+        file = AuditFile(Path(write.audit), command=command, validate_only=write.validate_only, clock=SystemClock())
+    if os.environ.get("CI") and (write.audit or write.report or form == "json"):
+        from reconciler.cli.run_context import ContextLookup
+
+        lookup = ContextLookup()
+    return Audit(write, file, command, lookup)
 
 
 def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_only: bool) -> None:
@@ -336,7 +351,7 @@ def finish(
     A signal ends none of these: it would cost the only list of what was written.
     """
     with INTERRUPTS.held():
-        return Result(exit=_finish(write, report, audit, form, also))
+        return Result(exit=_finish(write, audit.with_context(report), audit, form, also))
 
 
 def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str, also: Callable[[], None] | None) -> int:

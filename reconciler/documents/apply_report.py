@@ -34,6 +34,7 @@ from reconciler.model import (
     ManifestCommit,
     Message,
     Reason,
+    RunContext,
     WithheldReason,
 )
 
@@ -87,6 +88,8 @@ class ApplySummary:
     """Owners whose changes the run did not write, with the reasons. Absent when nothing was withheld."""
     guards: tuple[str, ...] = ()
     """Those that refused the run."""
+    context: RunContext | None = None
+    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
 
 
 def counts_of_changes(report: ApplyReport) -> Mapping[ChangeStatus, Count]:
@@ -100,6 +103,11 @@ def withheld_entities(report: ApplyReport) -> tuple[WithheldEntities, ...] | Non
         WithheldEntities(owner=each.owner, entities=tuple(change.entity for change in each.changes), reasons=each.reasons)
         for each in report.withheld
     ) or None  # fmt: skip
+
+
+def context_of(report: ApplyReport) -> RunContext | None:
+    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
+    return report.facts.context
 
 
 def _check(report: ApplyReport) -> None:
@@ -127,14 +135,15 @@ _CODEC: Final = VALUES.extended(
     {
         ApplyReport: row(
             "cluster digest result failure_reason message validate_only verified seconds? brokers? summary! changes=outcomes "
-            "findings withheld?",
+            "findings withheld? context?",
             digest=replace(VALUES.kind(Digest), read=_digest_of_plan),
             summary=counts_of_changes,
             withheld=withheld_entities,
+            context=context_of,
         ),
         ApplySummary: row(
             "cluster digest result failure_reason message validate_only verified seconds? brokers? summary=counts "
-            "changes=outcomes findings? withheld? guards?"
+            "changes=outcomes findings? withheld? guards? context?"
         ),
         Change: row("entity action keys", keys=Keyed("key", {"reason": Reason.VALUE_DIFFERS})),
         ChangeOutcome: row("*change status error_code error reached?"),
@@ -201,6 +210,8 @@ class AuditedRun:
     """The cluster. A field is ``None`` when its value is not known."""
     validate_only: bool = False
     """True when nothing was to be written."""
+    context: RunContext | None = None
+    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +246,12 @@ AUDIT: Final = Document(
     cls=AuditRecord,
     name="audit",
     title="kafka-quotas audit record",
-    codec=VALUES.extended({AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld?")}),
+    codec=VALUES.extended(
+        {
+            AuditedRun: row("command started os_user principal source cluster validate_only context?"),
+            AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld?"),
+        }
+    ),
     called="a record of a run",
 )
 

@@ -148,7 +148,6 @@ if TYPE_CHECKING:
         Action,
         Alteration,
         AlterationResult,
-        AppliedState,
         ApplyReport,
         ApplyResult,
         Change,
@@ -164,6 +163,7 @@ if TYPE_CHECKING:
         ManifestCommit,
         Plan,
         Reason,
+        RunFacts,
         Summary,
         WithheldOwner,
         WithheldReason,
@@ -188,6 +188,7 @@ if TYPE_CHECKING:
         WrittenUnit,
         legal_keys,
     )
+    from reconciler.model.run_context import JobFacts, MergedRequest, RunContext
     from reconciler.model.simulation import (
         BrokerLoad,
         BrokerShare,

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.model.cluster import TrafficKind
 from reconciler.model.effect import PlanEffects
@@ -16,6 +16,9 @@ from reconciler.model.finding import Count, Digest, Finding, Severity, Span
 from reconciler.model.message import Message, compose, join_messages, name_part
 from reconciler.model.quota import BrokerFacts, QuotaUnit
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, ValueExpiry, same_value
+
+if TYPE_CHECKING:
+    from reconciler.model.run_context import RunContext
 
 NO_LONGER_DECLARED: Final = "no-longer-declared"
 """The finding about an entity that left the manifests and that ``prune: never`` keeps."""
@@ -372,12 +375,14 @@ class ChangeOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedState:
-    """What a baseline records of a run, and no other document."""
+class RunFacts:
+    """What is known of a run beside its outcomes."""
 
+    context: RunContext | None = None
+    """Why it was made. ``None`` outside of a CI job."""
     totals: BrokerFacts = _NO_TOTALS
     unmanaged: tuple[Entity, ...] = ()
-    """Entities in the scope that no manifest declares and that the run left."""
+    """Entities in the scope that no manifest declares and that the run left, for a baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,7 +408,7 @@ class ApplyReport:
     """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
     withheld: tuple[WithheldOwner, ...] = ()
     """Owners whose changes the run did not write, with the reasons."""
-    applied: AppliedState = AppliedState()
+    facts: RunFacts = RunFacts()
 
     @property
     def wrote(self) -> bool:

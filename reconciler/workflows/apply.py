@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_notes
 from reconciler.documents import AuditedRun, audit_line
@@ -21,7 +21,6 @@ from reconciler.files import append_line, require_appendable
 from reconciler.logs import log_event
 from reconciler.model import (
     UNALTERABLE,
-    AppliedState,
     ApplyReport,
     ApplyResult,
     ChangeOutcome,
@@ -33,6 +32,7 @@ from reconciler.model import (
     ManifestCommit,
     Plan,
     Prune,
+    RunFacts,
 )
 from reconciler.planning import is_applied, quotas_after, require_current, undeclared_in_scope
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
@@ -43,6 +43,9 @@ from reconciler.workflows.intent import Intent
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import plan_from
 from reconciler.workflows.units import read_for
+
+if TYPE_CHECKING:
+    from reconciler.model import RunContext
 
 _MOST_NAMED: Final = 10
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -129,7 +132,7 @@ def apply_manifests(
         return already_applied(plan)
     report = write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress)
     unmanaged = undeclared_in_scope(intent.desired, quotas_after(current.entities, plan.changes), intent.spec.scope)
-    return replace(report, findings=_about_the_rest(plan), applied=AppliedState(totals=plan.totals, unmanaged=unmanaged))
+    return replace(report, findings=_about_the_rest(plan), facts=RunFacts(totals=plan.totals, unmanaged=unmanaged))
 
 
 def write(
@@ -279,6 +282,10 @@ class AuditFile:
         cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id)
         self._run = replace(self._run, cluster=cluster, source=source, principal=principal)
 
+    def knows(self, context: RunContext | None) -> None:
+        """Why the run was made."""
+        self._run = replace(self._run, context=context)
+
     def ended(self, report: ApplyReport) -> None:
         """Add the line of a run with a report. Raises ``FileAccessError``; then the file is as it was."""
         append_line(self._path, audit_line(self._run, report, at=self._clock.now()))
@@ -331,4 +338,4 @@ def write_observed(
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
     report = write(observation.plan, cluster, approval, dialogue=UNASKED, clock=clock, progress=progress)
-    return replace(report, applied=AppliedState(totals=observation.plan.totals))
+    return replace(report, facts=RunFacts(totals=observation.plan.totals))

@@ -143,9 +143,9 @@ def is_clean(report: ApplyReport) -> bool:
 
 def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
     """Write the baseline whole or not at all. Raises ``FileAccessError``."""
-    applied = report.applied
-    desired, _ = compute_units(intent.desired, applied.totals)
-    write_whole(path, [BASELINE.text(baseline_of(desired, report.cluster, intent.source(), unmanaged=applied.unmanaged))])
+    facts = report.facts
+    desired, _ = compute_units(intent.desired, facts.totals)
+    write_whole(path, [BASELINE.text(baseline_of(desired, report.cluster, intent.source(), unmanaged=facts.unmanaged))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.forge import Forge
-from tests.support.github_server import TOKEN, github_server
+from tests.support.github_server import TOKEN, github_server, review
 from tests.support.markdown_views import by_github
 from tests.support.workflow_runner import JobRun
 
@@ -66,6 +66,14 @@ def comment(forge: Forge) -> str:
     return by_github(str(posted["body"])).text()
 
 
+def approval(run: JobRun) -> tuple[list[str], str]:
+    """The approvers in the audit line of a run, and the commit that the merge made."""
+    line = json.loads((run.artifacts["quotas-apply-staging"] / "audit.jsonl").read_text(encoding="utf-8"))
+    request = line["context"]["pull_request"]
+    assert request["merge_commit"] == line["context"]["job"]["commit"]
+    return request["approvers"], request["merge_commit"]
+
+
 def live(forge: Forge, sandbox: Sandbox) -> dict[Any, dict[str, float]]:
     return raw_quotas.settled(sandbox.bootstrap_servers)
 
@@ -73,6 +81,28 @@ def live(forge: Forge, sandbox: Sandbox) -> dict[Any, dict[str, float]]:
 def applied_commit(forge: Forge) -> str:
     """The commit whose manifests the baseline has."""
     return forge.work.git("-C", str(forge.remote), "rev-parse", f"{BASELINE}^")
+
+
+def tells_drift(forge: Forge, sandbox: Sandbox) -> None:
+    """Nothing before, and afterwards a change by hand, is drift."""
+    clean = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
+    assert clean.result == "success", clean.log
+    assert clean.environment == "staging-read"
+    assert "CLIENT_PROPERTIES" not in clean.log
+    assert clean.step("drift").outputs["drifted"] == "false"
+    assert "baseline refs/kafka-quotas/baseline/staging" in clean.log
+
+    raw_quotas.alter(sandbox.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * MIB}})
+    drifted = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
+    assert drifted.result == "failure"
+    assert drifted.step("drift").outputs["changed"] == "1"
+    (annotation,) = drifted.step("drift").annotations
+    assert annotation.startswith("::warning file=teams/analytics/quotas.yaml,line=7,")
+    assert "drift/changed" in annotation
+    assert "analytics-clickstream" in drifted.summary
+    told = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml", fail_on_drift=False)["drift"])
+    assert (told.result, told.step("drift").outputs["drifted"]) == ("success", "true")
+    assert len(forge.github.comments) == 1
 
 
 def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
@@ -105,8 +135,11 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert head[:7] in comment(forge)
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
 
+    forge.github.reviews = [review("alice", "APPROVED"), review("bob", "CHANGES_REQUESTED")]
     merged = only(forge.on_push(forge.merge(), "quotas-apply.yml")["apply"], "apply")
     assert merged.result == "success", merged.log
+    assert approval(merged) == (["alice"], forge.ref("refs/heads/main"))
+    assert "Merged by merger, approved by alice." in comment(forge)
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
     assert ": applied" in comment(forge)
     assert applied_commit(forge) == forge.ref("refs/heads/main")
@@ -114,24 +147,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert "`producer_byte_rate` | 10\N{NO-BREAK SPACE}MiB/s | 12\N{NO-BREAK SPACE}MiB/s | **written** |" in merged.summary
     assert "{" not in merged.summary
 
-    clean = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
-    assert clean.result == "success", clean.log
-    assert clean.environment == "staging-read"
-    assert "CLIENT_PROPERTIES" not in clean.log
-    assert clean.step("drift").outputs["drifted"] == "false"
-    assert "baseline refs/kafka-quotas/baseline/staging" in clean.log
-
-    raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * MIB}})
-    drifted = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
-    assert drifted.result == "failure"
-    assert drifted.step("drift").outputs["changed"] == "1"
-    (annotation,) = drifted.step("drift").annotations
-    assert annotation.startswith("::warning file=teams/analytics/quotas.yaml,line=7,")
-    assert "drift/changed" in annotation
-    assert "analytics-clickstream" in drifted.summary
-    told = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml", fail_on_drift=False)["drift"])
-    assert (told.result, told.step("drift").outputs["drifted"]) == ("success", "true")
-    assert len(forge.github.comments) == 1
+    tells_drift(forge, clean_kafka)
 
 
 def test_a_scheduled_snapshot_renews_the_proof_of_the_baseline(forge: Forge, clean_kafka: Sandbox) -> None:

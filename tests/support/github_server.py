@@ -139,6 +139,7 @@ class GitHubServer(ForgeServer):
         super().__init__(TOKEN, BOT)
         self.identity = False
         self.pulls = [pull_request(NUMBER, HEAD)]
+        self.reviews: list[dict[str, Any]] = []
         self.runs: dict[int, dict[str, Any]] = {}
         self.artifacts: dict[int, set[str]] = {}
         self.checks: list[dict[str, Any]] = []
@@ -207,6 +208,8 @@ class GitHubServer(ForgeServer):
                 listed = [one for one in self.pulls if (one["state"], one["base"]["ref"]) == (query["state"], query["base"])]
             case ["pulls"]:
                 listed = [one for one in self.pulls if one["head"]["label"] == query.get("head")]
+            case ["pulls", number, "reviews"] if number == str(NUMBER):
+                listed = self.reviews
             case ["commits", commit, "pulls"]:
                 listed = [one for one in self.pulls if commit in (one["head"]["sha"], one["merge_commit_sha"])]
             case ["pulls", number] if number == str(NUMBER):
@@ -260,7 +263,15 @@ def pull_request(number: int, head: str, *, label: str = "acme:change", merged_a
         "base": {"label": "acme:main", "ref": "main", "sha": "0" * 40},
         "merged_at": "2026-01-02T13:00:00Z" if merged_as else None,
         "merge_commit_sha": merged_as or "f" * 40,
+        "html_url": f"https://github.example.org/{REPOSITORY}/pull/{number}",
+        "user": user("author"),
+        "merged_by": user("merger") if merged_as else None,
     }
+
+
+def review(login: str, state: str) -> dict[str, Any]:
+    """A ``pull-request-review``."""
+    return {"id": sum(login.encode()), "user": user(login), "body": "", "state": state, "submitted_at": "2026-01-02T12:30:00Z"}
 
 
 def refused(status: int, message: str, **headers: str) -> Reply:

@@ -34,6 +34,7 @@ class GitLabServer(ForgeServer):
     def __init__(self) -> None:
         super().__init__(TOKEN, BOT)
         self.pulls = [merge_request(NUMBER, HEAD)]
+        self.approvers: list[str] = []
         self.statuses: dict[tuple[str, str], dict[str, Any]] = {}
         self.checking = True
         """Whether the token has the role that sets statuses."""
@@ -78,10 +79,13 @@ class GitLabServer(ForgeServer):
             reply = self._read(request, parts[2:], query) if request.method == "GET" else self._write(request, parts[2:], name)
         return reply or Reply(status=404, document={"message": "404 Not found"})
 
-    def _read(self, request: Request, parts: list[str], query: Mapping[str, str]) -> Reply | None:
+    def _read(self, request: Request, parts: list[str], query: Mapping[str, str]) -> Reply | None:  # noqa: PLR0911 - one case a request
         match parts:
             case ["merge_requests", number] if number == str(NUMBER):
                 return Reply(status=200, document=self.pulls[0])
+            case ["merge_requests", number, "approvals"] if number == str(NUMBER):
+                approved = [{"user": user(name)} for name in self.approvers]
+                return Reply(status=200, document={"iid": NUMBER, "approved": bool(approved), "approved_by": approved})
             case ["merge_requests", number, "notes"] if number == str(NUMBER):
                 return self.page(list(self.comments.values()), request, query)
             case ["merge_requests"]:
@@ -140,6 +144,9 @@ def merge_request(number: int, head: str, *, merged_as: str | None = None, squas
         "merge_commit_sha": merged_as,
         "squash_commit_sha": squashed_as,
         "web_url": f"https://gitlab.example.org/{PROJECT}/-/merge_requests/{number}",
+        "author": user("author"),
+        "merge_user": user("merger") if merged else None,
+        "merged_at": "2026-01-02T13:00:00.000Z" if merged else None,
     }
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, option_groups, output
-from reconciler.cli.declaration import group
-from reconciler.cli.results import Result
+from reconciler.cli.declaration import group, option
+from reconciler.cli.results import Result, lines_of
+from reconciler.errors import UsageError
+from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
     from reconciler.model import CurrentState, Entity, Selector, ValueExpiry
@@ -23,6 +25,10 @@ class DescribeArguments:
     entities: entity_options.FilterOptions = group(entity_options.FilterOptions)
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     current: str | None = option_groups.CURRENT
+    history: bool = option("--history", section="Git", help="show who set each value, in which pull request, and who approved")
+    audit: tuple[str, ...] = option(
+        "--audit", section="Git", metavar="FILE", help="with --history: read runs from this file of apply --audit (repeatable)"
+    )
     format: str = option_groups.format_option(("auto", "table", "text", "json", "csv"))
 
 
@@ -30,6 +36,8 @@ def run(args: DescribeArguments) -> Result:
     """Read and filter."""
     from reconciler.workflows import check_cluster_id, describe_cluster, load_target, quota_reader, stored_rule_notes
 
+    if args.audit and not args.history:
+        raise UsageError("--audit needs --history")
     access = args.connection.access(args.current)
     query = entity_options.selector_of(args.entities)
     for warning in entity_options.literal_default_warnings(args.entities):
@@ -43,6 +51,8 @@ def run(args: DescribeArguments) -> Result:
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))
+    if args.history:
+        return _history(args, state, has_manifests=target.managed)
     expiries: Mapping[tuple[Entity, str], ValueExpiry] = {}
     if target.managed:
         from reconciler.workflows import live_expiries
@@ -57,6 +67,22 @@ def run(args: DescribeArguments) -> Result:
             output.print_lines([state_table(state, expiries)])
         return Result()
     return Result(forms={args.format: lambda: _pieces(args.format, state, query)})
+
+
+def _history(args: DescribeArguments, state: CurrentState, *, has_manifests: bool) -> Result:
+    """Who set the values. Raises ``UsageError`` without manifests or the feature."""
+    if not has_manifests:
+        raise UsageError("--history needs the manifests of the cluster: give their folder, which is in git, as PATH")
+    if args.format == "csv":
+        raise UsageError("--history prints text or json")
+    place = next(added("HISTORIES"), None)
+    if place is None:
+        raise UsageError("describe --history needs the feature insight, and its folder is not installed")
+    result: Result = load(place)(state, args.paths, cluster=args.connection.cluster, audit=args.audit)
+    if args.format == "json" or result.view is None:
+        return result
+    output.print_lines(lines_of(result.view()))
+    return Result(notes=result.notes)
 
 
 def _say_what_else(state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:

@@ -67,3 +67,5 @@ COMMANDS: Final = (
 )
 
 RULES: Final = ("reconciler.features.insight.traffic_health:EXPLAINED",)
+
+HISTORIES: Final = ("reconciler.features.insight.value_history:histories",)

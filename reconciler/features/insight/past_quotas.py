@@ -102,18 +102,18 @@ def limit_origin(
 
     A commit that moves or reformats the line is passed over. Raises ``GitError`` when git does not know.
     """
-    here, quota = then, _declared(then, cluster, entity, key)
+    here, quota = then, declared_quota(then, cluster, entity, key)
     if quota is None:
         return None
     for _ in range(_MOST_STEPS):
         path = os.path.relpath(quota.source.file, here.folder)
         blamed = here.git.blame_line(here.commit, path, quota.source.line)
-        before: WrittenQuota | None = None
+        before: DesiredQuota | UnitQuota | None = None
         if blamed.parent is not None:
             # What a parent with errors meant is not known: the line is this commit's in any case.
             with contextlib.suppress(ManifestError, UsageError):
                 earlier = manifests_at(blamed.parent, paths)
-                before = _declared(earlier, cluster, entity, key)
+                before = declared_quota(earlier, cluster, entity, key)
         if before is not None and _meaning(before) == _meaning(quota):
             here, quota = earlier, before
             continue
@@ -147,7 +147,8 @@ def _has_applied(run: RunRecord) -> bool:
     return run.result in _APPLIED and not run.validate_only and run.source.commit is not None
 
 
-def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> WrittenQuota | None:
+def declared_quota(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> DesiredQuota | UnitQuota | None:
+    """What the manifests of a commit declare. Raises ``ManifestError`` and ``UsageError`` where they cannot be read."""
     loaded = replace(at.loaded, selected=None, complete=True)
     _, desired, _ = desired_for(loaded, cluster)
     declared = desired.entities.get(entity)

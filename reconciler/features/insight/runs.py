@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.documents import VALUES, Document, parse, row
 from reconciler.errors import FileAccessError
-from reconciler.model import ClusterIdentity, Count, ManifestCommit, escaped
+from reconciler.model import ClusterIdentity, Count, ManifestCommit, RunContext, escaped
 from reconciler.text import count_of
 from reconciler.workflows import TrustedFiles
 
@@ -72,6 +72,8 @@ class RunRecord:
     """Account of the process."""
     source: ManifestCommit
     """The commit of the manifests, when they are in git."""
+    context: RunContext | None = None
+    """Why the run was made: its CI job and the merged request. ``None`` outside of a job."""
 
     @property
     def has_written(self) -> bool:
@@ -93,7 +95,7 @@ _RECORD: Final = Document(
         {
             RunRecord: row(
                 "started ended command cluster result failure_reason verified validate_only summary=counts accepted principal "
-                "os_user source"
+                "os_user source context?"
             )
         }
     ),

@@ -250,7 +250,8 @@ def _status(args: CommentArguments) -> CommentStatus:
     state = CommentState.APPLIED if idle else CommentState.FAILED
     if report.result is ApplyResult.DONE:
         state = CommentState.APPLIED_IN_PART if report.withheld else CommentState.APPLIED
-    return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), commit=args.post.commit)
+    request = report.context.pull_request if report.context else None
+    return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), commit=args.post.commit, request=request)
 
 
 def _lines(outcome: PullRequestOutcome) -> list[Line]:

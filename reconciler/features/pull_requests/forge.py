@@ -6,6 +6,7 @@ GitLab calls them merge requests and notes. A subclass has the addresses and fie
 from __future__ import annotations
 
 import abc
+import datetime
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import ClassVar, Final
 from reconciler.errors import ForgeError, UsageError
 from reconciler.features.pull_requests.rest_api import RestApi
 from reconciler.features.pull_requests.status_check import StatusCheck
+from reconciler.model import MergedRequest
 
 _PAGE: Final = 100
 _GONE: Final = frozenset({404, 410})
@@ -75,6 +77,11 @@ class Forge(RestApi):
     change: ClassVar[str] = "PATCH"
     """The method that changes a comment."""
 
+    commit_variable: ClassVar[str]
+    """The variable of a job with its commit. ``starter_variables``: with the account that started it, the best first."""
+    starter_variables: ClassVar[tuple[str, ...]]
+    token_variable: ClassVar[str]
+
     comments_path: ClassVar[str]
     """The path of the list of comments, for a ``number``. ``comment_path``: of one of them, for its ``id``, too."""
     comment_path: ClassVar[str]
@@ -101,6 +108,10 @@ class Forge(RestApi):
     @abc.abstractmethod
     def read(self, number: int) -> Request:
         """One pull request."""
+
+    @abc.abstractmethod
+    def merged(self, number: int) -> MergedRequest:
+        """Who opened, approved and merged a pull request."""
 
     @abc.abstractmethod
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
@@ -195,6 +206,15 @@ class Forge(RestApi):
                 text = body if isinstance(body, str) else ""
                 return Comment(id=number, author=text_of(document, *self.author), body=text, url=url)
         raise self.unexpected(doing)
+
+
+def moment_of(document: object, *keys: str) -> datetime.datetime | None:
+    """The moment below these keys, in UTC; ``None`` without one."""
+    text = text_of(document, *keys)
+    try:
+        return None if text is None else datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    except ValueError:
+        return None
 
 
 def text_of(document: object, *keys: str) -> str | None:

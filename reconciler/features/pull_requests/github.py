@@ -15,11 +15,11 @@ from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.features.pull_requests.forge import Forge, Job, Request, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, moment_of, quoted, text_of
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.http import api_address
-from reconciler.model import escaped
+from reconciler.model import MergedRequest, escaped
 from reconciler.ports import Clock
 
 _ACTIONS: Final = "github-actions[bot]"
@@ -30,6 +30,8 @@ _VERSION: Final = "2022-11-28"
 """Of the API, as GitHub Enterprise Server from 3.9 on has it, too."""
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9_-]{1,39}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}")
+_DECISIONS: Final = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
+"""The states of reviews that decide. A comment does not take back an approval."""
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 
@@ -40,6 +42,9 @@ class GitHub(Forge):
     comments_path: ClassVar = "/issues/{number}/comments?"
     comment_path: ClassVar = "/issues/comments/{id}"
     author: ClassVar = ("user", "login")
+    commit_variable: ClassVar = "GITHUB_SHA"
+    starter_variables: ClassVar = ("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR")
+    token_variable: ClassVar = "GITHUB_TOKEN"  # noqa: S105 - its name
     subject: ClassVar = "the repository, pull request or comment"
     """What may be missing when the answer is *not found*."""
     needed: ClassVar = (
@@ -56,7 +61,7 @@ class GitHub(Forge):
             raise UsageError("the repository is not known. Set GITHUB_REPOSITORY to OWNER/NAME")
         if not _REPOSITORY.fullmatch(repository):
             raise UsageError(f"a repository is OWNER/NAME, not {escaped(repository)!r}")
-        made = cls(address, read_token(environment, token_file, variable="GITHUB_TOKEN"), clock=clock, patience=patience)
+        made = cls(address, read_token(environment, token_file, variable=cls.token_variable), clock=clock, patience=patience)
         made.repository = repository
         return made
 
@@ -132,6 +137,27 @@ class GitHub(Forge):
         more = {"details_url": address} if address else {}
         doing = f"set the status {name} of commit {commit} of {self.repository}"
         self.send("POST", f"{self.path}/check-runs", document | more, doing=doing)
+
+    def merged(self, number: int) -> MergedRequest:
+        """By the pull request and its reviews: a later review of an account takes the place of an earlier one."""
+        doing = f"read who approved pull request {number} of {self.repository}"
+        pull = self.get(f"{self.path}/pulls/{number}", doing=doing)
+        decisions = {
+            login: state
+            for review in self.pages(f"{self.path}/pulls/{number}/reviews?per_page=100", doing=doing)
+            if (login := text_of(review, "user", "login")) and (state := text_of(review, "state")) in _DECISIONS
+        }
+        return MergedRequest(
+            source=f"GitHub's REST API, {self.path}/pulls/{number} and its reviews",
+            number=number,
+            url=text_of(pull, "html_url"),
+            author=text_of(pull, "user", "login"),
+            approvers=tuple(sorted(login for login, state in decisions.items() if state == "APPROVED")),
+            merged_by=text_of(pull, "merged_by", "login"),
+            merged=moment_of(pull, "merged_at"),
+            # Of an open one GitHub has the commit of a trial.
+            merge_commit=text_of(pull, "merge_commit_sha") if text_of(pull, "merged_at") else None,
+        )
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """By the branch of a fork that a run was about, else by the commit."""

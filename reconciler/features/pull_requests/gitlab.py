@@ -15,11 +15,11 @@ from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import UsageError
-from reconciler.features.pull_requests.forge import Forge, Job, Request, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, moment_of, quoted, text_of
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.http import api_address
-from reconciler.model import escaped
+from reconciler.model import MergedRequest, escaped
 from reconciler.ports import Clock
 
 _PUBLIC: Final = "https://gitlab.com/api/v4"
@@ -52,6 +52,9 @@ class GitLab(Forge):
     comments_path: ClassVar = "/merge_requests/{number}/notes?sort=asc&order_by=created_at&"
     comment_path: ClassVar = "/merge_requests/{number}/notes/{id}"
     author: ClassVar = ("author", "username")
+    commit_variable: ClassVar = "CI_COMMIT_SHA"
+    starter_variables: ClassVar = ("GITLAB_USER_LOGIN",)
+    token_variable: ClassVar = "GITLAB_TOKEN"  # noqa: S105 - its name
 
     @classmethod
     def connect(cls, environment: Mapping[str, str], token_file: Path | None, *, clock: Clock, patience: float) -> Self:
@@ -62,7 +65,7 @@ class GitLab(Forge):
             raise UsageError("the project is not known. Set CI_PROJECT_ID to its number or its path, GROUP/NAME")
         if not _PROJECT.fullmatch(project):
             raise UsageError(f"a project is GROUP/NAME or its number, not {escaped(project)!r}")
-        token, file = read_token(environment, token_file, variable="GITLAB_TOKEN"), environment.get("CI_SERVER_TLS_CA_FILE")
+        token, file = read_token(environment, token_file, variable=cls.token_variable), environment.get("CI_SERVER_TLS_CA_FILE")
         made = cls(address, token, clock=clock, patience=patience, ca_file=Path(file) if file else None)
         made.repository = project
         made.pipeline = environment.get("CI_PIPELINE_ID", "")
@@ -131,6 +134,24 @@ class GitLab(Forge):
         more |= {"pipeline_id": self.pipeline} if self.pipeline else {}
         doing = f"set the status {name} of commit {commit} of {self.repository}"
         self.send("POST", f"{self.path}/statuses/{quoted(commit)}", document | more, doing=doing)
+
+    def merged(self, number: int) -> MergedRequest:
+        """By the merge request and its approvals."""
+        doing = f"read who approved merge request {number} of {self.repository}"
+        path = f"{self.path}/merge_requests/{number}"
+        document, approvals = self.get(path, doing=doing), self.get(f"{path}/approvals", doing=doing)
+        listed = approvals.get("approved_by") if isinstance(approvals, dict) else None
+        approvers = {text_of(each, "user", "username") for each in listed} if isinstance(listed, list) else set()
+        return MergedRequest(
+            source=f"GitLab's REST API, {path} and its approvals",
+            number=number,
+            url=text_of(document, "web_url"),
+            author=text_of(document, *self.author),
+            approvers=tuple(sorted(name for name in approvers if name)),
+            merged_by=text_of(document, "merge_user", "username"),
+            merged=moment_of(document, "merged_at"),
+            merge_commit=text_of(document, "merge_commit_sha") or text_of(document, "squash_commit_sha"),
+        )
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """By the commit that was pushed."""

@@ -36,3 +36,5 @@ COMMANDS: Final = (
         ),
     ),
 )
+
+RUN_CONTEXTS: Final = ("reconciler.features.pull_requests.run_context:run_context",)

@@ -45,10 +45,16 @@ class ForgeName(enum.StrEnum):
         return GitLab if self is ForgeName.GITLAB else GitHub
 
 
+def job_forge(environment: Mapping[str, str]) -> ForgeName | None:
+    """The forge whose job has these variables; ``None`` outside of every job."""
+    if "GITHUB_ACTIONS" in environment:
+        return ForgeName.GITHUB
+    return ForgeName.GITLAB if "GITLAB_CI" in environment else None
+
+
 def forge_here(environment: Mapping[str, str]) -> ForgeName:
-    """The forge whose job has these variables; GitHub outside of every job."""
-    gitlab = "GITLAB_CI" in environment and "GITHUB_ACTIONS" not in environment
-    return ForgeName.GITLAB if gitlab else ForgeName.GITHUB
+    """The same, and GitHub outside of every job."""
+    return job_forge(environment) or ForgeName.GITHUB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 from reconciler.features.pull_requests.comment_verdict import CommentVerdict
 from reconciler.features.pull_requests.status_check import StatusCheck
-from reconciler.model import display_name, escaped
+from reconciler.model import MergedRequest, display_name, escaped
 from reconciler.render import NAME_LIMIT, code, fold, prose, short_commit, short_digest, shorten, size, web_address
+from reconciler.text import list_some
 
 _VERSION: Final = 1
 _START: Final = "<!-- kafka-quotas:"
@@ -133,6 +134,7 @@ _END: Final = "<!-- kafka-quotas:end -->"
 _TITLE: Final = "Kafka quotas"
 _SHOWN: Final = 200
 _MOST_WARNINGS: Final = 5
+_MOST_NAMED: Final = 5
 _WARNING: Final = 300
 """Characters of one warning."""
 _DETAIL: Final = (1500, 150)
@@ -204,6 +206,8 @@ class CommentStatus:
     detail: str = ""
     link: str | None = None
     link_name: str = "Workflow run"
+    request: MergedRequest | None = None
+    """Who merged what apply wrote, and who approved it."""
     warnings: tuple[str, ...] = ()
     """Sentences above a plan; not kept when the state changes."""
 
@@ -282,7 +286,18 @@ def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterato
     if words is None:
         return
     detail = f": {prose(status.detail, begins_line=False).rstrip('.')}" if status.detail else ""
-    yield from (f"> [!{words.alert}]", f"> {words.lead}{detail}. {words.more}", "")
+    yield from (f"> [!{words.alert}]", f"> {words.lead}{detail}. {words.more}")
+    if status.request is not None and (who := approval_text(status.request)):
+        yield f">\n> {who}"
+    yield ""
+
+
+def approval_text(request: MergedRequest) -> str:
+    """Who merged and approved, in code spans, which notify no account; empty where the forge did not state it."""
+    merged = f"Merged by {code(request.merged_by, limit=_SHOWN)}" if request.merged_by else ""
+    names = list_some([code(name, limit=_SHOWN) for name in request.approvers], _MOST_NAMED)
+    approved = f"approved by {names}" if names else "the forge has no approval of it" if merged else ""
+    return ", ".join(part for part in (merged, approved) if part) + "." if merged or approved else ""
 
 
 def _kept(content: Content, status: CommentStatus) -> Sequence[str]:

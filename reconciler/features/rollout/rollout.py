@@ -213,6 +213,7 @@ class _EachCluster:
                     progress=self._progress,
                     given=self._baseline(None),
                 )
+            report = audit.with_context(report)
             audit.ended(report)
             audit.notify(report)
         return report

@@ -1,0 +1,179 @@
+"""Who set a value: the commits that declared it, the runs that applied these, and who approved, from git and audit files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.cli.results import Result
+from reconciler.documents import VALUES, Document, row
+from reconciler.errors import GitError, ManifestError, UsageError
+from reconciler.features.insight.incident import LimitOrigin
+from reconciler.features.insight.past_quotas import declared_quota, limit_origin
+from reconciler.features.insight.runs import RunRecord, read_runs
+from reconciler.model import (
+    ClusterIdentity,
+    CurrentState,
+    DesiredQuota,
+    Entity,
+    MergedRequest,
+    display_name,
+    escaped,
+    in_canonical_order,
+    same_value,
+)
+from reconciler.render import Line, Style, line
+from reconciler.text import amount, shown
+from reconciler.workflows import ManifestsAt, manifests_at
+
+_MOST_VALUES: Final = 5
+"""Values of one quota, the newest first."""
+_MOST_QUOTAS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetValue:
+    """One value of a quota in the manifests, and how it came there."""
+
+    value: float | None
+    """The value, in the unit of its key. ``None``: it was computed from the cluster, as a total is."""
+    text: str
+    """The value as the manifest has it."""
+    origin: LimitOrigin
+    """The commit that set it."""
+    request: MergedRequest | None = None
+    """The merged request that brought this commit, as an audited run recorded it. ``None``: no run did."""
+    run: str | None = None
+    """The address of the CI job that first applied it. ``None``: no audited run names one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaHistory:
+    """One quota of the cluster or of the manifests."""
+
+    entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
+    key: str
+    """The quota key."""
+    live: float | None
+    """The value on the cluster. ``None``: not set."""
+    values: tuple[SetValue, ...] = ()
+    """The values in git, the newest first. Empty for a quota that no manifest declares."""
+    missing: str | None = None
+    """Why the origin of the value is not known. ``None``: it is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histories:
+    """The quotas that were asked for."""
+
+    cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
+    quotas: tuple[QuotaHistory, ...]
+    """By entity and key."""
+
+
+HISTORY: Final = Document(
+    cls=Histories,
+    name="history",
+    title="kafka-quotas describe --history",
+    codec=VALUES.extended(
+        {
+            SetValue: row("value text *origin pull_request=request? run?"),
+            QuotaHistory: row("entity key live values missing?"),
+        }
+    ),
+)
+
+
+def histories(state: CurrentState, paths: Sequence[str], *, cluster: str | None, audit: Sequence[str]) -> Result:
+    """Where the values of these entities come from. Raises ``GitError``, ``ManifestError`` and ``FileAccessError``."""
+    recorded = read_runs(audit)
+    now = manifests_at("HEAD", paths)
+    known = [run for run in recorded.runs if run.is_of(state.cluster)]
+    quotas = [(entity, key) for entity in in_canonical_order(state.entities) for key in sorted(state.entities[entity])]
+    if len(quotas) > _MOST_QUOTAS:
+        raise UsageError(f"--history is for {_MOST_QUOTAS} quotas at most, and these are {len(quotas):,}. Choose by --name")
+    origins = tuple(_history(now, paths, (entity, key, state.entities[entity][key]), cluster, known) for entity, key in quotas)
+    result = Histories(cluster=state.cluster, quotas=origins)
+    notes = list(recorded.notes)
+    if not audit:
+        notes.append("no audit file was given, so who approved is not known. Pass --audit FILE, which apply --audit wrote")
+    return Result(view=lambda: _lines(result), document=lambda: HISTORY.write(result), notes=notes)
+
+
+def _history(
+    now: ManifestsAt, paths: Sequence[str], quota: tuple[Entity, str, float], cluster: str | None, runs: Sequence[RunRecord]
+) -> QuotaHistory:
+    entity, key, live = quota
+    values: list[SetValue] = []
+    at = now
+    try:
+        while len(values) < _MOST_VALUES:
+            declared = declared_quota(at, cluster, entity, key)
+            origin = limit_origin(at, paths, cluster=cluster, entity=entity, key=key, runs=runs) if declared else None
+            if declared is None or origin is None:
+                break
+            number = declared.value if isinstance(declared, DesiredQuota) and declared.unit is None else None
+            value = SetValue(value=number, text=declared.text, origin=origin)
+            values.append(_with_runs(value, now, runs))
+            if origin.before is None:
+                break
+            at = manifests_at(f"{origin.commit}^", paths)
+        missing = None if values else "no manifest declares it, so it was set by other means"
+    except (GitError, ManifestError, UsageError) as error:
+        missing = None if values else str(error)
+    return QuotaHistory(entity=entity, key=key, live=live, values=tuple(values), missing=missing)
+
+
+def _with_runs(value: SetValue, now: ManifestsAt, runs: Sequence[RunRecord]) -> SetValue:
+    """With the first run that applied the value, and the request whose merge brought its commit."""
+    commit, applied = value.origin.commit, value.origin.applied
+    job = next((run.context.job for run in runs if run.context is not None and run.ended == applied), None)
+    requests = (run.context.pull_request for run in runs if run.context is not None)
+    brought = (each for each in requests if each is not None and _has_brought(each, commit, now))
+    return replace(value, run=job.run if job is not None else None, request=next(brought, None))
+
+
+def _has_brought(request: MergedRequest, commit: str, now: ManifestsAt) -> bool:
+    """Whether the merge brought the commit: the branch did not have it before. A record may name any text as a commit."""
+    merge = request.merge_commit
+    if merge is None or not now.git.contains(now.commit, merge):
+        return False
+    return now.git.contains(merge, commit) and not now.git.contains(f"{merge}^", commit)
+
+
+def _lines(result: Histories) -> Iterator[Line]:
+    last = None
+    for quota in result.quotas:
+        if quota.entity != last:
+            yield line((str(quota.entity), Style.STRONG))
+            last = quota.entity
+        yield line(f"  {quota.key}: {amount(quota.key, quota.live)}")
+        if quota.missing is not None:
+            yield line(f"    who set it is not known: {escaped(quota.missing)}")
+        newest = quota.values[0].value if quota.values else None
+        if newest is not None and not same_value(newest, quota.live):
+            yield line(
+                f"    set by other means: the manifests declare {amount(quota.key, newest)}. kafka-quotas drift compares",
+            )
+        for number, value in enumerate(quota.values):
+            yield from _value_lines(quota.key, value, is_first=number == 0)
+
+
+def _value_lines(key: str, value: SetValue, *, is_first: bool) -> Iterator[Line]:
+    origin, request = value.origin, value.request
+    text = amount(key, value.value) if value.value is not None else escaped(value.text)
+    yield line(f"    {'declared' if is_first else 'before'} {text} at {escaped(origin.file)}:{origin.line}")
+    author, at = display_name(origin.author), f"{origin.committed:%Y-%m-%d %H:%M} UTC"
+    yield line(f"      set by {author} on {at}, commit {origin.commit[:12]}: {shown(origin.subject)}")
+    if request is not None:
+        names = ", ".join(map(display_name, request.approvers))
+        approved = f"approved by {names}" if names else "without an approval"
+        merged = f", merged by {display_name(request.merged_by)}" if request.merged_by else ""
+        where = f" ({escaped(request.url)})" if request.url else ""
+        yield line(f"      in pull request {request.number}{where}, {approved}{merged}")
+    if origin.applied is not None:
+        run = f" by {escaped(value.run)}" if value.run else ""
+        yield line(f"      applied on {origin.applied:%Y-%m-%d %H:%M} UTC{run}")
