@@ -28,7 +28,7 @@ cluster.close()
 
 def pure(entities: int, folder: Path, *, times: int) -> None:
     """One in a hundred users has another value on the cluster."""
-    from reconciler.documents import plan_digest
+    from reconciler.formats import plan_digest
     from reconciler.model import ManifestCommit
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom

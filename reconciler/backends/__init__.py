@@ -20,9 +20,10 @@ if TYPE_CHECKING:
         principal_name,
         read_client_properties,
     )
+    from reconciler.backends.security.certificates import local_certificates
     from reconciler.backends.security.logins import BearerTokens, BrokerLogin, SaslExchange
     from reconciler.backends.security.properties_file import JaasLine, JavaProperties
-    from reconciler.backends.security.tls import Tls, local_certificates, read_tls, tls_context
+    from reconciler.backends.security.tls import Tls, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import (

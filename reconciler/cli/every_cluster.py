@@ -99,10 +99,10 @@ def result_for(wanted: Wanted, work: Callable[[Intent], Result], form: str, file
 
     ``form`` and ``files``: those of ``--format`` and ``--out``. Raises ``UsageError`` for one that is for one cluster only.
     """
-    from reconciler.workflows import for_every
-
     if not wanted.choice.all_clusters:
         return work(load_one(wanted))
+    from reconciler.workflows import for_every
+
     check_formats(form, files)
     return combined(for_every(load_every(wanted), work, parallel=_AT_ONCE))
 

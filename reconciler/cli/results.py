@@ -198,24 +198,24 @@ def result_of_plan(plan: Plan) -> Result:
 
     A plan whose guards trip is a good plan, and its job succeeds. An error beside it would contradict that, so annotations warn.
     """
-    from reconciler.documents import PLAN
-    from reconciler.model import Severity
-    from reconciler.render import GUARD_PREFIX, findings_of_guards, plan_outputs, plan_view
+    from reconciler import documents, render
 
     def softened() -> Iterator[Finding]:
-        for finding in findings_of_guards(plan):
-            is_guard = finding.id.startswith(GUARD_PREFIX) and finding.severity is Severity.ERROR
+        from reconciler.model import Severity
+
+        for finding in render.findings_of_guards(plan):
+            is_guard = finding.id.startswith(render.GUARD_PREFIX) and finding.severity is Severity.ERROR
             yield replace(finding, severity=Severity.WARNING) if is_guard else finding
 
     about: Mapping[str, Json] = {"cluster": plan.cluster.name, "digest": plan.digest}
     return Result(
-        view=lambda: plan_view(plan),
+        view=lambda: render.plan_view(plan),
         commit=plan.source.commit,
-        document=lambda: PLAN.write(plan),
+        document=lambda: documents.PLAN.write(plan),
         forms={
             "github": lambda: list_of_findings("github", (*softened(), *plan.findings)),
-            "sarif": lambda: list_of_findings("sarif", (*findings_of_guards(plan), *plan.findings), about),
-            "outputs": lambda: plan_outputs(plan),
+            "sarif": lambda: list_of_findings("sarif", (*render.findings_of_guards(plan), *plan.findings), about),
+            "outputs": lambda: render.plan_outputs(plan),
         },
     )
 

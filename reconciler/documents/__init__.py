@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         ClusterChanges,
         cluster_failure_to_json,
         clusters_to_json,
-        plan_digest,
         read_plan,
     )
     from reconciler.documents.snapshot import (

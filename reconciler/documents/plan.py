@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.documents.codec import Keyed, row
 from reconciler.documents.document import VALUES, Document
-from reconciler.documents.kinds import ENTITY, FieldError, JsonKind
+from reconciler.documents.kinds import FieldError, JsonKind
 from reconciler.errors import AlteredDocumentError
-from reconciler.formats import FORMAT_VERSION, Json, canonical_bytes, field_path
+from reconciler.formats import FORMAT_VERSION, Json, field_path, plan_digest
 from reconciler.model import (
     BrokerFacts,
     Change,
@@ -26,7 +25,6 @@ from reconciler.model import (
     PlanEffects,
     same_value,
 )
-from reconciler.text import number_text
 
 
 def require_differences(changes: Iterable[Change]) -> None:
@@ -74,25 +72,6 @@ def require_digest(recorded: str | None, cluster_id: str | None, changes: Iterab
     if recorded != actual:
         msg = f"{name} was changed after it was written: its digest is {recorded}, but that of its changes is {actual}"
         raise AlteredDocumentError(msg)
-
-
-def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:
-    """``sha256:<hex>`` over the format's major version, the cluster id, and the changes sorted by entity and key.
-
-    Time, tool version, source lines, notes, findings and withheld changes are left out on purpose: what is approved is what is
-    written.
-    """
-    rows: list[Json] = [
-        [ENTITY.written(change.entity), key.key, _number_text(key.before), _number_text(key.after)]
-        for change in sorted(changes, key=lambda c: c.entity.sort_key)
-        for key in sorted(change.keys, key=lambda k: k.key)
-    ]
-    canonical: Json = {"format": FORMAT_VERSION.partition(".")[0], "cluster": cluster_id, "changes": rows}
-    return "sha256:" + hashlib.sha256(canonical_bytes(canonical)).hexdigest()
-
-
-def _number_text(value: float | None) -> str | None:
-    return None if value is None else number_text(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         entity_to_json,
         field_path,
         moment_to_json,
+        plan_digest,
         quoted_json,
         value_to_json,
     )

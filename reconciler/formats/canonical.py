@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from reconciler.model import DEFAULT, Entity, escaped
+from reconciler.model import DEFAULT, Change, Entity, escaped
 from reconciler.text import number_text, number_to_json
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -53,6 +54,25 @@ def value_to_json(value: float | None) -> int | float | str | None:
 def canonical_bytes(value: Json) -> bytes:
     """The one byte string for a value: sorted keys, no blanks, UTF-8 (lone surrogates escaped)."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:
+    """``sha256:<hex>`` over the format's major version, the cluster id, and the changes sorted by entity and key.
+
+    Time, tool version, source lines, notes, findings and withheld changes are left out on purpose: what is approved is what is
+    written.
+    """
+    rows: list[Json] = [
+        [
+            entity_to_json(change.entity),
+            key.key,
+            *(value if value is None else number_text(value) for value in (key.before, key.after)),
+        ]
+        for change in sorted(changes, key=lambda change: change.entity.sort_key)
+        for key in sorted(change.keys, key=lambda key: key.key)
+    ]
+    canonical: Json = {"format": FORMAT_VERSION.partition(".")[0], "cluster": cluster_id, "changes": rows}
+    return "sha256:" + hashlib.sha256(canonical_bytes(canonical)).hexdigest()
 
 
 def document_text(value: Json) -> str:

@@ -16,7 +16,6 @@ from typing import Final, Self, TypeAlias
 from reconciler.model.entity import Entity, Selector, any_matches
 from reconciler.model.finding import Span
 from reconciler.model.state import QuotaProfile
-from reconciler.model.verdict import Verdict
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """The words of a manifest, at the index that ``datetime.weekday`` gives the day."""
@@ -24,6 +23,19 @@ WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MATCHER: Final = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(.*?)\s*", re.DOTALL)
 
 DEFAULT_DAYS: Final = 1
+
+
+class Verdict(enum.StrEnum):
+    """What the history states about one bucket on one broker under the proposed limit."""
+
+    THROTTLED = "throttled"
+    """Requests of the history would have been throttled."""
+    POSSIBLE = "possible"
+    """Seconds alone do not decide: it depends on the requests within them."""
+    CLEAR = "clear"
+    """No request of the history would have been throttled."""
+    INCONCLUSIVE = "inconclusive"
+    """No client is seen to be throttled, and the history does not show enough to prove that none is."""
 
 
 class WindowKind(enum.StrEnum):

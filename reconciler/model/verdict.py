@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
+from reconciler.model.cluster import Verdict
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.message import Message, compose, join_messages, name_part
 from reconciler.model.metric_samples import MetricSamples
@@ -22,19 +23,6 @@ CONTROLLER: Final = -1
 def broker_words(broker: int) -> str:
     """A broker's number as text: ``broker 3``, or ``the controller`` for ``CONTROLLER``."""
     return "the controller" if broker == CONTROLLER else f"broker {broker}"
-
-
-class Verdict(enum.StrEnum):
-    """What the history states about one bucket on one broker under the proposed limit."""
-
-    THROTTLED = "throttled"
-    """Requests of the history would have been throttled."""
-    POSSIBLE = "possible"
-    """Seconds alone do not decide: it depends on the requests within them."""
-    CLEAR = "clear"
-    """No request of the history would have been throttled."""
-    INCONCLUSIVE = "inconclusive"
-    """No client is seen to be throttled, and the history does not show enough to prove that none is."""
 
 
 class Form(enum.StrEnum):

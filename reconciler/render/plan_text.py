@@ -6,7 +6,7 @@ import enum
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.model import (
     Action,
@@ -17,7 +17,6 @@ from reconciler.model import (
     GuardStatus,
     KeptEntity,
     KeyChange,
-    KeyDrift,
     LeaderSpread,
     MessagePart,
     Observed,
@@ -50,6 +49,9 @@ from reconciler.render.layout import (
     table,
 )
 from reconciler.text import amount, amount_part, count_of, expiry_text, factor, rebalance_text, unit_text
+
+if TYPE_CHECKING:
+    from reconciler.model import KeyDrift
 
 
 class ChangeDirection(enum.StrEnum):

@@ -15,11 +15,10 @@ import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.model import (
     DEFAULT,
-    BucketVerdict,
     BudgetShare,
     ClusterTotal,
     Entity,
@@ -36,6 +35,9 @@ from reconciler.model import (
     join_messages,
 )
 from reconciler.text.amounts import amount, number_text
+
+if TYPE_CHECKING:
+    from reconciler.model import BucketVerdict
 
 DEFAULT_TEXT: Final = "<default>"
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         local_certificates,
         open_cluster,
         quota_reader,
+        read_for,
         read_state,
         snapshot_reader,
         transport_security,
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.load import (
         LoadedManifests,
+        References,
         adjusted,
         chosen_cluster,
         desired_for,
@@ -127,7 +129,7 @@ if TYPE_CHECKING:
         read_client_names,
         read_trusted_mapping,
     )
-    from reconciler.workflows.trusted import References, TrustedFiles, TrustedTree, read_trusted_files
-    from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, read_for, uses_leaders, with_leaders
+    from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files
+    from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, uses_leaders, with_leaders
 
 __getattr__ = lazy_face(__name__)

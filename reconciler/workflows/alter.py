@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.documents import plan_digest
 from reconciler.errors import RefusedError, UsageError
-from reconciler.formats import ValueRefusedError, declarable, parse_value
+from reconciler.formats import ValueRefusedError, declarable, parse_value, plan_digest
 from reconciler.manifest import name_problems
 from reconciler.model import (
     DEFAULT,

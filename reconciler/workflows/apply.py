@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler import documents
 from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_notes
-from reconciler.documents import AuditedRun, audit_line
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError, WithheldError
 from reconciler.files import append_line, require_appendable
 from reconciler.logs import log_event
@@ -38,11 +38,13 @@ from reconciler.planning import is_applied, quotas_after, require_current, undec
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster, QuotaReader
 from reconciler.text import all_changes, count_of
-from reconciler.workflows.drift import GivenBaseline, drift_from
+from reconciler.workflows.connect import read_for
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import plan_from
-from reconciler.workflows.units import read_for
+
+if TYPE_CHECKING:
+    from reconciler.workflows.drift import GivenBaseline
 
 if TYPE_CHECKING:
     from reconciler.model import RunContext
@@ -275,7 +277,7 @@ class AuditFile:
         require_appendable(path)
         self._path = path
         self._clock = clock
-        self._run = AuditedRun(command=command, started=clock.now(), os_user=os_user(), validate_only=validate_only)
+        self._run = documents.AuditedRun(command=command, started=clock.now(), os_user=os_user(), validate_only=validate_only)
 
     def about(self, spec: ClusterSpec, *, source: ManifestCommit, principal: str | None) -> None:
         """The manifests and the connection settings."""
@@ -288,11 +290,11 @@ class AuditFile:
 
     def ended(self, report: ApplyReport) -> None:
         """Add the line of a run with a report. Raises ``FileAccessError``; then the file is as it was."""
-        append_line(self._path, audit_line(self._run, report, at=self._clock.now()))
+        append_line(self._path, documents.audit_line(self._run, report, at=self._clock.now()))
 
     def broke_off(self, error: BaseException) -> None:
         """Add the line of a run that wrote nothing. Raises ``FileAccessError``."""
-        append_line(self._path, audit_line(self._run, error, at=self._clock.now()))
+        append_line(self._path, documents.audit_line(self._run, error, at=self._clock.now()))
 
 
 def os_user() -> str:
@@ -321,6 +323,8 @@ def observe(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = N
     """Read once, and compare. Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does."""
     current = read_for(intent, reader)
     source, spec = intent.source(), intent.spec
+    from reconciler.workflows.drift import drift_from
+
     drift = drift_from(intent, current, given, source=source)
     withheld = undeclared_in_scope(intent.desired, current.entities, spec.scope) if spec.prune is Prune.CONFIRM else ()
     unattended = replace(intent, attended=False)

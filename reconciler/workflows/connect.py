@@ -32,6 +32,7 @@ from reconciler.resolution import callback_notes
 
 if TYPE_CHECKING:
     from reconciler.backends import ClientProperties, ZooKeeperSecurity
+    from reconciler.workflows.intent import Intent
     from reconciler.workflows.load import LoadedManifests
     from reconciler.workflows.trusted import TrustedFiles, TrustedTree
 
@@ -226,8 +227,8 @@ def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str |
         return ClusterTarget()
     # Imported here: without manifests there is no reason to wait for what reads them.
     from reconciler.workflows.git_repository import source_of
-    from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
-    from reconciler.workflows.trusted import References, read_references
+    from reconciler.workflows.load import References, chosen_cluster, load_manifests, stop_on
+    from reconciler.workflows.trusted import read_references
 
     where = tuple(paths) or (".",)
     seen = read_references(References(trusted=trusted_ref), where)
@@ -255,6 +256,16 @@ def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:
     if spec.cluster_id is not None:
         check_cluster_id(spec, current.cluster)
     return with_facts(current, reader)
+
+
+def read_for(intent: Intent, reader: QuotaReader) -> CurrentState:
+    """The quotas that an intent is compared with, and for totals also which brokers lead partitions. Raises ``BackendError``."""
+    current = read_state(intent.spec, reader)
+    if not intent.desired.with_units:
+        return current
+    from reconciler.workflows.units import with_leaders
+
+    return with_leaders(current, reader)
 
 
 def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:

@@ -38,12 +38,13 @@ from reconciler.planning import (
 from reconciler.ports import QuotaReader
 from reconciler.resolution import callback_notes
 from reconciler.text import shown
+from reconciler.workflows.connect import read_for
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.owners import unread_owners
 from reconciler.workflows.trusted import TrustedTree, declared_at
-from reconciler.workflows.units import declared_values, divide_totals, read_for
+from reconciler.workflows.units import declared_values, divide_totals
 
 _log: Final = logging.getLogger(__name__)
 _MOST_NAMED: Final = 5

@@ -27,8 +27,8 @@ from reconciler.text import did_you_mean, shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.intent import Intent, intent_of
-from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
-from reconciler.workflows.trusted import References, declared_at, read_references
+from reconciler.workflows.load import LoadedManifests, References, desired_for, load_manifests, stop_on
+from reconciler.workflows.trusted import declared_at, read_references
 
 T = TypeVar("T")
 _NO_CLUSTER: Final = "--all-clusters needs a Cluster manifest, and none was found"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import ReconcilerError, WrongClusterError
 from reconciler.logs import log_event
@@ -33,16 +33,19 @@ from reconciler.model import (
 from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
 from reconciler.workflows.git_repository import source_of
-from reconciler.workflows.load import LoadedManifests, adjusted, chosen_cluster, desired_for, load_manifests, stop_on
-from reconciler.workflows.trusted import (
+from reconciler.workflows.load import (
     NO_REFERENCES,
-    Before,
-    ReadReferences,
+    LoadedManifests,
     References,
-    TrustedTree,
-    not_yet_findings,
-    read_references,
+    adjusted,
+    chosen_cluster,
+    desired_for,
+    load_manifests,
+    stop_on,
 )
+
+if TYPE_CHECKING:
+    from reconciler.workflows.trusted import Before, ReadReferences, TrustedTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +124,11 @@ def load_intent(
     cluster is meant, ``GitError`` for a reference that cannot be read, and ``UntrustedError`` for a cluster that the trusted
     one does not have.
     """
-    seen = None if references == NO_REFERENCES else read_references(references, paths)
+    seen = None
+    if references != NO_REFERENCES:
+        from reconciler.workflows.trusted import read_references
+
+        seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=None if seen is None else seen.trust, at=at)
     return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on, by_owner=by_owner, owners=owners)
 
@@ -235,7 +242,11 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trus
     checked by its own document. Raises ``UsageError`` for an unknown cluster, ``GitError`` or
     ``ManifestError`` for a reference.
     """
-    seen = None if trusted_ref is None else read_references(References(trusted=trusted_ref), paths)
+    seen = None
+    if trusted_ref is not None:
+        from reconciler.workflows.trusted import read_references
+
+        seen = read_references(References(trusted=trusted_ref), paths)
     checked = validate_loaded(load_manifests(paths, trust=None if seen is None else seen.trust), cluster)
     return checked if seen is None else replace(checked, findings=_compared(checked.findings, seen, cluster))
 
@@ -288,8 +299,12 @@ def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState
         clusters = {**loaded.trust.clusters, name: loaded.proposed[name]}
         judged_by = replace(loaded, trust=replace(loaded.trust, clusters=clusters))
     spec, state, findings = desired_for(judged_by, name)
-    later = not_yet_findings(loaded, name) if loaded.trust is not None else ()
-    return state, (*findings, *lint_offline(judged_by, spec, state), *later)
+    linted = (*findings, *lint_offline(judged_by, spec, state))
+    if loaded.trust is None:
+        return state, linted
+    from reconciler.workflows.trusted import not_yet_findings
+
+    return state, (*linted, *not_yet_findings(loaded, name))
 
 
 def stop_on_reading(loaded: LoadedManifests, cluster: str | None, fail_on: Severity, seen: ReadReferences | None = None) -> None:

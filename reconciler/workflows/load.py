@@ -70,6 +70,17 @@ class Trust:
     root: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """The references as the user gave them."""
+
+    trusted: str | None = None
+    base: str | None = None
+
+
+NO_REFERENCES: Final = References()
+
+
 _NO_REPOSITORY: Final = RepositoryDocument(file="", span=Span(file="", line=1, column=1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.manifest import Owner, owner_of_entity, owners_of_file
@@ -13,13 +14,18 @@ from reconciler.model import (
     Entity,
     Finding,
     Message,
+    Plan,
     Severity,
     compose,
     display_name,
     name_part,
 )
+from reconciler.policy import OwnerView
 from reconciler.text import did_you_mean, list_some, shown
 from reconciler.workflows.load import LoadedManifests, desired_for, stop_on
+
+if TYPE_CHECKING:
+    from reconciler.workflows.intent import Intent
 
 _MOST_NAMED = 5
 WITHHELD_IN_STAGE = "withheld-in-stage"
@@ -151,3 +157,16 @@ def unread_owners(errors: Collection[str | None]) -> Iterator[Message]:
     if names := sorted(display_name(owner) for owner in errors if owner is not None):
         shown_names = name_part(list_some(names, _MOST_NAMED))
         yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=shown_names)
+
+
+def owner_view(intent: Intent, plan: Plan) -> OwnerView:
+    """Who owns which change, and whose changes are withheld whatever the guards measure."""
+    scope = intent.scope
+    owner_of = owner_lookup(intent.desired, intent.owners)
+    errors = errors_by_owner(plan.findings, owner_of, intent.fail_on)
+    for owner, findings in scope.errors.items():
+        errors[owner] = (*findings, *errors.get(owner, ()))
+    for owner in {owner_of(change.entity) for change in plan.changes} & scope.withheld_before.keys():
+        errors[owner] = (*errors.get(owner, ()), withheld_in_stage(scope.withheld_before[owner]))
+    unread = frozenset(owner for owner in scope.errors if owner is not None)
+    return OwnerView(owner_of=owner_of, selected=scope.chosen, errors=errors, unread=unread)

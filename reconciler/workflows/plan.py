@@ -5,32 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from reconciler.documents import PLAN, plan_digest
+from reconciler.formats import plan_digest
 from reconciler.logs import log_event
-from reconciler.model import BrokerFacts, CurrentState, GuardStatus, ManifestCommit, Plan, Prune, in_order
+from reconciler.model import BrokerFacts, CurrentState, Entity, GuardStatus, ManifestCommit, Plan, Prune, in_order
 from reconciler.planning import Difference, difference, sort_for_writing
-from reconciler.policy import (
-    GuardContext,
-    Judgement,
-    OwnerView,
-    PolicyInput,
-    by_option,
-    check_accepted_policies,
-    in_manifest,
-    judge,
-    judge_owners,
-    judge_policies,
-)
+from reconciler.policy import GuardContext, Judgement, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
-from reconciler.workflows.connect import judge_callback
-from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.connect import judge_callback, read_for
 from reconciler.workflows.intent import Intent, claimed_elsewhere, lint_change
-from reconciler.workflows.owners import errors_by_owner, owner_lookup, withheld_in_stage
-from reconciler.workflows.plan_effects import with_effects
-from reconciler.workflows.undeclared import DeclaredEarlier, judge_undeclared
-from reconciler.workflows.units import accepted_fallbacks, divide_totals, fallback_notes, read_for
+
+if TYPE_CHECKING:
+    from reconciler.model import Baseline
+    from reconciler.workflows.drift import GivenBaseline
 
 _log: Final = logging.getLogger(__name__)
 
@@ -59,7 +47,11 @@ def make_plan(
         given=given,
         show_unmanaged=show_unmanaged,
     )
-    return with_effects(plan, current, source=reader, spec=intent.spec) if show_effects else plan
+    if not show_effects:
+        return plan
+    from reconciler.workflows.plan_effects import with_effects
+
+    return with_effects(plan, current, source=reader, spec=intent.spec)
 
 
 def plan_from(
@@ -78,6 +70,8 @@ def plan_from(
     are accepted in the Cluster manifest. Raises ``BaselineError`` for the baseline of another cluster, and ``ManifestError``.
     """
     if intent.desired.with_units:
+        from reconciler.workflows.units import divide_totals
+
         intent = divide_totals(intent, current)
     earlier_plan = None
     if intent.before is not None and intent.attended:
@@ -93,6 +87,11 @@ def plan_from(
     prune = spec.prune if intent.attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
     differences = difference(desired, current, scope=spec.scope, prune=prune)
     changes = sort_for_writing(differences.changes, current.entities)
+    fallbacks: frozenset[tuple[Entity, str]] = frozenset()
+    if any(key.expiry is not None for change in changes for key in change.keys):
+        from reconciler.workflows.units import accepted_fallbacks
+
+        fallbacks = accepted_fallbacks(changes, intent.before, current)
     context = GuardContext(
         changes=changes,
         desired=desired,
@@ -100,11 +99,7 @@ def plan_from(
         spec=spec,
         now=clock.now(),
         claimed_elsewhere=claimed_elsewhere(spec, intent.loaded, current.cluster) if len(intent.loaded.clusters) > 1 else {},
-        accepted_fallbacks=(
-            accepted_fallbacks(changes, intent.before, current)
-            if any(key.expiry is not None for change in changes for key in change.keys)
-            else frozenset()
-        ),
+        accepted_fallbacks=fallbacks,
     )
     identity = current.cluster.named(spec.name)
     unmanaged = tuple(sorted(differences.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None
@@ -123,8 +118,8 @@ def plan_from(
         totals=BrokerFacts(brokers=current.brokers, leaders=current.leaders) if intent.has_totals else BrokerFacts(),
     )
     has_undeclared = bool(differences.unmanaged) or any(change.entity not in desired.entities for change in changes)
-    earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current) if given is not None else None)
-    for judge_it in _judges(intent, context, accepted=accepted, earlier=earlier, has_undeclared=has_undeclared):
+    baseline = given.of(spec.name, current) if given is not None else None
+    for judge_it in _judges(intent, context, accepted=accepted, baseline=baseline, has_undeclared=has_undeclared):
         judgement = judge_it(plan)
         if earlier_plan is not None:
             judgement = earlier_plan.mark_findings(judgement)
@@ -154,28 +149,42 @@ Judge: TypeAlias = Callable[[Plan], Judgement]
 
 
 def _judges(
-    intent: Intent, context: GuardContext, *, accepted: Sequence[str], earlier: DeclaredEarlier, has_undeclared: bool
+    intent: Intent, context: GuardContext, *, accepted: Sequence[str], baseline: Baseline | None, has_undeclared: bool
 ) -> Iterator[Judge]:
-    """Those that this plan needs, in their order: a judge that nothing declares is not asked."""
+    """Those that this plan needs, in their order: a judge that nothing declares is neither asked nor loaded."""
     spec, current, desired = intent.spec, context.current, intent.desired
     advice = by_option if intent.attended else in_manifest
     severities = intent.loaded.repository.lint
     yield lambda plan: Judgement(findings=lint_change(spec, desired, current, plan.changes, severities=severities))
     if intent.isolates:
-        yield lambda plan: judge_owners(context, _owner_view(intent, plan), accepted=accepted, advice=advice)
+        from reconciler.policy import judge_owners
+        from reconciler.workflows.owners import owner_view
+
+        yield lambda plan: judge_owners(context, owner_view(intent, plan), accepted=accepted, advice=advice)
     else:
         yield lambda _: judge(context, accepted=accepted, advice=advice)
     if context.accepted_fallbacks:
+        from reconciler.workflows.units import fallback_notes
+
         yield lambda _: Judgement(notes=tuple(fallback_notes(context.accepted_fallbacks)))
     if current.cluster.quota_callback is not None:
         yield lambda plan: judge_callback(spec, plan.cluster)
     if has_undeclared:
+        from reconciler.workflows.undeclared import DeclaredEarlier, judge_undeclared
+
+        earlier = DeclaredEarlier(base=intent.before, baseline=baseline)
         yield lambda plan: judge_undeclared(spec, desired, current, earlier, source=plan.source)
     policies = intent.loaded.repository.policies
     # One command may plan many clusters, and an accepted policy need not be about each of them.
     if policies or accepted:
+        from reconciler.policy import check_accepted_policies
+
         check_accepted_policies([entry.policy for entry in policies], accepted)
     if chosen := [entry.policy for entry in policies if entry.clusters is None or entry.clusters.chooses(spec)]:
+        from reconciler.documents import PLAN
+        from reconciler.policy import PolicyInput, judge_policies
+        from reconciler.workflows.owners import owner_lookup
+
         owner_of = owner_lookup(desired, intent.owners)
         yield lambda plan: judge_policies(
             chosen,
@@ -202,16 +211,3 @@ def _with_judgement(plan: Plan, judgement: Judgement, differences: Difference) -
         withheld=(*plan.withheld, *judgement.withheld),
         kept=(*plan.kept, *judgement.kept),
     )
-
-
-def _owner_view(intent: Intent, plan: Plan) -> OwnerView:
-    """Who owns which change, and whose changes are withheld whatever the guards measure."""
-    scope = intent.scope
-    owner_of = owner_lookup(intent.desired, intent.owners)
-    errors = errors_by_owner(plan.findings, owner_of, intent.fail_on)
-    for owner, findings in scope.errors.items():
-        errors[owner] = (*findings, *errors.get(owner, ()))
-    for owner in {owner_of(change.entity) for change in plan.changes} & scope.withheld_before.keys():
-        errors[owner] = (*errors.get(owner, ()), withheld_in_stage(scope.withheld_before[owner]))
-    unread = frozenset(owner for owner in scope.errors if owner is not None)
-    return OwnerView(owner_of=owner_of, selected=scope.chosen, errors=errors, unread=unread)

@@ -47,8 +47,8 @@ from reconciler.resolution import (
 from reconciler.text import count_of, list_some, near_miss, number_text, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader, with_facts
 from reconciler.workflows.intent import Intent, intent_of, with_lint
-from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.trusted import ReadReferences, References, TrustedTree, read_references, read_trusted_files
+from reconciler.workflows.load import LoadedManifests, References, chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.trusted import ReadReferences, TrustedTree, read_references, read_trusted_files
 from reconciler.workflows.units import divide_totals, live_expiries, needs_leaders, with_leaders
 
 MOST_EFFECTS: Final = 100_000

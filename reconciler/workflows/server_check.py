@@ -24,8 +24,8 @@ from reconciler.model import (
 )
 from reconciler.ports import ModeInspector, Progress, QuotaCluster, QuotaReader
 from reconciler.resolution import needs_broker
+from reconciler.workflows.connect import read_for
 from reconciler.workflows.intent import Intent
-from reconciler.workflows.units import read_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

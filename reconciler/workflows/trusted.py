@@ -31,7 +31,7 @@ from reconciler.model import (
 from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import Git, repository_around
-from reconciler.workflows.load import LoadedManifests, Trust, desired_for
+from reconciler.workflows.load import LoadedManifests, References, Trust, desired_for
 
 _WORDS: Final = {
     "cluster_id": "clusterId", "settings": "brokerSettings", "callback": "quotaCallback", "cluster_paths": "clusterPaths",
@@ -269,17 +269,6 @@ def _read(physical: str, path: str, *, most: int = -1) -> bytes:
 def _lines(content: bytes) -> bytes:
     """Git may have written other line ends into the work tree."""
     return content.replace(b"\r\n", b"\n")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class References:
-    """The references as the user gave them."""
-
-    trusted: str | None = None
-    base: str | None = None
-
-
-NO_REFERENCES: Final = References()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,6 @@ from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.resolution import GROUP_CALLBACK, ProportionalTotal, QuotaView, is_reserved, stored_rule
 from reconciler.text import amount, count_of, list_some, live_expiry_text, moment_text
-from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import adjusted, stop_on
 from reconciler.workflows.trusted import Before
 
@@ -53,12 +52,6 @@ _SHOWN_SHARES: Final = 20
 _SHOWN_PARTS: Final = 6
 _EVEN: Final = 1.05
 """A leader distribution with a larger factor is worth a note."""
-
-
-def read_for(intent: Intent, reader: QuotaReader) -> CurrentState:
-    """The cluster's quotas, and for totals also which brokers lead partitions. Raises ``BackendError``."""
-    current = read_state(intent.spec, reader)
-    return with_leaders(current, reader) if intent.desired.with_units else current
 
 
 def needs_leaders(desired: DesiredState) -> bool:

@@ -10,7 +10,7 @@ from deepdiff import DeepDiff
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reconciler.documents import plan_digest
+from reconciler.formats import plan_digest
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity, EntityName, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Change

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.stepping import StepDown, SteppedExecutor
-from reconciler.documents import APPLY_REPORT, plan_digest
+from reconciler.documents import APPLY_REPORT
 from reconciler.features.by_hand.revert import plan_way_back
+from reconciler.formats import plan_digest
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from reconciler.documents import FINDINGS, PLAN, FindingList, plan_digest
+from reconciler.documents import FINDINGS, PLAN, FindingList
 from reconciler.features.pull_requests.plan_comment import findings_comment, plan_comment
 from reconciler.features.pull_requests.sticky_comment import Content, comment_heading, marker_line
+from reconciler.formats import plan_digest
 from reconciler.model import Finding, Plan
 
 

@@ -35,7 +35,6 @@ from reconciler.backends.broker.quota_messages import (
 )
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
-from reconciler.backends.security.tls import server_certificates
 from reconciler.collector import pause_collector
 from reconciler.errors import BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import log_event
@@ -270,6 +269,8 @@ class BrokerCluster:
 
     def server_certificates(self) -> Sequence[Certificate]:
         """Those of the brokers that were connected to, as they showed them."""
+        from reconciler.backends.security.certificates import server_certificates
+
         return server_certificates(self._transport.certificates)
 
     def keeps_quotas_in_zookeeper(self) -> bool:

@@ -150,7 +150,7 @@ def principal_name(security: Security) -> str | None:
 
 def _subject_of_certificate(tls: Tls) -> str | None:
     # Imported here, as below: most connections never need to know.
-    from reconciler.backends.security.tls import subject
+    from reconciler.backends.security.certificates import subject
 
     chain = _chain(tls)
     return _ANONYMOUS if chain is None else subject(chain)
@@ -158,7 +158,7 @@ def _subject_of_certificate(tls: Tls) -> str | None:
 
 def refused_certificate(tls: Tls | None) -> str:
     """The reason to report when a server refused the client certificate; servers give no reason."""
-    from reconciler.backends.security.tls import past_expiry
+    from reconciler.backends.security.certificates import past_expiry
 
     chain = _chain(tls) if tls is not None else None
     if chain is None:

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import javaproperties
-
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.model import escaped
 
@@ -117,6 +115,9 @@ def load_properties(content: bytes, *, source: str) -> Mapping[str, str]:
 
 
 def _numbered(content: bytes) -> Iterator[tuple[str, str, int]]:
+    # Most connections have no properties file.
+    import javaproperties
+
     line = 1
     for part in javaproperties.parse(io.BytesIO(content)):
         if isinstance(part, javaproperties.KeyValue):
@@ -230,6 +231,8 @@ class ConfigProviders:
         return os.environ[key]
 
     def _entry_of_file(self, provider: str, path: str, key: str) -> str:
+        import javaproperties
+
         content = self._read(provider, path)
         try:
             entries = javaproperties.load(io.BytesIO(content))

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kazoo.exceptions import KazooException, LockTimeout, NoAuthError, NodeExistsError, NoNodeError
 
-from reconciler.backends.security.tls import server_certificates
 from reconciler.backends.zookeeper.nodes import (
     BROKER_IDS,
     CLIENTS,
@@ -175,6 +174,8 @@ class ZooKeeperCluster:
 
     def server_certificates(self) -> Sequence[Certificate]:
         """That of the ZooKeeper server that was connected to, as it showed it."""
+        from reconciler.backends.security.certificates import server_certificates
+
         handler = self._client.handler
         return server_certificates(handler.shown) if isinstance(handler, Handler) else ()
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.documents import plan_digest, read_apply_report
+from reconciler.documents import read_apply_report
 from reconciler.errors import ChangedSinceError, OutOfScopeError, RefusedError, WrongClusterError
+from reconciler.formats import plan_digest
 from reconciler.model import (
     Action,
     ApplyReport,

@@ -13,6 +13,7 @@ from typing import Final
 from reconciler.model import (
     DEFAULT,
     BacktestReport,
+    BucketName,
     BucketVerdict,
     Entity,
     EntityName,
@@ -305,11 +306,16 @@ def _name_limit(name: EntityName | None, limit: int) -> int:
 
 def group_markdown(bucket_verdict: BucketVerdict, limit: int) -> str:
     """A quota group as the entity that its tags are, where they are one."""
-    names = {EntityType.USER: bucket_verdict.name.user, EntityType.CLIENT_ID: bucket_verdict.name.client_id}
-    tags: dict[str, str] = {kind: name for kind, name in names.items() if name}
-    if not tags or bucket_verdict.name.other or bucket_verdict.undecided:
-        return code(who(bucket_verdict.name, undecided=bucket_verdict.undecided), limit=limit)
-    return entity_markdown(Entity.of(tags), limit)
+    if bucket_verdict.undecided:
+        return code(who(bucket_verdict.name, undecided=True), limit=limit)
+    return group_name_markdown(bucket_verdict.name, limit)
+
+
+def group_name_markdown(name: BucketName, limit: int) -> str:
+    """The same by the tags alone."""
+    names = {EntityType.USER: name.user, EntityType.CLIENT_ID: name.client_id}
+    tags: dict[str, str] = {kind: text for kind, text in names.items() if text}
+    return entity_markdown(Entity.of(tags), limit) if tags and not name.other else code(who(name), limit=limit)
 
 
 def _part(kind: str, entity: Entity) -> str:

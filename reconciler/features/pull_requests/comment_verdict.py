@@ -10,6 +10,8 @@ from reconciler.features.pull_requests.comment_rows import (
     ChangeRow,
     RowState,
     changed_groups,
+    entity_markdown,
+    group_name_markdown,
     long_words,
 )
 from reconciler.model import BacktestReport, Finding, Plan, Severity, Verdict
@@ -129,8 +131,8 @@ def _failed_rules(report: BacktestReport) -> Iterator[str]:
     if not failed:
         return
     first, *others = failed
-    whose = [code(str(bucket.bucket), limit=_NAME) for bucket in first.failed]
-    whose += [code(str(change.entity), limit=_NAME) for change in first.unjudged]
+    whose = [group_name_markdown(bucket.bucket, _NAME) for bucket in first.failed]
+    whose += [entity_markdown(change.entity, _NAME) for change in first.unjudged]
     words = prose((first.reason or first.words).rstrip("."), begins_line=False)
     more = f", and {count_of(len(others), 'other rule')} {_agree(len(others), 'fails', 'fail')}" if others else ""
     yield f'**Rule "{words}" fails** for {list_some(list(dict.fromkeys(whose)), _MOST_NAMED)}{more}.'

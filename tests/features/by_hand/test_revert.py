@@ -12,15 +12,10 @@ import pytest
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.stepping import StepDown, SteppedExecutor
-from reconciler.documents import (
-    APPLY_REPORT,
-    APPLY_SUMMARY,
-    failed_apply,
-    plan_digest,
-    read_apply_report,
-)
+from reconciler.documents import APPLY_REPORT, APPLY_SUMMARY, failed_apply, read_apply_report
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
 from reconciler.features.by_hand.revert import Undoing, load_undoing, revert_report
+from reconciler.formats import plan_digest
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch

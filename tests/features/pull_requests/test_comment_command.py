@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.documents import PLAN, plan_digest
+from reconciler.documents import PLAN
 from reconciler.features.pull_requests.sticky_comment import LIMIT
+from reconciler.formats import plan_digest
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from tests.builders import plan, user
 from tests.support import gitlab_server as gitlab

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from reconciler.documents import PLAN, plan_digest
+from reconciler.documents import PLAN
 from reconciler.features.pull_requests.overlaps import MOST_REQUESTS, entities_line, hidden_entities
+from reconciler.formats import plan_digest
 from reconciler.model.entity import DEFAULT
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from tests.builders import client, pair, plan, user

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents import BACKTEST, FINDINGS, FindingList, plan_digest
+from reconciler.documents import BACKTEST, FINDINGS, FindingList
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.plan_comment import body_content
 from reconciler.features.pull_requests.sticky_comment import (
@@ -21,6 +21,7 @@ from reconciler.features.pull_requests.sticky_comment import (
     read_marker,
     render_sticky_comment,
 )
+from reconciler.formats import plan_digest
 from reconciler.model import (
     BacktestReport,
     FailedBucket,
@@ -95,7 +96,7 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
     assert "prod: blocked" in seen.text().splitlines()[1]
     assert seen.rows[0] == ["", "Quota", "Limit per broker", "8\xa0h to 20 Nov 2026"]
     assert seen.rows[1][1:] == ["alice producer", "1\xa0→ 2\xa0B/s", "over 1.1\xa0%"]
-    assert 'Rule "gold is never throttled" fails for user=alice' in seen.text().partition("Quota")[0]
+    assert 'Rule "gold is never throttled" fails for alice.' in seen.text().partition("Quota")[0]
     assert "To pass: ask the owner of the rule." in seen.text()
     assert comment(folder, github, "--state", "applying", "--cluster", "prod").code == 0
     (posted,) = bodies(github)

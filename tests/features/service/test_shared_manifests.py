@@ -19,7 +19,7 @@ from reconciler.model.finding import Severity
 from reconciler.model.plan import ClusterFailure
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.intent import Intent
-from reconciler.workflows.trusted import References
+from reconciler.workflows.load import References
 from tests.builders import NOON, user
 from tests.fakes import FakeClock
 from tests.support.manifests import cluster, quotas

@@ -8,7 +8,8 @@ import ssl
 import pytest
 
 from reconciler.backends.broker.settings import client_properties
-from reconciler.backends.security.tls import Tls, local_certificates, server_certificates
+from reconciler.backends.security.certificates import local_certificates, server_certificates
+from reconciler.backends.security.tls import Tls
 from reconciler.model import Certificate, CertificateOwner
 from tests.support.certificates import Authority
 

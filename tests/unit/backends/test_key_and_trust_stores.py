@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.broker.settings import Security, client_properties, principal_name
-from reconciler.backends.security.tls import store_key_pair, tls_context
+from reconciler.backends.security.certificates import store_key_pair
+from reconciler.backends.security.tls import tls_context
 from reconciler.errors import UsageError
 from reconciler.java import find_java
 from tests.support.certificates import Authority

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents import BACKTEST, PLAN, plan_digest, read_plan
+from reconciler.documents import BACKTEST, PLAN, read_plan
 from reconciler.documents.kinds import FieldError
 from reconciler.errors import FileAccessError
+from reconciler.formats import plan_digest
 from reconciler.formats.canonical import document_text
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity

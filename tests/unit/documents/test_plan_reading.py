@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents import PLAN, plan_digest, read_plan
+from reconciler.documents import PLAN, read_plan
 from reconciler.errors import FileAccessError
+from reconciler.formats import plan_digest
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason
 from tests.builders import pair, plan, span, user

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents import PLAN, plan_digest
+from reconciler.documents import PLAN
 from reconciler.errors import FileAccessError, StalePlanError
+from reconciler.formats import plan_digest
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.model.state import ClusterIdentity

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents import PLAN, plan_digest, read_plan
+from reconciler.documents import PLAN, read_plan
+from reconciler.formats import plan_digest
 from reconciler.formats.canonical import document_text
 from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import DEFAULT, Entity
