@@ -89,9 +89,6 @@ if TYPE_CHECKING:
     from reconciler.traffic import Between
     from reconciler.workflows import BacktestOptions, PrometheusRequest
 
-_REMOTE: Final = "sc://"
-"""How an address of Spark Connect begins."""
-
 
 def share(text: str) -> float:
     """A share as a number or a percentage, for ``type`` of an option."""
@@ -182,8 +179,8 @@ class SparkOptions:
         "--master",
         section="Spark",
         metavar="URL",
-        help="run on this Spark: local[*], spark://host:7077, yarn, k8s://https://host:443, or sc://host:15002 for Spark Connect "
-        "[default: local[*], or that of spark-submit]",
+        help="run on this Spark: local[*], spark://host:7077, yarn, or k8s://https://host:443 [default: local[*], or that of "
+        "spark-submit]",
     )
     conf: tuple[str, ...] = option(
         "--conf",
@@ -196,15 +193,10 @@ class SparkOptions:
     )
 
     def session(self) -> SessionOptions:
-        """The master, or the server of Spark Connect, with the settings. Raises ``UsageError`` and ``FileAccessError``."""
+        """The master with the settings. Raises ``UsageError`` and ``FileAccessError``."""
         from reconciler.traffic import SessionOptions, read_spark_settings
 
-        is_remote = self.master is not None and self.master.startswith(_REMOTE)
-        return SessionOptions(
-            master=None if is_remote else self.master,
-            remote=self.master if is_remote else None,
-            settings=read_spark_settings(self.conf, self.properties_file),
-        )
+        return SessionOptions(master=self.master, settings=read_spark_settings(self.conf, self.properties_file))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Spark sessions: a quiet local one by default, one on the master the user names, or one on a Spark Connect server."""
+"""Spark sessions: a quiet local one by default, or one on the master the user names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from reconciler.traffic.spark_setup import (
     class_archive,
     keep_classes,
     require_packages,
-    require_remote_packages,
     spark_folder,
 )
 from reconciler.traffic.spark_versions import refuse_foreign_types, send_code
@@ -55,7 +54,7 @@ _JVM_END_S: Final = 10.0
 _JVM_WRITING_S: Final = 120.0
 """Until a JVM that writes its classes has ended."""
 _LISTENER_S: Final = 20.0
-_PORTS: Final = {"sc": 15002, "spark": 7077, "https": 443, "http": 80}
+_PORTS: Final = {"spark": 7077, "https": 443, "http": 80}
 """Where the address names none, by its scheme."""
 _LONGEST_REASON: Final = 300
 _ENVIRONMENT_PATHS: Final = {
@@ -87,19 +86,16 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     """
     options = options or SessionOptions()
     require_packages()
-    running = _running_session() if options.remote is None else None
+    running = _running_session()
     if running is not None:
         log_event(_log, "running Spark used", where=options.where)
         with raise_as_sentences(options.where):
             yield _session_beside(running, options)
         return
     refuse_foreign_types()
-    if options.remote is not None:
-        require_remote_packages()
-        _require_listener(options.remote, [options.remote], what="server")
-    elif not options.submitted:
+    if not options.submitted:
         find_java(needed_by="the backtest")
-        _require_listener(options.where, _masters(options.where), what="master")
+        _require_listener(options.where)
     archive = _archive_for(options)
     exit_code = None
     with spark_folder() as folder:
@@ -129,11 +125,7 @@ def spark_with_progress(options: SessionOptions, progress: Progress | None) -> I
             yield session
         return
     progress.step(f"starting Spark on {options.where}")
-    with (
-        spark_session(options) as session,
-        spent_times(_log),
-        job_progress(session, progress.step, remote=options.remote is not None),
-    ):
+    with spark_session(options) as session, spent_times(_log), job_progress(session, progress.step):
         yield session
 
 
@@ -157,10 +149,10 @@ def _session_beside(running: SparkSession, options: SessionOptions) -> SparkSess
     return session
 
 
-def _require_listener(where: str, addresses: Sequence[str], *, what: str) -> None:
-    """Raise ``TrafficError`` where nothing listens at any address. Spark would try for minutes, and print Java's errors."""
+def _require_listener(where: str) -> None:
+    """Raise ``TrafficError`` where no master listens. Spark would try for minutes, and print Java's errors."""
     reasons: list[str] = []
-    for text in addresses:
+    for text in _masters(where):
         try:
             address = urllib.parse.urlsplit(text)
             port = address.port or _PORTS.get(address.scheme, 0)
@@ -170,7 +162,7 @@ def _require_listener(where: str, addresses: Sequence[str], *, what: str) -> Non
         else:
             return
     if reasons:
-        raise TrafficError(f"Spark does not start on {where}: no {what} answers there ({', '.join(dict.fromkeys(reasons))})")
+        raise TrafficError(f"Spark does not start on {where}: no master answers there ({', '.join(dict.fromkeys(reasons))})")
 
 
 def _masters(where: str) -> list[str]:
@@ -239,18 +231,15 @@ def _started(options: SessionOptions, folder: str, archive: ClassArchive) -> Spa
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("kafka-quotas backtest")
-    if options.remote is not None:
-        builder = builder.remote(options.remote)
-    elif not options.submitted:
+    if not options.submitted:
         builder = builder.master(options.where)
     settings = _with_users(_query_settings(options) | _start_settings(options, folder, archive), options.settings)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if options.remote is None and not options.submitted:
+    if not options.submitted:
         _launch_jvm(settings | {"spark.master": options.where}, folder)
     session = builder.getOrCreate()
-    if options.remote is None:
-        session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("ERROR")
     if not options.local:
         code = code_archive(Path(folder))
         if code is not None:
@@ -321,7 +310,7 @@ def _absolute(value: str, separator: str | None, *, programs: bool) -> str:
 
 
 def _query_settings(options: SessionOptions) -> dict[str, str]:
-    """What any session may set for its own queries, on a server that others use, too."""
+    """What any session may set for its own queries, in the Spark of another program, too."""
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
@@ -338,8 +327,6 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
 
 def _start_settings(options: SessionOptions, folder: str, archive: ClassArchive) -> dict[str, str]:
     """What only the program that starts Spark decides."""
-    if options.remote is not None:
-        return {}
     settings = {
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

@@ -1,4 +1,4 @@
-"""Spark jobs: their progress, from the status tracker or a Spark Connect server, their figures, and a sentence for a failure."""
+"""Spark jobs: their progress, from the status tracker, their figures, and a sentence for a failure."""
 
 from __future__ import annotations
 
@@ -22,41 +22,22 @@ EVERY_S: Final = 5.0
 
 
 @contextlib.contextmanager
-def job_progress(session: SparkSession, tell: Callable[[str], None], *, remote: bool, every_s: float = EVERY_S) -> Iterator[None]:
-    """Report how many tasks of the running stages are done, at most once in ``every_s``; nothing that ends within that time."""
-    lines = _ProgressLines(tell, every_s)
-    with _listening(session, lines) if remote else _polling(session, lines):
-        yield
-
-
-class _ProgressLines:
-    """Passes on only what is new, and not too often."""
-
-    def __init__(self, tell: Callable[[str], None], every_s: float) -> None:
-        self._tell = tell
-        self.every_s = every_s
-        self._last = ""
-        self._next = time.monotonic() + every_s
-
-    def tasks(self, done: int, known: int) -> None:
-        """So many tasks are done, of those of the stages that have begun."""
-        text = f"Spark has done {done} of {known} tasks"
-        if known and text != self._last and time.monotonic() >= self._next:
-            self._last, self._next = text, time.monotonic() + self.every_s
-            self._tell(text)
-
-
-@contextlib.contextmanager
-def _polling(session: SparkSession, lines: _ProgressLines) -> Iterator[None]:
+def job_progress(session: SparkSession, tell: Callable[[str], None], *, every_s: float = EVERY_S) -> Iterator[None]:
+    """Report how many tasks of the running stages are done, once in ``every_s`` where that is news."""
     tracker = session.sparkContext.statusTracker()
     over = threading.Event()
 
     def poll() -> None:
-        while not over.wait(lines.every_s):
+        told = ""
+        while not over.wait(every_s):
             # A session that is just being stopped answers with one error or another; then there is nothing to report.
             with contextlib.suppress(Exception):
                 stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
-                lines.tasks(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
+                done, known = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+                text = f"Spark has done {done} of {known} tasks"
+                if known and text != told:
+                    told = text
+                    tell(text)
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
     thread.start()
@@ -67,21 +48,6 @@ def _polling(session: SparkSession, lines: _ProgressLines) -> Iterator[None]:
         thread.join()
 
 
-@contextlib.contextmanager
-def _listening(session: SparkSession, lines: _ProgressLines) -> Iterator[None]:
-    def heard(stages: Any, **_: object) -> None:
-        running = [stage for stage in stages or () if not stage.done]
-        lines.tasks(sum(stage.num_completed_tasks for stage in running), sum(stage.num_tasks for stage in running))
-
-    # Spark types the handler as a class of its own, and takes any function.
-    handlers = cast("Any", session)
-    handlers.registerProgressHandler(heard)
-    try:
-        yield
-    finally:
-        handlers.removeProgressHandler(heard)
-
-
 _DESCRIPTION: Final = "spark.job.description"
 _SPENT: Final[ContextVar[dict[str, float] | None]] = ContextVar("spent", default=None)
 
@@ -90,7 +56,7 @@ _SPENT: Final[ContextVar[dict[str, float] | None]] = ContextVar("spent", default
 def logged_stages(log: logging.Logger, session: SparkSession, message: str, **data: Datum) -> Iterator[dict[str, Datum]]:
     """Log one event at the end of the block, as ``logs.timed_event`` does.
 
-    Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds. Jobs of Spark Connect keep their names.
+    Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds.
     """
     name = f"{message} ({data['what']})" if "what" in data else message
     context, before = None, None
@@ -128,7 +94,7 @@ def spent_times(log: logging.Logger) -> Iterator[None]:
 
 
 def java_gateway() -> Any:
-    """The way to the Java of this process; ``None`` when there is none, as with Spark Connect."""
+    """The way to the Java of this process; ``None`` when there is none."""
     from pyspark import SparkContext
 
     return SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to it

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import io
 import logging
 import os
@@ -31,13 +30,12 @@ from typing import Final
 
 import javaproperties
 
-from reconciler.errors import PACKAGES, FileAccessError, MissingDependencyError, MissingPackageError, UsageError
+from reconciler.errors import FileAccessError, MissingDependencyError, MissingPackageError, UsageError
 from reconciler.files import cache_folder, lock_descriptor
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
 _log: Final = logging.getLogger(__name__)
-_REMOTE: Final = tuple(module for module, (_, extra) in PACKAGES.items() if extra == "connect")
 
 
 _NEEDS: Final = "recorded traffic needs"
@@ -73,20 +71,6 @@ def require_packages() -> None:
         )
 
 
-def require_remote_packages() -> None:
-    """Raise ``MissingDependencyError`` unless what a client of Spark Connect needs beside that can be imported."""
-    for module in _REMOTE:
-        if not _is_there(module):
-            raise MissingPackageError("--master sc:// needs", module)
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it would be in
-        return False
-
-
 _MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what ``spark-submit`` started: its JVM runs, and knows its master."""
@@ -96,12 +80,10 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 class SessionOptions:
     """Where Spark runs and how much memory its driver gets (on a local master that is all of it).
 
-    ``master``: ``None`` is the master of ``spark-submit``, else ``local[*]``. ``remote``: the ``sc://`` address of a Spark
-    Connect server, in place of a master. Raises ``UsageError`` for what Spark would not know.
+    ``master``: ``None`` is that of ``spark-submit``, else ``local[*]``. Raises ``UsageError`` for what Spark would not know.
     """
 
     master: str | None = None
-    remote: str | None = None
     memory: str = "2g"
     shuffle_partitions: int | None = None
     """``None``: twice the cores of a local master, Spark's own default elsewhere."""
@@ -114,23 +96,20 @@ class SessionOptions:
 
     def __post_init__(self) -> None:
         """Refuse early what would fail late, in Java's words."""
-        if self.remote is not None and not re.match(r"sc://[^/]", self.remote):
-            raise UsageError(f"--master {self.remote}: write the address of a Spark Connect server as sc://host:15002")
         if self.master is not None and not _MASTER.fullmatch(self.master):
             raise UsageError(
-                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, k8s://https://host:443, or "
-                "sc://host:15002 for a Spark Connect server"
+                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, or k8s://https://host:443"
             )
 
     @property
     def submitted(self) -> bool:
         """Whether ``spark-submit`` decides."""
-        return self.master is None and self.remote is None and _SUBMITTED in os.environ
+        return self.master is None and _SUBMITTED in os.environ
 
     @property
     def unasked(self) -> bool:
         """Whether no option asks for Spark."""
-        return self.master is None and self.remote is None and not self.submitted
+        return self.master is None and not self.submitted
 
     @property
     def local(self) -> bool:
@@ -140,8 +119,6 @@ class SessionOptions:
     @property
     def where(self) -> str:
         """Where, for people."""
-        if self.remote is not None:
-            return self.remote
         return self.master or ("the master of spark-submit" if self.submitted else "local[*]")
 
 

@@ -76,17 +76,17 @@ def key_of_hash(number: int) -> int:
 
 
 def send_code(spark: SparkSession, archive: Path) -> None:
-    """Let workers import the modules of a zip file. PySpark 3.5 has ``addArtifacts`` for Spark Connect alone."""
-    if _is_old() and type(spark).__module__ == "pyspark.sql.session":
+    """Let workers import the modules of a zip file. PySpark 3.5 has no ``addArtifacts`` for classic sessions."""
+    if _is_old():
         spark.sparkContext.addPyFile(str(archive))
     else:
         spark.addArtifacts(str(archive), pyfile=True)
 
 
 def refuse_foreign_types() -> None:
-    """Let no file, table or server bring a type of Python of its own, for the rest of this process.
+    """Let no file and no table bring a type of Python of its own, for the rest of this process.
 
-    The schema of a Parquet file or of a Connect server's answer may name a class, and have it as a pickle, which PySpark before
+    The schema of a Parquet file or of a table may name a class, and have it as a pickle, which PySpark before
     4.3 unpickles. All versions import the module that it names.
     """
     from pyspark.sql.types import UserDefinedType

@@ -177,7 +177,7 @@ def _overlaid(
 
 
 def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:
-    """Replay the traffic: small traffic in this process, large traffic, or with a master or remote given, on Spark.
+    """Replay the traffic: small traffic in this process, large traffic, or with a master given, on Spark.
 
     Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without the packages, ``TrafficError`` for
     traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, ``UntrustedError`` for traffic or a

@@ -92,7 +92,7 @@ def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progre
 
 
 def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactResult:
-    """Add what is new to the folder: small files in this process, large ones, or with a master or remote given, on Spark.
+    """Add what is new to the folder: small files in this process, large ones, or with a master given, on Spark.
 
     Raises ``UsageError`` for traffic that is per-second totals already, ``MissingDependencyError`` without the packages or, for
     large files, Java, ``TrafficError`` for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Spark servers from pyspark's own package: a standalone cluster of one master and two workers, and a Spark Connect server.
+"""A standalone cluster of Spark from pyspark's own package: one master and two workers.
 
 Their Python workers find every installed package, but not this project: its code has to come with the session.
 """
@@ -25,15 +25,11 @@ SPARK_BIN = Path(pyspark.__file__).parent / "bin"
 _READY_S = 120
 
 
-def stranger_python(folder: Path, *, runs: Path | None = None) -> Path:
-    """An interpreter without this project: no ``.pth`` file is read, so an editable install does not count.
-
-    ``runs``: a program of Python that gets all arguments in its place.
-    """
+def stranger_python(folder: Path) -> Path:
+    """An interpreter without this project: no ``.pth`` file is read, so an editable install does not count."""
     program = folder / "python"
     site = sysconfig.get_path("purelib")
-    first = "" if runs is None else f" {runs}"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{site}" exec {sys.executable} -S{first} "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{site}" exec {sys.executable} -S "$@"\n')
     program.chmod(0o755)
     return program
 
@@ -42,9 +38,9 @@ BRIEF_JAVA = "-XX:TieredStopAtLevel=1"
 """For what runs for seconds: Java compiles once, which is most of what it would do."""
 
 
-def spark_environment(folder: Path, *, runs: Path | None = None) -> dict[str, str]:
+def spark_environment(folder: Path) -> dict[str, str]:
     """For servers and for clients: whose Python works, where temporary files go, and that Java need not warm up."""
-    python = str(stranger_python(folder, runs=runs))
+    python = str(stranger_python(folder))
     settings = folder / "conf"
     settings.mkdir(exist_ok=True)
     (settings / "spark-defaults.conf").write_text(f"spark.executor.extraJavaOptions {BRIEF_JAVA}\n", encoding="utf-8")
@@ -91,25 +87,11 @@ def executors_below(folder: Path) -> list[int]:
 
 
 @contextlib.contextmanager
-def connect_server(folder: Path, *, runs: Path | None = None) -> Iterator[str]:
-    """A Spark Connect server on two cores; its address. ``runs``: what its workers run in place of Python's own command line."""
-    (port,) = free_ports(1)
-    settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1"}
-    command = ["--master", "local[2]", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    with _running([*command, "spark-internal"], folder, "connect", program="spark-submit", runs=runs):
-        wait_until(lambda: _answers(port), within_s=_READY_S)
-        yield f"sc://127.0.0.1:{port}"
-
-
-@contextlib.contextmanager
-def _running(
-    arguments: Sequence[str], folder: Path, name: str, *, program: str = "spark-class", runs: Path | None = None
-) -> Iterator[None]:
+def _running(arguments: Sequence[str], folder: Path, name: str) -> Iterator[None]:
     with (folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(SPARK_BIN / program), *arguments],
-            env=spark_environment(folder, runs=runs),
+            [str(SPARK_BIN / "spark-class"), *arguments],
+            env=spark_environment(folder),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,

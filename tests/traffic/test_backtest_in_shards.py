@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import random
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.logs import event_data
 from reconciler.model import DEFAULT, VERDICTS_SCHEMA, BacktestReport, Entity
 from reconciler.traffic import Backtest, BacktestRequest, Reading, Traffic, find_traffic, open_traffic
-from reconciler.traffic.shards.replays import ROOM
 from reconciler.traffic.spark_versions import collect_table
 from reconciler.traffic.verdict_rows import arrow_schema, verdict_batches
 from tests.support import all_kinds
@@ -95,24 +92,13 @@ CHANGES = {"regrouped": (NOW, REGROUPED), "raised": (NOW, RAISED), "unknown": (N
 
 LARGE = pytest.mark.large
 CASES = (
-    ("regrouped", False, ROOM), ("regrouped", True, 512), ("unknown", False, ROOM), ("removed", True, ROOM),
-    *(
-        pytest.param(change, exact, room, marks=LARGE)
-        for change, exact, room in (
-            ("regrouped", True, 1), ("regrouped", True, 64), ("regrouped", True, ROOM),
-            ("unknown", True, 64), ("unknown", True, ROOM),
-            ("raised", False, ROOM), ("raised", True, 256), ("raised", True, ROOM), ("removed", True, 64),
-            ("removed", False, ROOM),
-        )
-    ),
+    ("regrouped", False), ("regrouped", True), ("unknown", False), ("removed", True),
+    *(pytest.param(*case, marks=LARGE) for case in (("unknown", True), ("raised", False), ("raised", True), ("removed", False))),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "exact", "room"), CASES)
-def test_rows_and_report_are_those_of_one_process(
-    spark: SparkSession, traffic: Traffic, change: str, exact: bool, room: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Where a worker has room for few requests, large quota groups are replayed in tasks of their own."""
+@pytest.mark.parametrize(("change", "exact"), CASES)
+def test_rows_and_report_are_those_of_one_process(spark: SparkSession, traffic: Traffic, change: str, exact: bool) -> None:
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded
 
     asked = question(*CHANGES[change], exact=exact)
@@ -120,12 +106,9 @@ def test_rows_and_report_are_those_of_one_process(
 
     opened = open_sharded(traffic, spark, Reading(by_seconds=not exact))
     assert opened is not None
-    run = ShardedBacktest(opened, asked, room=room)
-    with caplog.at_level(logging.DEBUG, "reconciler"):
-        report = run.report()
+    run = ShardedBacktest(opened, asked)
+    report = run.report()
 
-    planned = [event_data(record) for record in caplog.records if record.getMessage() == "shuffle planned"]
-    assert any(data["partitions"] for data in planned if data and data["what"] == "large quota groups") == (room < ROOM)
     found = sorted(map(as_text, collect_table(run.verdicts).to_pylist()))
     run.close()
     opened.close()

@@ -1,4 +1,4 @@
-"""The same bytes wherever Spark runs: in a JVM of our own, on a standalone cluster, through Spark Connect, by spark-submit."""
+"""The same bytes wherever Spark runs: in a JVM of our own, on a standalone cluster, by spark-submit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.bad_servers import refusing_port
 from tests.support.command import COMMAND, Command, Done, environment, invoke, run
-from tests.support.spark_servers import SPARK_BIN, connect_server, spark_environment, standalone_cluster
+from tests.support.spark_servers import SPARK_BIN, spark_environment, standalone_cluster
 from tests.support.wheels import build_wheel
 from tests.traffic.conftest import RECORDINGS
 
@@ -56,12 +56,6 @@ def cluster_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def standalone(cluster_folder: Path) -> Iterator[tuple[str, ...]]:
     with standalone_cluster(cluster_folder) as master:
         yield ("--master", master, "--conf", "spark.driver.memory=1g")
-
-
-@pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    with connect_server(tmp_path_factory.mktemp("connect")) as address:
-        yield ("--master", address)
 
 
 POISON = """import os, sys
@@ -150,15 +144,6 @@ def test_a_standalone_cluster_says_the_same_and_runs_no_module_of_the_working_di
     assert report(CONSOLE_SCRIPT, hostile, *standalone, form=form, env=spark_environment(folder)) == expected(form)
 
 
-@SERVERS
-@pytest.mark.large
-@pytest.mark.parametrize("form", FORMS)
-def test_spark_connect_says_the_same_and_runs_no_module_of_the_working_directory(
-    form: str, folder: Path, hostile: tuple[Path, Path], connect: tuple[str, ...], expected
-) -> None:
-    assert report(CONSOLE_SCRIPT, hostile, *connect, form=form, env=spark_environment(folder)) == expected(form)
-
-
 def test_no_module_of_the_working_directory_runs_on_this_machine(hostile: tuple[Path, Path], expected) -> None:
     logged = ("-v", "--log-format", "json")
     done = run_in(hostile, CONSOLE_SCRIPT, "--master", "local[2]", *logged, form="seconds", env={})
@@ -195,29 +180,21 @@ def wheel(folder: Path) -> Path:
     return build_wheel(folder)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--master", "sc:///x"), "as sc://host:15002"),
-        (("--master", "locl"), "write local[*]"),
-    ],
-)
-def test_an_address_of_the_wrong_kind_is_wrong_usage(options: tuple[str, ...], words: str, folder: Path) -> None:
-    done: Done = invoke("backtest", "quotas", "--traffic", LOG, *options, cwd=folder)
+def test_an_address_of_the_wrong_kind_is_wrong_usage(folder: Path) -> None:
+    done: Done = invoke("backtest", "quotas", "--traffic", LOG, "--master", "locl", cwd=folder)
 
     assert done.code == 64
-    assert words in done.err
+    assert "write local[*]" in done.err
 
 
-@pytest.mark.parametrize("master", ["spark://127.0.0.1:{0},localhost:{0}", "k8s://https://127.0.0.1:{0}", "sc://127.0.0.1:{0}"])
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:{0},localhost:{0}", "k8s://https://127.0.0.1:{0}"])
 def test_a_master_that_is_not_there_is_a_sentence(folder: Path, master: str) -> None:
     where = master.format(refusing_port())
     done = run("backtest", "quotas", "--traffic", LOG, "--master", where, cwd=folder)
 
     assert done.code == 1
-    what = "server" if where.startswith("sc://") else "master"
     assert (
-        done.err == f"kafka-quotas: Spark does not start on {where}: no {what} answers there ([Errno 111] Connection refused)\n"
+        done.err == f"kafka-quotas: Spark does not start on {where}: no master answers there ([Errno 111] Connection refused)\n"
     )
 
 

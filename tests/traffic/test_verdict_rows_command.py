@@ -131,7 +131,7 @@ def test_totals_of_a_folder_go_to_a_folder_only(work: Path, warm_command: Comman
     assert made.code == 0, made.err
 
     # No server answers there: the command asks for Spark in vain, or refuses before it does.
-    nowhere = ("--master", "sc://127.0.0.1:1")
+    nowhere = ("--master", "spark://127.0.0.1:1")
     done = judge(warm_command, work, "--out", "parquet=table:verdicts_of_cells", *nowhere, traffic="cells")
 
     assert (done.code, done.out) == (64, "")

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pandas.util import hash_array
 
 from reconciler.resolution import Resolved
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables, resolve_series
-from reconciler.traffic.kernels.sampled_rate import Flags, Integers
+from reconciler.traffic.judging.grouping import Series, Tables, resolve_series
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 NO_NODE: Final = np.iinfo(np.int64).min
@@ -134,10 +134,6 @@ class Shards:
             nodes = np.where(places >= 0, self.roots[places], nodes)
         return (nodes.view(np.uint64) % np.uint64(self.count)).astype(np.int64)
 
-    def are_linked(self, nodes: Integers) -> Flags:
-        """Which groups have other clients after the change than before."""
-        return _places_of(nodes, self.nodes) >= 0
-
 
 def _smallest_linked(first: Integers, second: Integers, count: int) -> Integers:
     """Of each of ``count`` places the smallest one that it is linked to, directly or through others.
@@ -153,68 +149,6 @@ def _smallest_linked(first: Integers, second: Integers, count: int) -> Integers:
         if (further == smallest).all() and (smallest[first] == smallest[second]).all():
             return smallest
         smallest = further
-
-
-@dataclass(frozen=True, slots=True)
-class LargeReplays:
-    """Quota groups on a broker, after or before the change, that have too many requests to be replayed with their shard.
-
-    ``keys``: their numbers (``replay_keys``), rising. ``shards`` and ``brokers``: of each its shard and its broker.
-    """
-
-    keys: Integers
-    shards: Integers
-    brokers: Integers
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    @classmethod
-    def none(cls) -> Self:
-        """Every group is replayed with its shard."""
-        return cls(*(np.empty(0, dtype=np.int64) for _ in range(3)))
-
-    def places(self, keys: Integers) -> Integers:
-        """The place of each number in ``keys``; -1 where there is none."""
-        return _places_of(keys, self.keys)
-
-    def cover(self, keys: Integers) -> Flags:
-        """Of which clients no group is replayed with the shard. ``keys``: from ``replay_keys``."""
-        are_large = self.places(keys) >= 0
-        return np.asarray(are_large[:, 0] & (are_large[:, 1] | (keys[:, 1] == NO_NODE)), dtype=np.bool_)
-
-
-def large_groups(
-    series: Sequence[Series], grouping: Grouping, nodes: ClientNodes, shards: Shards, large: LargeReplays
-) -> dict[int, int]:
-    """By its number in ``large``, each group of ``grouping`` that is there. ``series``: all clients of a shard on its brokers."""
-    if not len(large) or not series:
-        return {}
-    rows = [(client.kind.value, client.user, client.client_id, client.ip) for client in series]
-    of_series = nodes.of_names(*(pa.array(column, pa.string()) for column in zip(*rows, strict=True)))
-    brokers = np.asarray([client.broker for client in series], dtype=np.int64)
-    keys = replay_keys(of_series, brokers, shards)
-    keys[large.places(keys) < 0] = NO_NODE
-    # Groups of targets are those after the change, and come first.
-    return {
-        key: group
-        for index in np.flatnonzero((keys != NO_NODE).any(axis=1)).tolist()
-        for group in grouping.groups_of_series[index]
-        if (key := int(keys[index, int(group >= len(grouping.targets))])) != NO_NODE
-    }
-
-
-def replay_keys(nodes: Integers, brokers: Integers, shards: Shards) -> Integers:
-    """Shape ``(clients, 2)``: numbers of the groups on a broker in which clients are replayed, after and before the change.
-
-    ``nodes``: from ``ClientNodes``. A group that has the same clients before and after is replayed once, under both limits, and
-    has ``NO_NODE`` in place of the second number.
-    """
-    after, before = nodes.T
-    has_other = (before != NO_NODE) & ((before != after) | shards.are_linked(after))
-    keys = np.stack([ids_of_series(of_side, brokers * 2 + side) for side, of_side in enumerate((after, before))], axis=1)
-    keys[~has_other, 1] = NO_NODE
-    return keys
 
 
 def _places_of(numbers: Integers, rising: Integers) -> Integers:

@@ -19,9 +19,9 @@ from reconciler.traffic.client_seconds import summed_seconds
 from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
 from reconciler.traffic.columns import ChargedRows, charged_rows, client_seconds
-from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shards, ids_of_names, ids_of_series, replay_keys
+from reconciler.traffic.judging.sharding import ClientNodes, Shards, ids_of_names, ids_of_series
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS
-from reconciler.traffic.kernels.sampled_rate import Flags, Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import topic_columns
 from reconciler.traffic.shuffle.block import SCHEMA, cut_by_partition, unpack_columns
@@ -43,18 +43,13 @@ class RowForm(enum.IntEnum):
     """Client, millisecond since 1970, order, records, and overhead."""
     TOPICS = 3
     """The same with ``strict`` and ``part``."""
-    REPLAYED = 4
-    """What came of groups that were replayed elsewhere."""
 
 
 class ShardSender:
-    """Makes blocks of one task. ``exact``: of single requests. ``has_topics``: mutations are topic by topic.
+    """Makes blocks of one task. ``exact``: of single requests. ``has_topics``: mutations are topic by topic."""
 
-    ``large``: groups whose requests are not needed with their shard.
-    """
-
-    def __init__(self, nodes: ClientNodes, shards: Shards, *, exact: bool, has_topics: bool, large: LargeReplays) -> None:
-        self._nodes, self._shards, self._large = nodes, shards, large
+    def __init__(self, nodes: ClientNodes, shards: Shards, *, exact: bool, has_topics: bool) -> None:
+        self._nodes, self._shards = nodes, shards
         self._exact, self._has_topics = exact, has_topics
 
     def totals(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,10 +75,7 @@ class ShardSender:
                 continue
             nodes, ids = clients_of_names(self._nodes, rows.names, rows.broker)
             shards = self._shards.numbers(nodes[:, 0])
-            needed = None
-            if self._exact and len(self._large):
-                needed = ~self._large.cover(replay_keys(nodes, rows.broker, self._shards))
-            for form, of, columns in self._forms(rows, batch, needed):
+            for form, of, columns in self._forms(rows, batch):
                 if len(of):
                     held.setdefault(form, []).append((shards[of], [ids[of], *columns]))
             for form, parts in held.items():
@@ -101,10 +93,8 @@ class ShardSender:
                 nodes, ids = clients_of_names(self._nodes, names, brokers)
                 yield _cut(RowForm.SECONDS, [(self._shards.numbers(nodes[:, 0])[of], [ids[of], *columns])])
 
-    def _forms(
-        self, rows: ChargedRows, batch: pa.RecordBatch, needed: Flags | None
-    ) -> Iterator[tuple[RowForm, Integers, list[Integers]]]:
-        """Form, client of each row, and the columns behind it. ``needed``: the clients whose requests are; ``None``: all."""
+    def _forms(self, rows: ChargedRows, batch: pa.RecordBatch) -> Iterator[tuple[RowForm, Integers, list[Integers]]]:
+        """Form, client of each row, and the columns behind it."""
         of_topics = np.zeros(rows.clients, dtype=np.bool_)
         if self._has_topics:
             of_topics = np.asarray(pc.equal(rows.kind, Kind.MUTATION.value).to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -115,8 +105,8 @@ class ShardSender:
         if not self._exact:
             of, second, total = client_seconds(rows, ~of_topics)
             yield RowForm.SECONDS, of, [second, total]
-        elif needed is not None or of_topics.any():
-            chosen = np.flatnonzero((~of_topics if needed is None else ~of_topics & needed)[rows.of])
+        elif of_topics.any():
+            chosen = np.flatnonzero(~of_topics[rows.of])
             yield RowForm.REQUESTS, rows.of[chosen], [column[chosen] for column in request_columns(rows, batch)]
         else:
             yield RowForm.REQUESTS, rows.of, request_columns(rows, batch)
@@ -153,15 +143,13 @@ class ShardBlocks:
 
     def __init__(self) -> None:
         self._totals: list[pa.Table] = []
-        self.replayed: list[pa.Table] = []
-        """``replays.REPLAYED`` of groups whose requests are not here."""
         self.rows: dict[RowForm, list[list[Integers]]] = {form: [] for form in RowForm}
 
     def add(self, form: RowForm, block: pa.Buffer) -> None:
         """One block."""
-        if form in (RowForm.TOTALS, RowForm.REPLAYED):
+        if form is RowForm.TOTALS:
             with pa.ipc.open_stream(block) as stream:
-                (self._totals if form is RowForm.TOTALS else self.replayed).append(stream.read_all())
+                self._totals.append(stream.read_all())
         else:
             self.rows[form].append([column.astype(np.int64) for column in unpack_columns(block)])
 

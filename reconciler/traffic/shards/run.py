@@ -33,7 +33,7 @@ from reconciler.traffic.client_totals import SCHEMA as TOTALS
 from reconciler.traffic.columns import NEEDED
 from reconciler.traffic.judging.exact import smaller_account
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards
+from reconciler.traffic.judging.sharding import NO_NODE, Shards
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
@@ -42,7 +42,6 @@ from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, c
 from reconciler.traffic.seconds.days import open_days
 from reconciler.traffic.session_frames import FRAME_NAME, OF_GROUPS, publish_seconds, rows_of_session
 from reconciler.traffic.shards.blocks import ShardSender
-from reconciler.traffic.shards.replays import ROOM, find_large, replayed_blocks
 from reconciler.traffic.shards.worker import (
     ADVICE,
     FAILS,
@@ -96,12 +95,8 @@ class ShardedBacktest:
         failing: Failing | None = None,
         *,
         advises: bool = False,
-        room: int = ROOM,
     ) -> None:
-        """``advises``: rows of recommendations are wanted. ``room``: requests of a shard that a worker keeps at once.
-
-        Raises ``UsageError`` for ``exact`` with sums of seconds.
-        """
+        """``advises``: rows of recommendations are wanted. Raises ``UsageError`` for ``exact`` with sums of seconds."""
         if question.calls_back:
             raise UsageError(
                 "--out parquet= and in_shards judge quota groups on workers, where no quota callback runs: leave one of both out"
@@ -111,10 +106,10 @@ class ShardedBacktest:
         self._form = form_of(question, has_requests=traffic.facts_source.of_requests)
         self._rules = Shipped(self._spark, question, ShardRules.of)
         log_event(_log, "quotas broadcast", bytes=self._rules.size, entities=len(question.proposed))
-        self._advises, self._room = advises, room
+        self._advises = advises
         self._plan: Shipped[ShardPlan, ShardPlan] | None = None
         self._judged: DataFrame | None = None
-        self._count = self._large = self._rows = 0
+        self._count = self._rows = 0
 
     def report(self) -> BacktestReport:
         """As ``Backtest.report``, with the worst rows only, and without plots."""
@@ -184,13 +179,8 @@ class ShardedBacktest:
         lines = traffic.facts_source.facts.requests
         busy = min(least_tasks(self._spark), lines // _FEW_ROWS)
         count = max(busy, lines // ROWS_A_PARTITION, traffic.series // _SERIES_A_SHARD, 1)
-        shards, large = Shards.of(self._links(), min(count, _MOST_SHARDS)), LargeReplays.none()
-        if self._form is Form.EXACT and lines > self._room:
-            large = find_large(self._clients, self._rules, shards, self._room)
-            log_event(_log, "shuffle planned", what="large quota groups", partitions=len(large))
         plan = ShardPlan(
-            shards=shards,
-            large=large,
+            shards=Shards.of(self._links(), min(count, _MOST_SHARDS)),
             provenance=provenance,
             undecided=self._undecided(),
             smaller_account=smaller_account(traffic.facts_source.series),
@@ -199,7 +189,7 @@ class ShardedBacktest:
             advises=self._advises,
         )
         self._plan = Shipped(self._spark, plan, ShardPlan.keep)
-        self._count, self._large = plan.shards.count, len(large)
+        self._count = plan.shards.count
         log_event(_log, "shuffle planned", what="shards", groups=traffic.series, partitions=self._count)
         rules, shipped, of_requests = self._rules, self._plan, traffic.has_topics
 
@@ -215,8 +205,7 @@ class ShardedBacktest:
         assert plan is not None
 
         def sender() -> ShardSender:
-            nodes, shipped = rules.built().nodes, plan.built()
-            return ShardSender(nodes, shipped.shards, exact=exact, has_topics=has_topics, large=shipped.large)
+            return ShardSender(rules.built().nodes, plan.built().shards, exact=exact, has_topics=has_topics)
 
         def send_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return sender().totals(batches)
@@ -235,8 +224,6 @@ class ShardedBacktest:
             needed = (*NEEDED, "tie", "strict", "part") if has_topics else NEEDED
             sent = self._traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)
         blocks = sent.unionAll(self._clients.mapInArrow(send_totals, from_arrow_schema(SCHEMA)))
-        if exact and self._large:
-            blocks = blocks.unionAll(replayed_blocks(self._traffic.rows, self._clients, rules, plan, self._large))
         return repartition_by_number(blocks, self._count, "partition").sortWithinPartitions("partition", "first")
 
     def _links(self) -> Integers:

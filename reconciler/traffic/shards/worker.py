@@ -27,7 +27,7 @@ from reconciler.traffic.judging.exact import (
     tokens_by_seconds,
 )
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, quota_tables, resolve_series, rows_of_groups
-from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shards, large_groups
+from reconciler.traffic.judging.sharding import ClientNodes, Shards
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import pack
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
@@ -35,7 +35,6 @@ from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.session_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers, shards_in
-from reconciler.traffic.shards.replays import add_replayed
 from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
 from reconciler.traffic.shuffle.rows import LocalRows, Pieces, whole_groups
 from reconciler.traffic.shuffle.typed_values import TypedValues
@@ -88,13 +87,11 @@ class ShardRules:
 class ShardPlan:
     """What a worker needs to judge a shard, beside the quotas: facts of all traffic.
 
-    ``large``: groups that are replayed outside their shards.
     ``undecided``: series of any shard whose quotas are not decided. ``smaller_account``: as ``mutations.smaller_account`` has it.
     ``advises``: rows of recommendations are wanted. ``states_throttles``: as ``GroupJudge`` has it.
     """
 
     shards: Shards
-    large: LargeReplays
     provenance: Provenance
     undecided: tuple[Series, ...]
     smaller_account: bool | None
@@ -111,16 +108,9 @@ def judge_shards(
     batches: Iterable[pa.RecordBatch], rules: ShardRules, plan: ShardPlan, *, of_requests: bool
 ) -> Iterator[pa.RecordBatch]:
     """``OUT`` of the shards of a task."""
-
-    def large(series: Sequence[Series], grouping: Grouping) -> Mapping[int, int]:
-        return large_groups(series, grouping, rules.nodes, plan.shards, plan.large)
-
+    kind = ShardRequests if of_requests else ShardSeconds
     for blocks in shards_in(batches):
-        source = (
-            ShardRequests(blocks, large, states_throttles=plan.states_throttles)
-            if of_requests
-            else ShardSeconds(blocks, states_throttles=plan.states_throttles)
-        )
+        source = kind(blocks, states_throttles=plan.states_throttles)
         yield from _rows_of_shard(*judge_shard(source, rules, plan), plan)
 
 
@@ -182,7 +172,6 @@ def series_of_row(row: dict[str, Any]) -> Series:
     )
 
 
-FindLarge: TypeAlias = Callable[[Sequence[Series], Grouping], Mapping[int, int]]
 """By its number each group of a shard that was replayed outside it."""
 
 
@@ -243,14 +232,7 @@ class ShardSeconds:
 
 
 class ShardRequests(ShardSeconds):
-    """Single requests, or sums of whole seconds that were made of them. Mutations are there topic by topic.
-
-    ``large``: finds the groups that were replayed outside the shard, by their numbers.
-    """
-
-    def __init__(self, blocks: ShardBlocks, large: FindLarge, *, states_throttles: bool) -> None:
-        super().__init__(blocks, states_throttles=states_throttles)
-        self._replayed, self._large = blocks.replayed, large
+    """Single requests, or sums of whole seconds that were made of them. Mutations are there topic by topic."""
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, topic by topic."""
@@ -261,8 +243,6 @@ class ShardRequests(ShardSeconds):
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """As ``ReplayJudge.exactly``."""
-        large = self._large(self.series, grouping)
-        pieces = self._keyed(RowForm.REQUESTS, grouping, sampled_groups(grouping) - set(large.values()))
+        pieces = self._keyed(RowForm.REQUESTS, grouping, sampled_groups(grouping))
         judge = judge_requests_of(Work.of(grouping.groups, window))
-        judged = pa.Table.from_batches(judge(pieces), schema=EXACT)
-        return result_of(pa.concat_tables([judged, add_replayed(self._replayed, self.series, large)]))
+        return result_of(pa.Table.from_batches(judge(pieces), schema=EXACT))

@@ -442,7 +442,7 @@ def contents_rows(frame: DataFrame, between: Between | None = None, together: To
 def _is_set(spark: SparkSession, name: str, value: str | None) -> bool:
     try:
         given = spark.conf.get(name, None)
-    except PySparkException:  # as Spark Connect answers for a setting that is not known
+    except PySparkException:  # a setting that is not known
         return False
     return given is not None and (value is None or given.lower() == value)
 
