@@ -67,6 +67,7 @@ def added(kind: str) -> Iterator[Any]:
     ``MAPPINGS`` has a function that reads a mapping file: ``traffic.kinds.ColumnMapping``. ``SOURCES`` has classes of traffic, as
     ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
     ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them (``traffic.request_traffic``).
+    ``SITUATIONS`` has dataclasses of options of ``backtest``, as ``features.simulating.options.SituationOptions``.
     ``NOTIFIERS`` has functions as ``features.notifications.sending.notify``, ``FINDING_LISTS`` pairs of a format and a function
     as ``features.ci.reports.render_sarif``. Each is ``module:name``.
     """

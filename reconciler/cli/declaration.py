@@ -10,6 +10,8 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from reconciler.hooks import added, load
+
 if TYPE_CHECKING:
     from dataclasses import Field
 
@@ -90,6 +92,18 @@ class OptionGroup(NamedTuple):
     """Another help text of a field."""
 
 
+class AddedGroups(NamedTuple):
+    """Options that features add to a command, as one field."""
+
+    name: str
+    """Of the list in ``hooks.py``."""
+
+    @property
+    def kinds(self) -> Iterator[type]:
+        """The dataclass of each feature."""
+        return map(load, added(self.name))
+
+
 def option(*names: str, help: str, section: str = "Options", exclusive: bool = False, **keywords: Any) -> Any:
     """The declaration of an option, as the default of a field of its type: a ``bool`` is a flag, a tuple can be repeated."""
     return Option(names, section, {"help": help, **keywords}, exclusive)
@@ -103,6 +117,11 @@ def argument(metavar: str, *, help: str, **keywords: Any) -> Any:
 def group(kind: type, **help: str) -> Any:
     """The declarations of another dataclass, with other help texts by field where the command means something more special."""
     return OptionGroup(kind, help)
+
+
+def added_groups(kind: str) -> Any:
+    """The declarations that features list as ``kind``: the field is a tuple with an instance of each of their dataclasses."""
+    return AddedGroups(kind)
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
@@ -139,6 +158,8 @@ def read(kind: type[T], parsed: argparse.Namespace) -> T:
     for field in kind.__dataclass_fields__.values():  # type: ignore[attr-defined]  # every caller passes a dataclass
         if isinstance(field.default, OptionGroup):
             values[field.name] = read(field.default.kind, parsed)
+        elif isinstance(field.default, AddedGroups):
+            values[field.name] = tuple(read(each, parsed) for each in field.default.kinds)
         else:
             value = getattr(parsed, field.name)
             values[field.name] = tuple(value) if isinstance(value, list) else value
@@ -158,6 +179,9 @@ def _options(kind: type, texts: Mapping[str, str]) -> Iterator[tuple[Field[Any],
         declared = field.default
         if isinstance(declared, OptionGroup):
             yield from _options(declared.kind, declared.help)
+        elif isinstance(declared, AddedGroups):
+            for each in declared.kinds:
+                yield from _options(each, {})
         elif isinstance(declared, Option):
             text = texts.get(field.name)
             yield field, declared if text is None else declared._replace(keywords={**declared.keywords, "help": text})

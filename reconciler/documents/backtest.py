@@ -107,7 +107,7 @@ BACKTEST: Final = Document(
     codec=VALUES.extended(
         {
             BacktestReport: row(
-                "cluster summary rules provenance verdicts unjudged unused fits capacity notes findings simulation?",
+                "cluster summary rules provenance verdicts unjudged unused fits capacity notes findings situation?",
                 summary=summary_of_report,
                 build=report_of,
             ),

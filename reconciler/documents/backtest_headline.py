@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from reconciler.model import BacktestReport, Simulation, Verdict, worst_of_buckets
+from reconciler.model import BacktestReport, Verdict
 from reconciler.text import count_of
 
 
@@ -19,10 +19,10 @@ class Tone(enum.Enum):
 
 def headline(report: BacktestReport) -> tuple[str, Tone]:
     """The answer for the whole change: first what was judged, then what was not. Every output prints these words."""
-    if report.simulation is not None:
-        return _simulated_words(report, report.simulation)
     counts, unknown = report.counts, judged_words(report)
     words, tone = _changed_words(counts.changed)
+    if report.situation is not None:
+        words = f"{report.situation}: {words[0].lower()}{words[1:]}"
     if staying := counts.unchanged.get(Verdict.THROTTLED, 0):
         words = f"{words}. {count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"
         tone = Tone.WARN if tone is Tone.GOOD else tone
@@ -30,25 +30,6 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
         return f"{words}.", tone
     nothing_judged = not any(counts.changed.values()) and not counts.unchanged.get(Verdict.THROTTLED)
     return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
-
-
-def _simulated_words(report: BacktestReport, simulation: Simulation) -> tuple[str, Tone]:
-    """How many quota groups are over their limits then, and how many of them are not today."""
-    groups = [group for group in worst_of_buckets(report.verdicts) if group.limits.after is not None]
-    of_verdict = {verdict: [group for group in groups if group.verdict is verdict] for verdict in Verdict}
-    today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.standings.today}
-    throttled, possible = of_verdict[Verdict.THROTTLED], of_verdict[Verdict.POSSIBLE]
-    among = f"of {count_of(len(groups), 'quota group')} with a limit"
-    if throttled:
-        new = sum(today.get((group.key, group.name)) is not Verdict.THROTTLED for group in throttled)
-        news = f", and {new:,} of them {_are(new)} not throttled today" if new else ", as today"
-        more = f". {len(possible):,} more may be" if possible else ""
-        return f"{simulation.title}, {len(throttled):,} {among} would be throttled{news}{more}.", Tone.BAD if new else Tone.WARN
-    if possible:
-        return f"{simulation.title}, {len(possible):,} {among} may be throttled.", Tone.WARN
-    if unclear := of_verdict[Verdict.INCONCLUSIVE]:
-        return f"{simulation.title}, the history does not show enough to clear {len(unclear):,} {among}.", Tone.WARN
-    return f"{simulation.title}, none {among} would be throttled.", Tone.GOOD
 
 
 def judged_words(report: BacktestReport) -> str | None:

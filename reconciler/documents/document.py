@@ -15,8 +15,6 @@ from reconciler.errors import DocumentVersionError, FileAccessError
 from reconciler.formats import FORMAT_VERSION, Json, document_text
 from reconciler.model import (
     OTHER,
-    BrokerLoad,
-    BrokerShare,
     BucketName,
     BudgetShare,
     Change,
@@ -42,11 +40,8 @@ from reconciler.model import (
     Proportional,
     Quotas,
     RateSeries,
-    RecordedBrokers,
     Related,
     Shares,
-    SimulatedLimit,
-    Simulation,
     UnjudgedChange,
     ValueExpiry,
     Verdict,
@@ -192,8 +187,6 @@ def _entities(codec: Codec) -> JsonKind:
 
 VALUES: Final = Codec(
     rows={
-        BrokerLoad: row("broker key rate_before=before rate_after=after"),
-        BrokerShare: row("from=source to=target share"),
         BudgetShare: row("budget_percent=percent of?"),
         Change: row("entity action keys note?", keys=Keyed("key")),
         ClusterFailure: row("cluster errored skipped failure_reason message findings", errored=is_failure),
@@ -218,15 +211,9 @@ VALUES: Final = Codec(
         ),
         Observed: row("at from=origin"),
         Proportional: row("proportional=value topics? leaders? partitions?"),
-        RecordedBrokers: row("recorded_brokers=brokers recorded_gaps=gaps"),
         RateSeries: row("from=start step_s rate upper over possible over_before recorded"),
         Related: row("*span message"),
         Shares: row("shares=count of? all_shares=total?"),
-        SimulatedLimit: row("entity key limit_before=before limit_after=after declared"),
-        Simulation: row(
-            "title assumptions brokers_before brokers_after factor spread leaders_file shares stands_for *recorded limits "
-            "loads *standings"
-        ),
         UnjudgedChange: row("entity key limit_before=before limit_after=after verdict reason", verdict=inconclusive),
         WithheldOwner: row("owner changes guards findings waits_for"),
         ValueExpiry: row("at expired then? was?", build=expiry_of, then=value_that_follows, was=value_that_expired),

@@ -189,16 +189,6 @@ if TYPE_CHECKING:
         legal_keys,
     )
     from reconciler.model.run_context import JobFacts, MergedRequest, RunContext
-    from reconciler.model.simulation import (
-        BrokerLoad,
-        BrokerShare,
-        RecordedBrokers,
-        SimulatedLimit,
-        Simulation,
-        Standings,
-        StandingVerdict,
-        TrafficSpread,
-    )
     from reconciler.model.state import (
         NOT_ASKED,
         Certificate,

@@ -7,7 +7,7 @@ import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
@@ -15,9 +15,6 @@ from reconciler.model.metric_samples import JudgedQuotas, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
 from reconciler.model.verdict import CONTROLLER, BucketName, BucketVerdict, Form, Verdict, worst_of_buckets
-
-if TYPE_CHECKING:
-    from reconciler.model.simulation import Simulation
 
 NOT_RECORDED: Final = "traffic-not-recorded"
 """Id of the finding about a changed quota that limits no recorded traffic."""
@@ -320,8 +317,8 @@ class BacktestReport:
     """What of the manifests counts only after merge."""
     commit: ManifestCommit = field(default_factory=ManifestCommit)
     declared: DeclaredQuotas = field(default_factory=DeclaredQuotas)
-    simulation: Simulation | None = None
-    """The situation that the traffic was changed to. ``None``: it is as it was recorded."""
+    situation: str | None = None
+    """What the traffic was changed to, such as ``Without broker 3``. ``None``: it is as it was recorded."""
 
     @property
     def counts(self) -> GroupCounts:

@@ -7,15 +7,6 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.planning.broker_changes import (
-        BrokerChange,
-        moved_leaders,
-        parse_leaders,
-        same_brokers,
-        with_broker_count,
-        with_leaders,
-        without_brokers,
-    )
     from reconciler.planning.diff import (
         Difference,
         action_of,

@@ -59,7 +59,6 @@ from reconciler.render.layout import (
     table,
 )
 from reconciler.render.metric_sentences import has_only_metrics, over_text
-from reconciler.render.simulation_text import simulation_view
 from reconciler.text import count_of, duration, recommended_text, safe_text
 
 _SHOWN_GROUPS: Final = 30
@@ -70,7 +69,7 @@ _ROWS_OF_PAGE: Final = 2000
 _NOTES_OF_PAGE: Final = 200
 _OPEN_FINDINGS: Final = 8
 _CHANGED: Final = "Changed by this proposal"
-_STAYING: Final = "Over its limit already today"
+_STAYING: Final = "Over a limit that stays"
 _NOT_CHECKED: Final = "Not checked"
 _GROUPS: Final = (
     Column(title="verdict", chosen=True),
@@ -91,8 +90,6 @@ _UNJUDGED: Final = (
 
 def backtest_view(report: BacktestReport, *, details: bool = False, page: bool = False) -> View:
     """The report, readable from top to bottom. ``details``: with all that it rests on, and each broker; ``page``: for a page."""
-    if report.simulation is not None:
-        return simulation_view(report, report.simulation, details=details or page)
     history = report.provenance
     length = duration((history.end - history.start).total_seconds())
     commit = commit_line(report.commit)

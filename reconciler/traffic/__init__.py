@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
     from reconciler.traffic.columns import NAME_CODES, ChargedRows, run_begins
     from reconciler.traffic.judging.by_seconds import Grid
-    from reconciler.traffic.judging.evidence import Evidence, Mean
+    from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series
     from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
     from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
@@ -78,7 +78,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, ColumnMapping, Kind, Measure, MetricRule
-    from reconciler.traffic.moved_traffic import TrafficMoves, move_traffic
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
     from reconciler.traffic.seconds.compact import Compaction, SourceFile

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from reconciler.workflows.backtest import (
         BacktestOptions,
         Proposal,
+        apply_rules,
         backtest_in_session,
         backtest_request,
+        callback_notes,
         fetch_samples,
         make_proposal,
         open_recorded,
@@ -115,7 +117,6 @@ if TYPE_CHECKING:
         resolve_known,
     )
     from reconciler.workflows.server_check import Seeded, check_plan
-    from reconciler.workflows.situations import Situation, run_situation
     from reconciler.workflows.traffic_inputs import (
         FetchedSamples,
         PrometheusRequest,
@@ -130,6 +131,6 @@ if TYPE_CHECKING:
         read_trusted_mapping,
     )
     from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files
-    from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, uses_leaders, with_leaders
+    from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, needs_leaders, uses_leaders, with_leaders
 
 __getattr__ = lazy_face(__name__)

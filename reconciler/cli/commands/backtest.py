@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cli import exit_codes, option_groups, output
-from reconciler.cli.declaration import argument, group, option
+from reconciler.cli.declaration import added_groups, argument, group, option
 from reconciler.cli.entity_options import SETTINGS, default_in_text_warnings, parse_settings
 from reconciler.cli.results import OutFile, Result
 from reconciler.cli.traffic_options import (
@@ -30,7 +29,7 @@ from reconciler.errors import GitError, MissingDependencyError, TrafficError, Un
 
 if TYPE_CHECKING:
     from reconciler.model import BacktestReport, ClusterSpec, CurrentState
-    from reconciler.workflows import Access, BacktestOptions, Intent, Situation, TrustedTree
+    from reconciler.workflows import Access, BacktestOptions, Intent, TrustedTree
 
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif")
 _ROWS: Final = "parquet"
@@ -38,31 +37,6 @@ _ROWS: Final = "parquet"
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
-_MOST_FACTOR: Final = 1000
-
-
-def _count(text: str) -> int:
-    return _whole(text, "a number of brokers, such as 12", least=1)
-
-
-def _broker(text: str) -> int:
-    return _whole(text, "the id of a broker, such as 3", least=0)
-
-
-def _whole(text: str, what: str, *, least: int) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) < least:
-        raise ArgumentTypeError(f"{text!r} is not {what}")
-    return int(text)
-
-
-def _factor(text: str) -> float:
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = 0.0
-    if not 0 < factor <= _MOST_FACTOR:
-        raise ArgumentTypeError(f"{text!r} is not a factor: write a number above 0, and {_MOST_FACTOR:,} at most")
-    return factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,40 +61,6 @@ class BacktestSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveOptions:
-    """Where the traffic goes, and how much of it there is."""
-
-    brokers: int | None = option(
-        "--brokers",
-        section="Changes",
-        type=_count,
-        metavar="N",
-        help="divide every client's traffic among N brokers in equal parts",
-    )
-    without_broker: tuple[int, ...] = option(
-        "--without-broker",
-        section="Changes",
-        type=_broker,
-        metavar="ID",
-        help="move the traffic of this broker to the others in equal parts (repeatable)",
-    )
-    leaders: Path | None = option(
-        "--leaders",
-        section="Changes",
-        metavar="FILE",
-        help="move traffic with the leaders of partitions: the JSON of kafka-reassign-partitions (of --generate, both parts)",
-    )
-    factor: float = option(
-        "--factor",
-        section="Changes",
-        type=_factor,
-        default=1.0,
-        metavar="N",
-        help="multiply the traffic, such as 1.5 [default: 1]",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestArguments:
     """The command line of ``backtest``."""
 
@@ -139,7 +79,7 @@ class BacktestArguments:
         "page, else 0]",
     )
     source: BacktestSource = group(BacktestSource)
-    moved: MoveOptions = group(MoveOptions)
+    situations: tuple[Any, ...] = added_groups("SITUATIONS")
     settings: tuple[str, ...] = SETTINGS
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
@@ -171,16 +111,11 @@ def run(args: BacktestArguments) -> Result:
 
 def _judge(args: BacktestArguments) -> Result:
     from reconciler.model import ClusterSpec, Severity
-    from reconciler.workflows import (
-        proposal_of,
-        proposal_of_settings,
-        run_backtest,
-        run_situation,
-        set_quotas,
-    )
+    from reconciler.workflows import proposal_of, proposal_of_settings, run_backtest, set_quotas
 
-    limit, connection = Severity(args.fail_on), args.connection
-    situation = _situation(args)
+    limit, connection, rows = Severity(args.fail_on), args.connection, _verdict_rows(args)
+    others = {"--exact": args.exact, "--requests": args.requests, "--plots": args.plots, "--out parquet=": rows}
+    situation = next((each for each in args.situations if each.is_given(others)), None)
     plots = 0 if situation is not None else _plots(args, [args.format, *(name for name, _ in args.out)])
     access = connection.access(args.current)
     settings = parse_settings(args.settings)
@@ -189,16 +124,11 @@ def _judge(args: BacktestArguments) -> Result:
     known = situation is not None and bool(args.current or connection.named)
     intent = _read_intent(args, needed=not settings and not known)
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
-    chosen = replace(
-        _reading(args.source, spec, trusted),
-        requests=args.requests,
-        exact=args.exact,
-        plots=plots,
-        verdict_rows=_verdict_rows(args),
-    )
+    reading = _reading(args.source, spec, trusted)
+    chosen = replace(reading, requests=args.requests, exact=args.exact, plots=plots, verdict_rows=rows)
     current, progress = _read_current(args, access, intent), output.StderrProgress(every_s=30.0)
     if situation is not None:
-        report = run_situation(replace(situation, settings=settings), intent, current, chosen, progress=progress)
+        report = situation.run(intent, current, settings, chosen, progress)
     else:
         quotas = proposal_of_settings(settings, current) if intent is None else set_quotas(proposal_of(intent, current), settings)
         report = run_backtest(quotas, chosen, progress=progress)
@@ -228,30 +158,6 @@ def _page_of_backtest(report: BacktestReport, form: str) -> str:
     from reconciler.render import backtest_view
 
     return page(backtest_view(report, details=True, page=form == "html"), form, report.commit.commit)
-
-
-def _situation(args: BacktestArguments) -> Situation | None:
-    """Where the traffic goes, and how much of it there is; ``None``: it stays as recorded. Raises ``UsageError``."""
-    from reconciler.workflows import Situation
-
-    situation = Situation(
-        brokers=args.moved.brokers,
-        without=args.moved.without_broker,
-        leaders=args.moved.leaders,
-        factor=args.moved.factor,
-    )
-    if not situation.is_given:
-        return None
-    situation.require_one_way()
-    others: dict[str, object] = {
-        "--exact": args.exact,
-        "--requests": args.requests,
-        "--plots": args.plots,
-        "--out parquet=": _verdict_rows(args),
-    }
-    if unusable := [name for name, value in others.items() if value]:
-        raise UsageError(f"Traffic that is moved or multiplied is judged by whole seconds: leave {unusable[0]} out")
-    return situation
 
 
 def _read_intent(args: BacktestArguments, *, needed: bool) -> Intent | None:

@@ -65,7 +65,7 @@ def test_a_group_on_three_brokers_is_one_tile_one_row_and_one_card_with_three_ro
     }
     assert text.count("<figure") == text.count('<details class="card"') == 3
     headings = [words for element, words in page(text).texts if element == "h2"]
-    assert headings[:2] == ["Changed by this proposal (2)", "Over its limit already today (1)"]
+    assert headings[:2] == ["Changed by this proposal (2)", "Over a limit that stays (1)"]
     figure = text[text.index("<figure") : text.index("</figure>")]
     assert [figure.count(f'class="rate b{number}"') for number in (1, 2, 3, 4)] == [2, 2, 2, 0]
     card = text[text.index('<details class="card"') :]

@@ -75,7 +75,7 @@ def test_groups_that_are_over_a_limit_that_stays_are_a_section_of_their_own() ->
         (
             "Changed by this proposal (1 quota group: 1 clear)",
             "user alice",
-            "Over its limit already today (1 quota group: 1 throttled)",
+            "Over a limit that stays (1 quota group: 1 throttled)",
             "user bob",
         ),
     )

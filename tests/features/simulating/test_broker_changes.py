@@ -1,14 +1,16 @@
-"""Leaders of partitions after a broker is lost, brokers join, or a file moves them."""
+"""Brokers that leave and come, and the leaders of partitions after it."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.quota import LeaderSpread
-from reconciler.planning.broker_changes import moved_leaders, with_broker_count, without_brokers
+from reconciler.errors import UsageError
+from reconciler.features.simulating.broker_changes import moved_leaders, with_broker_count, without_brokers
+from reconciler.model import LeaderSpread
 
 BROKERS = (1, 2, 3)
 leaders = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=30).map(tuple)
@@ -44,3 +46,22 @@ def test_partitions_of_brokers_that_stay_keep_their_leaders(orders: tuple[int, .
         assert count == len(after) == len(before)
         assert [a for b, a in zip(before, after, strict=True) if b != 2] == [b for b in before if b != 2]
         assert 2 not in after
+
+
+def test_brokers_that_leave_and_come() -> None:
+    change = without_brokers((1, 2, 3), {3})
+    assert (change.before, change.after, change.title) == ((1, 2, 3), (1, 2), "without broker 3")
+    assert change.shares == {3: ((1, 0.5), (2, 0.5))}
+    change = with_broker_count((4, 7), 5)
+    assert (change.after, change.stands_for) == ((4, 7, 8, 9, 10), 4)
+    assert change.shares == {4: ((4, 0.2),), 7: ((4, 0.2),)}
+    assert with_broker_count((4, 7), 2).shares == {}
+    assert with_broker_count((4, 7), 1).after == (4,)
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"), [({5}, "the history has no such broker. Its brokers are 1, 2"), ({1, 2}, "names every broker")]
+)
+def test_a_broker_that_cannot_leave_is_refused(lost: set[int], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        without_brokers((1, 2), lost)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.moved_traffic import TrafficMoves, divide, move_rows, move_series
+from reconciler.features.simulating.moved_traffic import TrafficMoves, divide, move_rows, move_series
+from reconciler.traffic import Kind, Series
 
 AMOUNTS = st.lists(st.integers(min_value=0, max_value=2**42), min_size=1, max_size=20)
 WEIGHTS = st.lists(st.integers(min_value=1, max_value=100), min_size=1, max_size=12)

@@ -1,0 +1,1 @@
+"""A backtest of recorded traffic on other brokers, or of more of it."""

@@ -1,0 +1,183 @@
+"""A backtest in another situation: recorded traffic on other brokers, or more of it, judged under the quotas of then.
+
+A total of the cluster (``clusterTotal``) has two numbers then: the one that each broker keeps until the next apply, and the one
+that this apply writes. The smaller of both is judged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from reconciler.features.simulating.broker_changes import (
+    BrokerChange,
+    moved_leaders,
+    same_brokers,
+    with_broker_count,
+    without_brokers,
+)
+from reconciler.logs import timed_event
+from reconciler.manifest import compute_units
+from reconciler.model import CONTROLLER, BacktestReport, BrokerFacts, CurrentState, Entity, LeaderSpread, in_order
+from reconciler.ports import Progress
+from reconciler.text import count_of
+from reconciler.workflows import (
+    BacktestOptions,
+    Intent,
+    Proposal,
+    adjusted,
+    apply_rules,
+    backtest_request,
+    callback_notes,
+    fetch_samples,
+    needs_leaders,
+    open_recorded,
+    proposal_of,
+    proposal_of_settings,
+    set_quotas,
+    stop_on,
+)
+
+if TYPE_CHECKING:
+    from reconciler.traffic import TrafficSource
+
+_log: Final = logging.getLogger(__name__)
+_ONE_BROKER: Final = (0,)
+_Table: TypeAlias = Mapping[Entity, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What differs from the recorded history. At most one of ``brokers`` and ``without``."""
+
+    brokers: int | None = None
+    without: tuple[int, ...] = ()
+    factor: float = 1.0
+    settings: _Table = field(default_factory=dict)
+
+
+def simulate(
+    situation: Situation,
+    intent: Intent | None,
+    current: CurrentState | None,
+    options: BacktestOptions,
+    *,
+    progress: Progress | None = None,
+) -> BacktestReport:
+    """The report about the changed history. ``intent``: ``None`` without manifests.
+
+    Raises ``UsageError``, also for a change that the history does not allow, ``MissingDependencyError``, ``TrafficError`` and
+    ``UntrustedError``.
+    """
+    from reconciler.traffic import require_arrow
+
+    require_arrow()
+    from reconciler.features.simulating.moved_traffic import TrafficMoves, move_traffic
+    from reconciler.traffic import Backtest, recorded_coverage
+
+    # Which brokers there are is known when the history is open. Which kinds have a limit does not depend on it.
+    about = _proposal(situation, intent, current, _ONE_BROKER)
+    options, notes = fetch_samples(about, options, progress=progress)
+    with open_recorded(about, options, progress=progress) as recorded:
+        change = _broker_change(situation, recorded, about.brokers)
+        leaders = moved_leaders(about.leaders, change) if about.leaders is not None else None
+        then = replace(_proposal(situation, intent, current, change.after, leaders), leaders=leaders)
+        today = current.entities if current is not None else _proposal(None, intent, None, change.before).proposed
+        proposed = _smaller_totals(then.proposed, today, _computed(intent, situation))
+        proposal = replace(then, current=today, proposed=proposed, brokers=())
+        question = replace(backtest_request(proposal, options), unchanged=True)
+        shown = (*_assumptions(situation, intent, change, recorded), *callback_notes(proposal, question, options), *notes)
+        also = change.after if change.stands_for is not None else ()
+        moved = move_traffic(recorded, TrafficMoves(shares=change.shares, factor=situation.factor, also=also))
+        if progress is not None:
+            progress.step("judging")
+        with timed_event(_log, "simulation judged", brokers=list(change.after), factor=situation.factor):
+            report = Backtest(moved, question).report()
+        holes = [part.gap_words for part in recorded_coverage(recorded) if change.shares and part.gap_words is not None]
+        gaps = (f"{hole}. Brokers that take over its traffic lack it for that time" for hole in holes)
+        noted = replace(proposal, notes=(*shown, *gaps, *proposal.notes))
+    return apply_rules(replace(report, situation=_title(situation, change)), noted)
+
+
+def _broker_change(situation: Situation, recorded: TrafficSource, known: Collection[int]) -> BrokerChange:
+    brokers = {part.broker for part in recorded.facts.coverage if part.broker != CONTROLLER} | set(known)
+    if situation.brokers is not None:
+        return with_broker_count(brokers, situation.brokers)
+    return without_brokers(brokers, set(situation.without)) if situation.without else same_brokers(brokers)
+
+
+def _proposal(
+    situation: Situation | None,
+    intent: Intent | None,
+    current: CurrentState | None,
+    brokers: tuple[int, ...],
+    leaders: LeaderSpread | None = None,
+) -> Proposal:
+    """The quotas with totals divided among these brokers, and without a situation without those of ``--set``.
+
+    ``leaders``: of partitions; ``None``: those of the current state.
+    """
+    spread = leaders if leaders is not None or current is None else current.leaders
+    proposal = proposal_of_settings({}, current) if intent is None else proposal_of(_at(intent, brokers, spread), current)
+    return proposal if situation is None else set_quotas(proposal, situation.settings)
+
+
+def _at(intent: Intent, brokers: tuple[int, ...], leaders: LeaderSpread | None) -> Intent:
+    """As ``divide_totals``, for brokers that no cluster has. Raises ``ManifestError`` for totals that cannot be divided."""
+    desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers, leaders=leaders))
+    stop_on(in_order(adjusted(wrong, intent.loaded.repository.lint)), intent.fail_on)
+    return replace(intent, desired=desired)
+
+
+def _computed(intent: Intent | None, situation: Situation) -> Iterator[tuple[Entity, str]]:
+    """The quotas whose numbers are computed, such as totals, where ``--set`` does not replace them."""
+    for entity, declared in intent.desired.entities.items() if intent is not None else ():
+        for key in declared.units:
+            if key.value not in situation.settings.get(entity, {}):
+                yield entity, key.value
+
+
+def _smaller_totals(then: _Table, today: _Table, computed: Iterator[tuple[Entity, str]]) -> _Table:
+    """The quotas with the smaller one of each computed number of today and then."""
+    table = dict(then)
+    for entity, key in computed:
+        before, after = today.get(entity, {}).get(key), then.get(entity, {}).get(key)
+        if before is not None and after is not None:
+            table[entity] = {**table[entity], key: min(before, after)}
+    return table
+
+
+def _title(situation: Situation, change: BrokerChange) -> str:
+    parts = [change.title] if change.title else []
+    if situation.factor != 1.0:
+        parts.append(f"with {situation.factor:g} times the traffic")
+    words = " and ".join(parts)
+    return words[0].upper() + words[1:]
+
+
+def _assumptions(situation: Situation, intent: Intent | None, change: BrokerChange, recorded: TrafficSource) -> Iterator[str]:
+    from reconciler.traffic import Kind
+
+    yield from change.assumptions
+    if intent is not None and needs_leaders(intent.desired) and change.shares:
+        yield (
+            "totals in proportion to leaders follow the leaders of today, which move as the traffic does: the partitions of a "
+            "broker go to the others one after the other"
+        )
+    if intent is not None and intent.desired.with_units and len(change.before) != len(change.after):
+        yield (
+            "a total of the cluster is judged with the smaller of two numbers: the one that each broker keeps until the next "
+            f"apply, and the total divided among {count_of(len(change.after), 'broker')} instead of {len(change.before):,}"
+        )
+    if situation.factor != 1.0:
+        yield (
+            f"all recorded amounts are multiplied by {situation.factor:g}: bytes, request times, partitions and connections. "
+            "They come at the recorded times"
+        )
+    kinds = {client.kind for client in recorded.series}
+    if change.shares and Kind.MUTATION in kinds:
+        yield "mutations stay where they were recorded, since the active controller counts them"
+    if change.shares and Kind.CONNECTION in kinds:
+        yield "connections are divided like bytes. A client that is connected to the other brokers already opens fewer"
