@@ -28,15 +28,15 @@ def job_progress(session: SparkSession, tell: Callable[[str], None], *, every_s:
     over = threading.Event()
 
     def poll() -> None:
-        told = ""
+        reported = ""
         while not over.wait(every_s):
             # A session that is just being stopped answers with one error or another; then there is nothing to report.
             with contextlib.suppress(Exception):
                 stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
                 done, known = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
                 text = f"Spark has done {done} of {known} tasks"
-                if known and text != told:
-                    told = text
+                if known and text != reported:
+                    reported = text
                     tell(text)
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)

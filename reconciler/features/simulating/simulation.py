@@ -88,7 +88,7 @@ def simulate(
         proposed = _smaller_totals(then.proposed, today, _computed(intent, situation))
         proposal = replace(then, current=today, proposed=proposed, brokers=())
         question = replace(backtest_request(proposal, options), unchanged=True)
-        shown = (*_assumptions(situation, intent, change, recorded), *callback_notes(proposal, question, options), *notes)
+        context = (*_assumptions(situation, intent, change, recorded), *callback_notes(proposal, question, options), *notes)
         also = change.after if change.stands_for is not None else ()
         moved = move_traffic(recorded, TrafficMoves(shares=change.shares, factor=situation.factor, also=also))
         if progress is not None:
@@ -97,7 +97,7 @@ def simulate(
             report = Backtest(moved, question).report()
         holes = [part.gap_words for part in recorded_coverage(recorded) if change.shares and part.gap_words is not None]
         gaps = (f"{hole}. Brokers that take over its traffic lack it for that time" for hole in holes)
-        noted = replace(proposal, notes=(*shown, *gaps, *proposal.notes))
+        noted = replace(proposal, notes=(*context, *gaps, *proposal.notes))
     return apply_rules(replace(report, situation=_title(situation, change)), noted)
 
 
