@@ -27,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)
 
 # A deadline is a timed assertion: on a busy machine it says nothing about the code.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=60)
 settings.register_profile("brief", deadline=None, max_examples=5, database=None)
 settings.load_profile("untimed")
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.effect import OTHER, ClientName, Effect, KnownAddress, KnownClient, Limit
@@ -101,7 +101,6 @@ def brute(before: Table, after: Table, client: KnownClient) -> list[Effect]:
     return [Effect(client=client, key=k, before=b, after=a) for k, b, a in sides if differ(b, a)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(before=TABLES, after=TABLES, most=st.integers(0, 3))
 def test_what_is_not_listed_is_counted_exactly(before: Table, after: Table, most: int) -> None:
     every, some = effects_between(before, after), effects_between(before, after, most=most)
@@ -109,7 +108,6 @@ def test_what_is_not_listed_is_counted_exactly(before: Table, after: Table, most
     assert [shown(effect) for effect in some.effects] == [shown(effect) for effect in every.effects[:most]]
 
 
-@settings(max_examples=150, deadline=None)
 @given(before=TABLES, after=TABLES)
 def test_the_difference_of_two_states_is_exactly_the_clients_whose_limit_differs(before: Table, after: Table) -> None:
     expected = [shown(effect) for client in UNIVERSE for effect in brute(before, after, client)]
@@ -117,7 +115,6 @@ def test_the_difference_of_two_states_is_exactly_the_clients_whose_limit_differs
     assert [shown(effect) for one in compared.clients for effect in one.effects] == expected
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     before=TABLES, after=TABLES, traffic=st.sets(st.tuples(st.sampled_from([*NAMES, "t"]), st.sampled_from([*NAMES, "", "t"])))
 )
@@ -157,7 +154,6 @@ def test_every_client_s_move_is_listed_or_told_by_a_row_that_stands_for_it(
         assert ((address, "connection_creation_rate") in rows) == moved
 
 
-@settings(max_examples=200, deadline=None)
 @given(before=TABLES, after=TABLES)
 def test_a_plan_and_a_comparison_of_states_report_the_same_moves_of_addresses(before: Table, after: Table) -> None:
     of_plan = {shown(e) for e in effects_between(before, after).effects if isinstance(e.client, KnownAddress)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
@@ -28,7 +28,6 @@ TABLES = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(TABLES, st.sampled_from(USERS), st.sampled_from(CLIENTS))
 def test_limits_are_those_of_the_plugin(
     parts: tuple[dict[Entity, float], dict[Entity, float], set[Entity]], user: str, client_id: str

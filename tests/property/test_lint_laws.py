@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity, EntityName
@@ -43,7 +43,6 @@ def limits(table: Table) -> dict[tuple[str, str], float | None]:
     return {who: hit.value if hit else None for who, hit in found.items()}
 
 
-@settings(max_examples=300, deadline=None)
 @given(table=TABLES)
 def test_a_quota_that_equals_its_fallback_changes_no_limit_when_it_goes(table: Table) -> None:
     redundant = {finding.entity for finding in same_as_fallback(subject_of(table))}
@@ -51,7 +50,6 @@ def test_a_quota_that_equals_its_fallback_changes_no_limit_when_it_goes(table: T
         assert limits({other: value for other, value in table.items() if other != shape}) == limits(table)
 
 
-@settings(max_examples=300, deadline=None)
 @given(table=TABLES)
 def test_a_client_id_that_never_wins_wins_for_no_client(table: Table) -> None:
     hopeless = {entity for hidden in overridden_client_ids(subject_of(table)).values() for entity in hidden}

@@ -1,6 +1,6 @@
 """The quota callback that stands for Kafka's own gives the buckets and limits of the eight levels, whatever happened before."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
@@ -19,7 +19,6 @@ def kept(found: Resolved) -> tuple[object, float | None]:
     return found.bucket, found.value
 
 
-@settings(max_examples=300, deadline=None)
 @given(TABLES, st.sampled_from(USERS), st.sampled_from(CLIENTS))
 def test_the_default_callback_is_the_eight_levels(quotas: dict[Entity, float], user: str, client: str) -> None:
     table = {entity: {KEY: value} for entity, value in quotas.items()}
@@ -27,7 +26,6 @@ def test_the_default_callback_is_the_eight_levels(quotas: dict[Entity, float], u
     assert kept(by_callback.resolve(user, client)) == kept(Resolver(table, KEY).resolve(user, client))
 
 
-@settings(max_examples=300, deadline=None)
 @given(TABLES, TABLES, st.booleans(), st.sampled_from(USERS), st.sampled_from(CLIENTS))
 def test_what_was_removed_counts_only_where_kinds_are_remembered(
     earlier: dict[Entity, float], later: dict[Entity, float], remembers: bool, user: str, client: str
@@ -53,7 +51,6 @@ def test_the_default_callback_has_the_shape_of_one() -> None:
     assert isinstance(DefaultQuotaCallback(), QuotaCallback)
 
 
-@settings(max_examples=300, deadline=None)
 @given(TABLES, st.sampled_from([None, *USERS]), st.sampled_from([None, *CLIENTS]))
 def test_a_client_known_in_part_is_resolved_only_when_every_name_gives_the_same(
     quotas: dict[Entity, float], user: str | None, client: str | None

@@ -17,7 +17,7 @@ def entity_of(user: EntityName | None, client: EntityName | None) -> Entity:
     return Entity.of({t: n for t, n in (("user", user), ("client-id", client)) if n is not None})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150)
 @given(
     table=st.dictionaries(st.sampled_from(SHAPES), st.integers(1, 99).map(float), max_size=10),
     user=st.sampled_from([*NAMES, "other"]),
@@ -40,7 +40,7 @@ def test_buckets_and_limits_agree_with_the_walk(
 TABLES = st.dictionaries(st.sampled_from(SHAPES), st.integers(1, 3).map(float), max_size=8)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150)
 @given(earlier=TABLES, changes=st.dictionaries(st.sampled_from(SHAPES), st.none() | st.integers(1, 3).map(float), max_size=2))
 def test_who_is_not_touched_by_a_change_keeps_the_whole_answer(earlier, changes) -> None:
     later = {shape: value for shape, value in {**earlier, **changes}.items() if value is not None}

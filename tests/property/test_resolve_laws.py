@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.features.resolving.documents import RESOLVE, answer_json_lines
@@ -69,7 +69,6 @@ def shown_tags(tags: tuple[str, str]) -> dict[str, str | None]:
     return {t: names.get(n, n) for t, n in zip(("user", "client-id"), tags, strict=True) if n}
 
 
-@settings(max_examples=300)
 @given(table=tables, user=asked_users, client_id=asked_client_ids)
 def test_values_buckets_and_what_is_unlimited_are_those_of_the_walk(
     table: Table,
@@ -88,7 +87,6 @@ def test_values_buckets_and_what_is_unlimited_are_those_of_the_walk(
         assert found.bucket == shown_tags(tags_of(of_key(table, key), *names))
 
 
-@settings(max_examples=300)
 @given(
     table=tables,
     gone=st.sets(st.sampled_from([1, 2, 4])),
@@ -104,7 +102,6 @@ def test_kinds_that_an_old_broker_remembers_move_no_limited_client_to_another_bu
             assert tags_of(rules, user, client_id, remembered=gone) == tags_of(rules, user, client_id, remembered=())
 
 
-@settings(max_examples=200)
 @given(table=tables, user=asked_users, client_id=asked_client_ids)
 def test_what_is_hidden_holds_in_turn_as_the_winners_are_taken_away(
     table: Table,
@@ -121,7 +118,6 @@ def test_what_is_hidden_holds_in_turn_as_the_winners_are_taken_away(
         assert in_turn == [(found.source, found.value, found.level), *((o.entity, o.value, o.level) for o in found.overridden)]
 
 
-@settings(max_examples=200)
 @given(table=tables, user=asked_users, client_id=asked_client_ids)
 def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
     table: Table,
@@ -155,7 +151,6 @@ def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
                 ).quotas.get(key)
 
 
-@settings(max_examples=200)
 @given(table=tables, user=st.sampled_from(NAMES), client_id=st.sampled_from(["", *NAMES]))
 def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: Table, user: str, client_id: str) -> None:
     answer = EffectiveQuotas(quotas_of(table)).answer(entity_of(user, client_id), ALL)
@@ -182,7 +177,6 @@ def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: T
         assert len(few.clients) + few.more == len(expected)
 
 
-@settings(max_examples=200)
 @given(table=tables)
 def test_lines_put_together_are_the_answers_and_can_be_asked_again(
     table: Table,
@@ -215,7 +209,6 @@ def moves_of(found: LimitDifferences) -> set[tuple[Any, ...]]:
     }
 
 
-@settings(max_examples=200)
 @given(one=tables, other=tables)
 def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
     one: Table,
@@ -229,7 +222,6 @@ def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
         assert moves_of(compared(before, after)) == mirrored
 
 
-@settings(max_examples=200)
 @given(one=tables, other=tables)
 def test_comparing_all_known_misses_no_named_client_that_moves(
     one: Table,

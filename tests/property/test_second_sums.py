@@ -43,7 +43,6 @@ def judged(
     return list(judge.verdicts())
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 400), ERAS)
 def test_the_largest_rate_of_a_second_lies_within_its_bounds(pattern: str, seed: int, count: int, era: Era) -> None:
     times, overhead, records = arrivals(pattern, seed, count)
@@ -56,7 +55,7 @@ def test_the_largest_rate_of_a_second_lies_within_its_bounds(pattern: str, seed:
         assert found.lower[place] * (1 - 1e-12) <= largest <= found.upper[place] * (1 + 1e-12)
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(SETTINGS, st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 400))
 def test_bounds_hold_for_other_window_settings(window: Window, pattern: str, seed: int, count: int) -> None:
     times, overhead, records = arrivals(pattern, seed, count)
@@ -90,7 +89,6 @@ def test_settings_of_which_seconds_prove_nothing_are_refused(window: Window) -> 
         bounds(np.asarray([1, 2]), np.asarray([1, 1]), window)
 
 
-@settings(max_examples=150)
 @given(GROUPS, st.floats(0.3, 1.3), st.integers(1, 300))
 def test_certain_seconds_are_throttled_and_clear_ones_are_not(
     drawn: list[tuple[str, int, int]], share: float, batch: int
@@ -118,7 +116,6 @@ def test_certain_seconds_are_throttled_and_clear_ones_are_not(
             assert not exact.throttle.any()
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 250), st.floats(1e-10, 1e-3), ERAS)
 def test_certain_seconds_have_a_throttle_that_kafkas_int_keeps(
     pattern: str, seed: int, count: int, share: float, era: Era

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.columns import KnownClients
@@ -33,6 +33,7 @@ def as_row(file: str, client: tuple[object, ...], second: int, amount: int) -> d
     return values | dict(zip(IDENTITY, client, strict=True)) | {"file": f"file://{file}", "tie": 0}
 
 
+@settings(max_examples=25)
 @given(st.lists(ROW, min_size=1, max_size=40), st.data())
 def test_each_client_has_its_own_seconds(rows: list[tuple[str, tuple[object, ...], int, int]], data: st.DataObject) -> None:
     with TemporaryDirectory() as root:

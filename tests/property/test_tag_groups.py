@@ -30,7 +30,7 @@ def groups_of(resolver: Resolver) -> dict[tuple[str, str], BucketName]:
     return {client: resolver.resolve(*client).bucket for client in CLIENTS}
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(tables, tables, st.booleans())
 def test_a_group_stays_where_each_of_its_clients_has_the_same_tags_after_the_change(
     before: dict[Entity, dict[str, float]], more: dict[Entity, dict[str, float]], replaces: bool
@@ -47,7 +47,6 @@ def test_a_group_stays_where_each_of_its_clients_has_the_same_tags_after_the_cha
             assert groups.stays(user, client_id) == all(of_now[client] == bucket for client in members)
 
 
-@settings(max_examples=300, deadline=None)
 @given(tables)
 def test_the_limit_of_a_group_is_that_of_each_of_its_clients(quotas: dict[Entity, dict[str, float]]) -> None:
     resolver = Resolver(quotas, KEY)

@@ -27,7 +27,7 @@ ENTITIES = st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), st.text
 st.register_type_strategy(Entity, ENTITIES)
 st.register_type_strategy(float, st.floats(allow_nan=False))
 
-deep = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+deep = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @deep

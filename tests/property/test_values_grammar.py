@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.formats.units import ValueRefusedError, declarable, parse_value, value_text
@@ -80,7 +80,6 @@ def test_a_fraction_of_a_unit_is_taken_exactly_or_refused(whole, digits):
     body=st.text("0123456789.eE_xX:, ", max_size=12),
     unit=st.sampled_from(["", *UNITS, "kb", "Mb", "%", "/s"]),
 )
-@settings(max_examples=300)
 def test_any_text_is_refused_or_is_a_value_that_can_be_declared(sign, body, unit):
     for key in QuotaKey:
         number = parsed(key, sign + body + unit)

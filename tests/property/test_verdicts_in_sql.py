@@ -55,7 +55,7 @@ def in_duckdb(cells: Sequence[tuple[int, int, int]], groups: Sequence[Group], ru
     return {row["grp"]: verdict_of_row(row) for row in found.to_pylist()}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(CELLS, st.lists(st.tuples(LIMITS, LIMITS), min_size=4, max_size=4), RULES, st.randoms(use_true_random=False))
 def test_duckdb_says_what_the_kernel_says(cells, limits, rule, chance) -> None:
     groups = [Group(kind=Kind.PRODUCE, before=Side(limit=before), after=Side(limit=after)) for before, after in limits]

@@ -61,7 +61,7 @@ def judged(means: list[Mean], before: Tables | None, after: Tables) -> Evidence:
     return judge_metrics(means, lambda *_: {}, question, (after,) if before is None else (before, after), HISTORY)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @given(worlds, st.integers(min_value=1, max_value=120), st.integers(min_value=0, max_value=30_000))
 def test_a_mean_calls_certain_only_what_kafka_throttles(world: list[tuple[int, int]], length_s: int, begin_ms: int) -> None:
     arrivals = arrivals_of(world)

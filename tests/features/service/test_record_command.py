@@ -178,7 +178,7 @@ def test_a_full_disk_costs_rows_and_is_written_again_when_it_has_room(tmp_path: 
         no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, no_limit)
         running.until(lambda: running.rows)
-        assert "again" in running.events("disk")[-1]["message"]
+        running.until(lambda: "again" in running.events("disk")[-1]["message"])
         assert running.end(signal.SIGTERM) == 0
     assert running.events("stopped")[0]["dropped"] == 0
 

@@ -166,7 +166,7 @@ TREES = st.recursive(
 
 
 @given(kind=st.sampled_from(["ClientQuotas", "Cluster", "Repository"]), metadata=TREES, spec=TREES, entry=TREES)
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_document_however_odd_breaks_the_loader(write, kind, metadata, spec, entry):
     head = f"apiVersion: kafka-quotas/v1\nkind: {kind}\nmetadata: {metadata}\n"
     path = write("odd.yaml", f"{head}spec: {spec}\n---\n{head}spec: {{prune: never, quotas: [{entry}], accept: [{entry}]}}\n")

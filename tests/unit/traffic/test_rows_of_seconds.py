@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
@@ -28,6 +28,7 @@ QUOTAS = {
 
 @pytest.mark.parametrize("largest", [0, 20_000])
 @pytest.mark.parametrize("kind", Kind)
+@settings(max_examples=20)
 @given(
     amounts=st.lists(st.integers(0, 30_000), min_size=1, max_size=60), steps=st.lists(st.integers(1, 9), min_size=60, max_size=60)
 )
