@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache, lru_cache
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
@@ -200,16 +200,29 @@ class RecordShape(Shape):
     attributes: Mapping[str, str] = field(default_factory=dict)
     """The attributes that have the values of fields, where they are not the names of the fields in small letters with ``_``."""
 
+    @cached_property
+    def _fields(self) -> tuple[tuple[str, str, Reader, Shape], ...]:
+        """Name, attribute, reader and shape of each field: a manifest has as many records as entities."""
+        return tuple(
+            (
+                name,
+                self.attributes.get(name) or re.sub(r"(?<=[a-z])[A-Z]", r"_\g<0>", name).lower().replace("-", "_"),
+                shape.read if shape.parse is None or isinstance(shape, TextShape) else shape.parse,
+                shape,
+            )
+            for name, shape in self.properties.items()
+        )
+
     def values(self, node: YamlNode | None, out: Any) -> dict[str, Any]:
         """The values of the fields that are written and can be used, in the order of the declaration."""
         values: dict[str, Any] = {}
         items = node.items if isinstance(node, YamlMapping) else {}
-        for name, shape in self.properties.items():
+        for name, attribute, read, shape in self._fields:
             child = items.get(name)
             if child is not None:
-                value = shape.read(child, out) if isinstance(child, shape.nodes) else shape.refused
+                value = read(child, out) if isinstance(child, shape.nodes) else shape.refused
                 if value is not None:
-                    values[self.attributes.get(name) or _snake_case(name)] = value
+                    values[attribute] = value
         return values
 
     def read(self, node: Any, out: Any, /) -> Any:
@@ -225,11 +238,6 @@ class RecordShape(Shape):
             return self.make(node, out, **values)
         places = {each.name for each in fields(self.make)} & {"span", "set_in"}
         return self.make(**values, **{name: out.span(node) for name in places})
-
-
-@lru_cache(maxsize=1024)
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z])[A-Z]", r"_\g<0>", name).lower().replace("-", "_")
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,9 @@ def _listed_names(entity_type: str, node: YamlNode, out: Collector) -> list[tupl
     for item in listed if entity_type in _TYPES else ():
         if isinstance(item, YamlScalar) and item.data is not None and item.text:
             names.append((item.text, item))
-            for rule_id, message in name_problems(entity_type, item.text):
-                out.add(rule_id, message, item)
+            if entity_type == EntityType.IP or not _ORDINARY.fullmatch(item.text):
+                for rule_id, message in name_problems(entity_type, item.text):
+                    out.add(rule_id, message, item)
         elif isinstance(item, YamlMapping) and item.data == {"default": True}:
             names.append((DEFAULT, item))
     return names if len(names) == len(listed) else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
@@ -150,7 +149,26 @@ class QuotasShape(Shape):
 
     def read(self, node: Any, out: Collector, /) -> dict[QuotaKey, WrittenQuota | None]:
         """The values, and ``None`` for a null."""
-        return dict(_quotas(node, out, nullable=self.nullable))
+        entity = out.entity
+        legal = _LEGAL[entity is not None and entity.parts[0][0] == _IP]
+        quotas: dict[QuotaKey, WrittenQuota | None] = {}
+        for name, value in node.items.items():
+            key = _KEYS.get(name)
+            if key is None or isinstance(value, YamlSequence):
+                continue
+            if entity is not None and key not in legal:
+                words = f"{{quota}} cannot be set for {{entity}}. It takes {', '.join(sorted(legal))}"
+                out.add("key-not-for-entity", words, out.key_span(node, name), key=name, quota=key_part(name))
+            elif value.data is None:
+                if not self.nullable:
+                    missing = f"{key} has no value, and null drops a key only in overrides and profiles. {no_limit_advice(key)}"
+                    out.add("value-missing", missing, value, key=name)
+                quotas[key] = None
+            else:
+                read = _quota_value if isinstance(value, YamlScalar) else _computed_quota
+                if (quota := read(key, value, out)) is not None:
+                    quotas[key] = quota
+        return quotas
 
 
 @dataclass(frozen=True)
@@ -174,30 +192,7 @@ _KEYS: Final = {key.value: key for key in QuotaKey}
 _LEGAL: Final = {is_ip: frozenset(legal_keys((_IP if is_ip else EntityType.USER.value,))) for is_ip in (False, True)}
 
 
-def _quotas(node: YamlMapping, out: Collector, *, nullable: bool) -> Iterator[tuple[QuotaKey, WrittenQuota | None]]:
-    entity = out.entity
-    legal = _LEGAL[entity is not None and entity.parts[0][0] == _IP]
-    for name, value in node.items.items():
-        key = _KEYS.get(name)
-        if key is None or isinstance(value, YamlSequence):
-            continue
-        if entity is not None and key not in legal:
-            words = f"{{quota}} cannot be set for {{entity}}. It takes {', '.join(sorted(legal))}"
-            out.add("key-not-for-entity", words, out.key_span(node, name), key=name, quota=key_part(name))
-        elif isinstance(value, YamlScalar) and value.data is None:
-            if not nullable:
-                missing = f"{key} has no value, and null drops a key only in overrides and profiles. {no_limit_advice(key)}"
-                out.add("value-missing", missing, value, key=name)
-            yield key, None
-        elif (quota := _written_quota(key, value, out)) is not None:
-            yield key, quota
-
-
-def _written_quota(key: QuotaKey, node: YamlNode, out: Collector) -> WrittenQuota | None:
-    if isinstance(node, YamlScalar):
-        return _quota_value(key, node, out)
-    if not isinstance(node, YamlMapping):
-        return None
+def _computed_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> UnitQuota | ExpiringQuota | None:
     return _unit_quota(key, node, out) if _EXPIRY.isdisjoint(node.items) else _expiring_quota(key, node, out)
 
 
@@ -246,8 +241,9 @@ def _side(key: QuotaKey, node: YamlNode | None, out: Collector) -> DesiredQuota 
             until=flag_part("until"),
         )
         return None
-    quota = _written_quota(key, node, out)
-    return None if isinstance(quota, ExpiringQuota) else quota
+    if isinstance(node, YamlScalar):
+        return _quota_value(key, node, out)
+    return _unit_quota(key, node, out) if isinstance(node, YamlMapping) else None
 
 
 def _until(key: QuotaKey, node: YamlNode, out: Collector) -> datetime.datetime | None:

@@ -82,9 +82,8 @@ class Entity:
     @classmethod
     def of(cls, names: Mapping[str, EntityName]) -> Entity:
         """Build from a mapping of type to name (``DEFAULT`` for the default), in any order."""
-        if len(names) == 1:
-            return cls(parts=tuple((str(t), n) for t, n in names.items()))
-        return cls(parts=tuple((str(t), names[t]) for t in sorted(names, key=_type_order)))
+        types = names if len(names) == 1 else sorted(names, key=_type_order)
+        return cls(parts=tuple([(str(each), names[each]) for each in types]))
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -64,11 +64,16 @@ class _Frame:
     ``items`` are those of a mapping, ``None`` for a list.
     """
 
-    __slots__ = ("anchor", "first", "height", "items", "key", "key_place", "node", "skip")
+    __slots__ = ("anchor", "data", "first", "height", "items", "key", "key_place", "keys", "node", "skip")
 
     def __init__(self, node: Any, anchor: str | None, first: int) -> None:
         self.node = node
-        self.items: dict[str, YamlNode] | None = node.items if type(node) is YamlMapping else None
+        self.data = node.data
+        if type(node) is YamlMapping:
+            self.items: dict[str, YamlNode] | None = node.items
+            self.keys = node.keys
+        else:
+            self.items = None
         self.anchor = anchor
         self.first = first
         self.height = 1
@@ -104,51 +109,44 @@ class _Reader:
 
     def read(self, text: str) -> None:
         loader = _LOADER(text)
+        get, scalar_of, typed = loader.get_event, _new, TYPED_STARTS
+        others = {
+            MappingStartEvent: self.open,
+            MappingEndEvent: self.close,
+            SequenceStartEvent: self.open,
+            SequenceEndEvent: self.close,
+            AliasEvent: self.alias,
+        }
         try:
-            get, scalar = loader.get_event, self.scalar
-            handle = {
-                MappingStartEvent: self.start_mapping,
-                MappingEndEvent: self.end,
-                SequenceStartEvent: self.start_sequence,
-                SequenceEndEvent: self.end,
-                AliasEvent: self.alias,
-                DocumentStartEvent: self.start_document,
-            }.get
             while True:
                 event = get()
                 kind = type(event)
                 if kind is ScalarEvent:
-                    scalar(event)
-                elif (method := handle(kind)) is not None:
-                    method(event)
+                    frame = self.top
+                    if frame is None or (items := frame.items) is None or frame.skip or event.tag or event.anchor:
+                        self.rare_scalar(event)
+                        continue
+                    # The commonest scalars, keys and values of mappings, go straight to their place: no call for each of them.
+                    text, mark, key = event.value, event.start_mark, frame.key
+                    place = mark.line + 1, mark.column + 1
+                    if key is not None:
+                        data = text if event.style or text[:1] not in typed else plain_data(text)
+                        items[key] = scalar_of(YamlScalar, (text, data, *place))
+                        frame.data[key] = data
+                        frame.keys[key] = frame.key_place
+                        frame.key = None
+                    elif text in items or text in _ODD_KEYS:
+                        self.key(frame, text, plain=not event.style, place=place)
+                    else:
+                        frame.key, frame.key_place = text, place
+                elif kind in others:
+                    others[kind](event)
+                elif kind is DocumentStartEvent:
+                    self.anchors = {}
                 elif kind is StreamEndEvent:
                     return
         finally:
             loader.dispose()
-
-    def start_document(self, _event: Any) -> None:
-        self.anchors = {}
-
-    def scalar(self, event: Any) -> None:
-        """The commonest scalars, keys and values of mappings without tag or anchor, straight to their place."""
-        frame = self.top
-        if frame is None or frame.items is None or frame.skip or event.tag is not None or event.anchor is not None:
-            self.rare_scalar(event)
-            return
-        items, key, text, mark = frame.items, frame.key, event.value, event.start_mark
-        if key is None:
-            if text in items or text in _ODD_KEYS:
-                self.key(frame, text, plain=not event.style, line=mark.line + 1, column=mark.column + 1)
-            else:
-                frame.key = text
-                frame.key_place = (mark.line + 1, mark.column + 1)
-        else:
-            data = text if event.style or text[:1] not in TYPED_STARTS else plain_data(text)
-            node = frame.node
-            items[key] = _new(YamlScalar, (text, data, mark.line + 1, mark.column + 1))
-            node.data[key] = data
-            node.keys[key] = frame.key_place
-            frame.key = None
 
     def rare_scalar(self, event: Any) -> None:
         mark = event.start_mark
@@ -159,7 +157,7 @@ class _Reader:
             self.tag(event)
         frame = self.top
         if frame is not None and frame.items is not None and frame.key is None:
-            self.key(frame, text, plain=plain and event.tag is None, line=line, column=column)
+            self.key(frame, text, plain=plain and event.tag is None, place=(line, column))
             if event.anchor is not None:
                 self.anchors[event.anchor] = _Anchored(YamlScalar(text, text, line, column), 1, 0)
             return
@@ -169,22 +167,20 @@ class _Reader:
             self.anchors[event.anchor] = _Anchored(made, 1, 0)
         self.attach(made)
 
-    def key(self, frame: _Frame, text: str, *, plain: bool, line: int, column: int) -> None:
-        frame.key = text
-        frame.key_place = (line, column)
+    def key(self, frame: _Frame, text: str, *, plain: bool, place: tuple[int, int]) -> None:
+        frame.key, frame.key_place = text, place
         if text in frame.node.items:
             self.problem(
                 "duplicate-key",
                 compose("the key {text} is already in this mapping. Keep one of the two", text=shown_part(text)),
-                line,
-                column,
+                *place,
             )
             frame.skip = True
         elif plain and text == "<<":
-            self.problem("yaml-merge-key", "merge keys (<<) are not supported. Write the keys out", line, column)
+            self.problem("yaml-merge-key", "merge keys (<<) are not supported. Write the keys out", *place)
             frame.skip = True
         elif plain and plain_data(text) is None:
-            self.problem("non-string-key", "a key is missing, or null. Write its name, in quotes if it must be", line, column)
+            self.problem("non-string-key", "a key is missing, or null. Write its name, in quotes if it must be", *place)
             frame.skip = True
 
     def attach(self, node: YamlNode) -> None:
@@ -211,26 +207,23 @@ class _Reader:
             parent.keys[key] = frame.key_place
         frame.key = None
 
-    def start_mapping(self, event: Any) -> None:
-        mark = event.start_mark
-        self.push(YamlMapping({}, {}, {}, mark.line + 1, mark.column + 1), event)
-
-    def start_sequence(self, event: Any) -> None:
-        mark = event.start_mark
-        self.push(YamlSequence([], [], mark.line + 1, mark.column + 1), event)
-
-    def push(self, node: YamlMapping | YamlSequence, event: Any) -> None:
+    def open(self, event: Any) -> None:
+        """Begin a list or a mapping."""
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if len(self.stack) >= MAX_DEPTH:
-            raise _StopReading(_too_deep(node.line, node.column))
+            raise _StopReading(_too_deep(line, column))
         if event.tag is not None:
             self.tag(event)
         anchor = event.anchor
         if anchor is not None:
             self.anchors[anchor] = None
+        is_mapping = type(event) is MappingStartEvent
+        node: Any = _new(YamlMapping, ({}, {}, {}, line, column)) if is_mapping else _new(YamlSequence, ([], [], line, column))
         self.top = _Frame(node, anchor, self.count)
         self.stack.append(self.top)
 
-    def end(self, _event: Any) -> None:
+    def close(self, _event: Any) -> None:
+        """End the innermost list or mapping."""
         frame = self.stack.pop()
         self.count += len(frame.node.items)
         if frame.anchor is not None:
@@ -269,7 +262,7 @@ class _Reader:
         frame.height = max(frame.height, anchored.height + 1)
         node = anchored.node
         if type(frame.node) is YamlMapping and frame.key is None and type(node) is YamlScalar:
-            self.key(frame, node.text, plain=False, line=line, column=column)
+            self.key(frame, node.text, plain=False, place=(line, column))
         else:
             self.attach(node)
 
