@@ -130,10 +130,11 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
     for field, declared in _options(kind, {}):
         section = section_of(parser, declared.section)
         place = exclusive.setdefault(declared.section, section.add_mutually_exclusive_group()) if declared.exclusive else section
+        keywords = _keywords(field, declared)
         if declared.names:
-            place.add_argument(*declared.names, dest=field.name, **_keywords(field, declared))
+            place.add_argument(*declared.names, dest=field.name, **keywords)
         else:
-            parser.add_argument(field.name, **_keywords(field, declared))
+            parser.add_argument(field.name, **keywords)
 
 
 def add_common_options(parser: argparse.ArgumentParser, *, before_command: bool = False) -> None:

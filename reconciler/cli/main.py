@@ -66,7 +66,8 @@ def _add_command(place: Any, word: str, name: str, *, loads: bool) -> None:
     parser = place.add_parser(word, help=entry.summary, description=text, add_help=False)
     if not loads:
         return
-    if actions := actions_of(name):
+    if not entry.module:
+        actions = actions_of(name)
         below = parser.add_subparsers(dest="action", metavar="ACTION", prog=parser.prog, title="Actions")
         for action in actions:
             _add_command(below, action, f"{name} {action}", loads=True)
@@ -209,15 +210,9 @@ def entry_point() -> None:
     try:
         sys.exit(main())
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            _detach_if_broken(stream)
-
-
-def _detach_if_broken(stream: TextIO | None) -> None:
-    """Python flushes at exit, too: a reader that went away or a full disk must not take the exit code's place then."""
-    if stream is None:
-        return
-    try:
-        stream.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # Python flushes at exit, too: a reader that went away or a full disk must not take the exit code's place then.
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -181,7 +181,7 @@ class PatientProgress:
 
     def __init__(self, *, after_seconds: float = _AFTER_SECONDS, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._speaks = not is_quiet() and self._stream.isatty()
+        self._speaks = not _Console.quiet and self._stream.isatty()
         self._after = after_seconds
         erases = os.environ.get("TERM") != "dumb"
         self._live = self._stream if isinstance(self._stream, Sink) and self._stream.shows_status and erases else None

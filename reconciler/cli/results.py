@@ -34,10 +34,6 @@ def _no_findings() -> Sequence[Finding]:
     return ()
 
 
-def _nothing() -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """A result in the forms that the command has, each made only when it is wanted, and the exit code."""
@@ -69,7 +65,7 @@ class Result:
     notes: Sequence[str] = ()
     """Lines on stderr, below the result."""
 
-    then: Callable[[], None] = _nothing
+    then: Callable[[], None] | None = None
     """What is done once it is printed. An error of it decides the exit code."""
 
 
@@ -87,7 +83,8 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
         output.print_pieces(pieces(result, form))
     for note in result.notes:
         output.tell(note)
-    result.then()
+    if result.then is not None:
+        result.then()
     return result.exit if isinstance(result.exit, int) else result.exit()
 
 

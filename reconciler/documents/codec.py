@@ -177,18 +177,15 @@ class Codec:
         schema = {"anyOf": [{"row": each} for each in rows.values()]}
         return JsonKind(wanted="an object", schema=schema, read=read, write=lambda value: rows[type(value)].write(value))
 
-    def _hints(self, of: Any) -> dict[str, Any]:
-        """The types of the fields of a class, or of what a function takes and returns."""
-        if (made := self._types.get(of)) is None:
-            late = {each.__name__: each for each in self._specs}  # Some classes import others for type checkers only.
-            made = self._types[of] = typing.get_type_hints(of, localns=late, include_extras=True)
-        return made
-
     def _type_of(self, cls: type, attribute: str, derive: Callable[..., Any] | None) -> Any:
         """The type of a field, of a property or of what a function returns."""
         if derive is None and isinstance(own := getattr(cls, attribute, None), property):
             derive = own.fget
-        return self._hints(cls)[attribute] if derive is None else self._hints(derive)["return"]
+        of = cls if derive is None else derive
+        if (hints := self._types.get(of)) is None:
+            late = {each.__name__: each for each in self._specs}  # Some classes import others for type checkers only.
+            hints = self._types[of] = typing.get_type_hints(of, localns=late, include_extras=True)
+        return hints[attribute if derive is None else "return"]
 
 
 def _keyed(keyed: Keyed, item: Row) -> JsonKind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self, TypeAlias
@@ -64,9 +64,14 @@ class Message(str):
 
     def __new__(cls, parts: Iterable[MessagePart]) -> Self:
         """Neighbouring runs of text become one. Empty ones are dropped."""
-        whole = tuple(_joined(parts))
+        whole: list[MessagePart] = []
+        for part in parts:
+            if whole and part.kind is PartKind.TEXT is whole[-1].kind:
+                whole[-1] = MessagePart(kind=PartKind.TEXT, text=whole[-1].text + part.text)
+            elif part.text:
+                whole.append(part)
         self = super().__new__(cls, "".join(part.text for part in whole))
-        self.parts = whole
+        self.parts = tuple(whole)
         return self
 
     def __add__(self, other: str) -> Message:
@@ -88,7 +93,12 @@ def compose(template: str, /, **fillings: Filling) -> Message:
     Raises ``KeyError`` for a field without a filling. Braces are doubled as in ``str.format``. Conversions and formats are not
     supported.
     """
-    return Message(_filled(template, fillings))
+    parts: list[MessagePart] = []
+    for literal, field in _fields(template):
+        parts.append(MessagePart(kind=PartKind.TEXT, text=literal))
+        if field is not None:
+            parts += _parts_of_filling(fillings[field])
+    return Message(parts)
 
 
 def parts_of(text: str) -> tuple[MessagePart, ...]:
@@ -121,13 +131,6 @@ def flag_part(text: str) -> MessagePart:
     return MessagePart(kind=PartKind.FLAG, text=text)
 
 
-def _filled(template: str, fillings: dict[str, Filling]) -> Iterator[MessagePart]:
-    for literal, field in _fields(template):
-        yield MessagePart(kind=PartKind.TEXT, text=literal)
-        if field is not None:
-            yield from _parts_of_filling(fillings[field])
-
-
 @lru_cache(maxsize=512)
 def _fields(template: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((literal, field) for literal, field, _, _ in _FIELDS.parse(template))
@@ -146,19 +149,3 @@ def _parts_of_filling(filling: Filling) -> tuple[MessagePart, ...]:
         case int():
             return (MessagePart(kind=PartKind.TEXT, text=f"{filling:,}"),)
     return (MessagePart(kind=PartKind.TEXT, text=filling),)
-
-
-def _joined(parts: Iterable[MessagePart]) -> Iterator[MessagePart]:
-    words = ""
-    for part in parts:
-        if part.kind is PartKind.TEXT:
-            words += part.text
-            continue
-        if not part.text:
-            continue
-        if words:
-            yield MessagePart(kind=PartKind.TEXT, text=words)
-            words = ""
-        yield part
-    if words:
-        yield MessagePart(kind=PartKind.TEXT, text=words)

@@ -109,15 +109,12 @@ def _declared_changes(wanted: DesiredEntity, live: Quotas) -> tuple[KeyChange, .
                 break
         else:
             return ()
-    return tuple(sorted(_key_changes(wanted, live), key=lambda change: change.key))
-
-
-def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
+    changes: list[KeyChange] = []
     for key, quota in wanted.quotas.items():
         before = live.get(key.value)
         if before != quota.value:
             reason = Reason.NOT_IN_CURRENT if before is None else Reason.VALUE_DIFFERS
-            yield KeyChange(
+            change = KeyChange(
                 key=key.value,
                 before=before,
                 after=quota.value,
@@ -128,11 +125,12 @@ def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
                 brokers_before=None if quota.unit is None else brokers_of_part(quota.unit, before),
                 expiry=expiry_of(wanted, key) if wanted.expiries else None,
             )
+            changes.append(change)
     declared = {key.value for key in wanted.quotas}
     for name, value in live.items():
         if name in KNOWN_KEYS and name not in declared:
             expiry = wanted.expiries.get(QuotaKey(name))
-            yield KeyChange(
+            change = KeyChange(
                 key=name,
                 before=value,
                 after=None,
@@ -140,6 +138,8 @@ def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
                 source=wanted.source if expiry is None else expiry.source,
                 expiry=None if expiry is None else expiry.of_value,
             )
+            changes.append(change)
+    return tuple(sorted(changes, key=lambda change: change.key))
 
 
 def expiry_of(declared: DesiredEntity, key: QuotaKey) -> ValueExpiry | None:
@@ -206,6 +206,8 @@ def quotas_after(entities: Mapping[Entity, Quotas], changes: Iterable[Change]) -
 def sort_for_writing(changes: Iterable[Change], current: Mapping[Entity, Quotas]) -> tuple[Change, ...]:
     """Sort changes for writing. ``current`` gives the limit that a removed one falls back to."""
     pending = tuple(changes)
+    if len(pending) < 2:  # Nothing to sort, so there is no reason to go through everything that the cluster has.
+        return pending
     removed = {key.key for change in pending for key in change.keys if key.after is None}
     holders = {key: _Holders(entity for entity, quotas in current.items() if key in quotas) for key in removed}
     return tuple(sorted(pending, key=lambda change: _rank(change, holders)))

@@ -154,7 +154,9 @@ def unknown_current_keys(context: GuardContext) -> Measurement:
             "The cluster has keys that this version does not know ({keys}) on {names}. They stay as they are.",
             keys=join_messages(Message([key_part(key)]) for key in keys),
             names=list_entities(entities),
-        ),
+        )
+        if entities
+        else compose(""),
         set_in=limit.set_in,
         only_warns=limit.count is None,
     )
@@ -192,7 +194,9 @@ def too_many_removals(context: GuardContext) -> Measurement:
         entities=losing if exceeds else (),
         measured=affected,
         limit=f"{within}{entity_count(limit.count)}",
-        why=compose("{affected} in scope would lose limits: {names}.", affected=affected, names=list_entities(losing)),
+        why=compose("{affected} in scope would lose limits: {names}.", affected=affected, names=list_entities(losing))
+        if exceeds
+        else compose(""),
         set_in=limit.set_in,
     )
 
@@ -207,7 +211,9 @@ def too_many_changes(context: GuardContext) -> Measurement:
         entities=touched if exceeds else (),
         measured=affected,
         limit=f"{limit.percent:.3g} % and {entity_count(limit.count)}",
-        why=compose("{affected} in scope would change: {names}.", affected=affected, names=list_entities(touched)),
+        why=compose("{affected} in scope would change: {names}.", affected=affected, names=list_entities(touched))
+        if exceeds
+        else compose(""),
         set_in=limit.set_in,
     )
 

@@ -62,10 +62,14 @@ GUARDS: Final[Mapping[str, Callable[[GuardContext], Measurement]]] = {
 
 _NEEDED: Final[Mapping[str, Callable[[GuardContext], bool]]] = {
     FREEZE_WINDOW: lambda context: bool(context.spec.safety.freeze),
+    "default-entity": lambda context: any(change.entity.has_default for change in context.changes),
     "managed-entity": lambda context: bool(context.managed),
     "protected-entity": lambda context: bool(context.spec.safety.protected),
     "prune": lambda context: context.spec.prune is Prune.CONFIRM,
-    "rebalance": lambda context: context.spec.rebalance is RebalancePolicy.CONFIRM,
+    "rebalance": lambda context: (
+        context.spec.rebalance is RebalancePolicy.CONFIRM
+        and any(key.brokers_before is not None for change in context.changes for key in change.keys)
+    ),
     "scope-overlap": lambda context: bool(context.claimed_elsewhere),
 }
 """What there has to be before a guard can trip. Without it, the guard passes and is not entered."""

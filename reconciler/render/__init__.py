@@ -75,7 +75,6 @@ if TYPE_CHECKING:
         ChangeDirection,
         cluster_title,
         direction,
-        direction_sentence,
         plan_view,
         read_words,
         undecided_words,

@@ -262,17 +262,16 @@ def table(
     """Build a table: a cell is a line, words, or a pair of words and style."""
     return Table(
         columns=tuple(columns),
-        rows=tuple(row if isinstance(row, Line) else tuple(_cell(cell) for cell in row) for row in rows),
+        rows=tuple(
+            row if isinstance(row, Line) else tuple(cell if isinstance(cell, Line) else line(cell, hang=0) for cell in row)
+            for row in rows
+        ),
         indent=indent,
         titled=titled,
     )
 
 
 _OF_PART: Final = {PartKind.ENTITY: Style.STRONG, PartKind.FLAG: Style.STRONG}
-
-
-def _cell(given: Line | Words | tuple[Words, Style]) -> Line:
-    return given if isinstance(given, Line) else line(given, hang=0)
 
 
 def _segments(part: Words | tuple[Words, Style]) -> tuple[TextSegment, ...]:

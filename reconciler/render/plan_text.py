@@ -105,10 +105,11 @@ def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
 
     A plan of more than ``most_changes`` changes is summarised: counts for each file.
     """
-    summary, moves = summary_sentence(plan), direction_sentence(plan)
+    summary = summary_sentence(plan)
     title, read = cluster_title(plan.cluster), read_words(plan.observed)
     commit = commit_line(plan.source)
     counts = Counter(direction(key) for change in plan.changes for key in change.keys)
+    moves = ", ".join(f"{count} {way.value if count == 1 else _MANY[way]}" for way in ChangeDirection if (count := counts[way]))
     return View(
         kind="plan",
         cluster=plan.cluster.name,
@@ -157,7 +158,8 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
         yield heading("Changes", count=sum(len(change.keys) for change in plan.changes))
         yield from _changes(plan.changes, plan.totals.leaders)
         yield line()
-    yield from _withheld(plan, most_changes)
+    if plan.withheld:
+        yield from _withheld(plan, most_changes)
     if plan.effects is not None:
         yield from effects_lines(plan.effects, changes=plan.changes)
         yield line()
@@ -206,8 +208,7 @@ def _legend(plan: Plan) -> Line:
 
 
 def _withheld(plan: Plan, most_changes: int | None) -> Iterator[Block]:
-    if plan.withheld:
-        yield heading("Withheld", count=len(plan.withheld))
+    yield heading("Withheld", count=len(plan.withheld))
     for each in plan.withheld:
         count = count_of(len(each.changes), "change") if each.changes else "manifests with errors"
         state = (chip("Withheld", Style.WARN), " ", name_part(each.name), f": {count}")
@@ -242,7 +243,8 @@ def _changes(every: Sequence[Change], leaders: LeaderSpread | None) -> Iterator[
                 way = direction(key)
                 move = line(pages=(chip(way.value, _DIRECTIONS[way][0]), f" ({change.action.value})"))
                 rows.append((above, entity, move, *_key(key, file, headed=headed)))
-                rows += [line((f"        {words}", Style.FAINT), hang=10) for words in value_sentences(key, leaders)]
+                if key.unit is not None or key.expiry is not None:
+                    rows += [line((f"        {words}", Style.FAINT), hang=10) for words in value_sentences(key, leaders)]
             if change.note:
                 rows.append(labelled("      note: ", Style.FAINT, (change.note, Style.FAINT)))
     across = (Column(title="file", across=True), _ENTITY, Column(title="effect", chosen=True))
@@ -386,16 +388,6 @@ def direction(key: KeyChange) -> ChangeDirection:
     if key.before is None:
         return ChangeDirection.FIRST_LIMIT
     return ChangeDirection.LOOSENS if key.after > key.before else ChangeDirection.TIGHTENS
-
-
-def direction_sentence(plan: Plan) -> str:
-    """``3 tighten, 1 loosens, 2 first limits, 1 removed``: counts of limits, only of those that occur; nothing for no changes."""
-    counts = Counter(direction(key) for change in plan.changes for key in change.keys)
-    return ", ".join(
-        f"{counts[direction]} {direction.value if counts[direction] == 1 else _MANY[direction]}"
-        for direction in ChangeDirection
-        if counts[direction]
-    )
 
 
 def value_sentences(key: KeyChange | KeyDrift, leaders: LeaderSpread | None = None) -> Iterator[str]:

@@ -69,10 +69,17 @@ class Sink(io.TextIOBase):
     def write(self, text: str, /) -> int:
         """Write; the return value counts the characters given."""
         with self._lock:
-            self._erase_status()
+            if self._status:
+                self._erase_status()
             if text:
                 self._at_line_start = text.endswith("\n")
-            return self._put(text)
+            if not self._unread:
+                shown = _CONTROL.sub(_escape, text)
+                if self._breaks:
+                    shown = self._broken(shown, obeyed=isinstance(text, WorkflowCommands))
+                with self._reader():
+                    self._stream.write(shown)
+            return len(text)
 
     def show_status(self, text: str, *, columns: int) -> None:
         """Show one line that the next one, or the next text, takes the place of; only on a terminal, between whole lines.
@@ -103,16 +110,6 @@ class Sink(io.TextIOBase):
             self._status = ""
             with self._reader():
                 self._stream.write("\r\x1b[K")
-
-    def _put(self, text: str) -> int:
-        if self._unread:
-            return len(text)
-        shown = _CONTROL.sub(_escape, text)
-        if self._breaks:
-            shown = self._broken(shown, obeyed=isinstance(text, WorkflowCommands))
-        with self._reader():
-            self._stream.write(shown)
-        return len(text)
 
     def writelines(self, lines: Iterable[str], /) -> None:  # type: ignore[override] # typeshed has one type for text and bytes
         """Write pieces, many at a time."""

@@ -126,7 +126,8 @@ def list_some(texts: Sequence[str], most: int, *, between: str = ", ") -> str:
 def list_entities(entities: Sequence[Entity], most: int = 3) -> Message:
     """The first ``most`` entities, and how many more there are."""
     more = len(entities) - most
-    return join_messages(entities[:most]) + (f" and {more:,} more" if more > 0 else "")
+    names = join_messages(entities[:most])
+    return compose("{names} and {more} more", names=names, more=more) if more > 0 else names
 
 
 def recommended_text(verdict: BucketVerdict) -> str | None:

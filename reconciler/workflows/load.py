@@ -150,7 +150,7 @@ def load_manifests(
     trusted = None if trust is None else trust.ref
     with timed_event(_log, "manifests read", level=logging.INFO, paths=list(paths), trusted_ref=trusted) as data:
         with pause_collector():
-            loaded = replace(_load(paths, trust, within), at=SystemClock().now() if at is None else at)
+            loaded = _load(paths, trust, within, at or SystemClock().now())
         data["root"] = loaded.root
         data["files"] = len(loaded.files)
         data["clusters"] = sorted(loaded.clusters)
@@ -182,10 +182,10 @@ def _with_owners_above(root: str, contents: dict[str, FileContent], within: str 
     return root
 
 
-def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> LoadedManifests:
+def _load(paths: Sequence[str], trust: Trust | None, within: str | None, at: datetime.datetime) -> LoadedManifests:
     contents: dict[str, FileContent] = {}
     root = _root(paths, trust, within, contents)
-    repository = _repository_of(root, contents)
+    repository = None if root is None else _repository_of(root, contents)
     include = IncludedFiles(repository.include, path_matcher(repository.include)) if repository and repository.include else None
     discovered = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()), include=include)
     findings = list(discovered.findings)
@@ -195,7 +195,7 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
         log_event(_log, "file read", file=file.path, documents=len(content.documents), findings=len(content.findings))
         documents += content.documents
         findings += content.findings
-    return _assemble(paths, discovered, documents, findings, repository=repository, trust=trust)
+    return _assemble(paths, discovered, documents, findings, repository=repository, trust=trust, at=at)
 
 
 def _assemble(
@@ -206,6 +206,7 @@ def _assemble(
     *,
     repository: RepositoryDocument | None = None,
     trust: Trust | None = None,
+    at: datetime.datetime | None = None,
 ) -> LoadedManifests:
     """What the documents declare together. ``discovered``: where they come from."""
     quotas = tuple(d for d in documents if isinstance(d, ClientQuotasDocument))
@@ -232,6 +233,7 @@ def _assemble(
         proposed=by_name,
         proposed_repository=repository,
         trust=trust,
+        at=at,
     )
     ruling = loaded.repository
     if any(cluster.spec.safety.accept for cluster in clusters):
@@ -369,11 +371,9 @@ def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
     return any(isinstance(d, RepositoryDocument) for d in content.documents)
 
 
-def _repository_of(root: str | None, contents: Mapping[str, FileContent]) -> RepositoryDocument | None:
-    file = None if root is None else str(PurePath(root, REPOSITORY_FILE))
-    if file is None or file not in contents:
-        return None
-    documents = contents[file].documents
+def _repository_of(root: str, contents: Mapping[str, FileContent]) -> RepositoryDocument | None:
+    content = contents.get(str(PurePath(root, REPOSITORY_FILE)))
+    documents = () if content is None else content.documents
     return next((d for d in documents if isinstance(d, RepositoryDocument)), None)
 
 

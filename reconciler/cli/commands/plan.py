@@ -77,12 +77,9 @@ def run(args: PlanArguments) -> Result:
     with PatientProgress() as progress:
         progress.step("reading the manifests")
         baseline = baseline_reader(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
-
-        def plan(intent: Intent) -> Result:
-            given = baseline(intent.trusted)
-            return _result(args, _plan(args, intent, given, progress))
-
-        return result_for(wanted, plan, args.format, args.out)
+        return result_for(
+            wanted, lambda intent: _result(args, _plan(args, intent, baseline(intent.trusted), progress)), args.format, args.out
+        )
 
 
 def _result(args: PlanArguments, plan: Plan) -> Result:
