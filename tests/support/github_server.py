@@ -71,7 +71,9 @@ class ForgeServer:
         self.writes = True
         self.per_page = 100
         self.comments: dict[int, dict[str, Any]] = {}
-        self.elsewhere: dict[int, list[dict[str, Any]]] = {}
+        self.files: list[dict[str, Any]] = []
+        """Changed files of the own pull request, as the forge lists them."""
+        self.line_comments: dict[int, dict[str, Any]] = {}
         self.pulls: list[dict[str, Any]] = []
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
@@ -92,13 +94,6 @@ class ForgeServer:
             self.comments[self._last_id] = {**self.comment(self._last_id, body, self._bot if login == "" else login), **more}
             return self._last_id
 
-    def open_beside(self, number: int, *bodies: str, login: str | None = "", base: str = "main") -> None:
-        """Another open pull request with these comments."""
-        author = self._bot if login == "" else login
-        self.pulls.append(self.pull(number, base))
-        with self._lock:
-            self.elsewhere[number] = [self.comment(number * 1_000 + n, body, author) for n, body in enumerate(bodies)]
-
     def body(self, comment_id: int | None) -> str:
         """The text of a comment."""
         return str(self.comments[comment_id or 0]["body"])
@@ -107,12 +102,29 @@ class ForgeServer:
         """A user changes a comment, in the form on the page."""
         self.comments[comment_id]["body"] = body.replace("\n", "\r\n")
 
+    def shown_lines(self, path: str) -> set[int]:
+        """The lines of the new file that can be commented on."""
+        patches = [
+            each.get("patch", each.get("diff", "")) for each in self.files if path in (each.get("filename"), each.get("new_path"))
+        ]
+        lines, number = set(), 0
+        for row in "\n".join(patches).splitlines():
+            if row.startswith("@@"):
+                number = int(row.partition("+")[2].split(",")[0].split(" ")[0])
+            elif row[:1] in ("+", " "):
+                lines.add(number)
+                number += 1
+        return lines
+
+    def line_comment(self, body: str, login: str, place: Mapping[str, Any]) -> dict[str, Any]:
+        """A new comment on a line."""
+        with self._lock:
+            self._last_id += 1
+            self.line_comments[self._last_id] = {**self.comment(self._last_id, body, login), **place}
+            return self.line_comments[self._last_id]
+
     def comment(self, number: int, body: str, login: str | None) -> dict[str, Any]:
         """The document of a comment."""
-        raise NotImplementedError
-
-    def pull(self, number: int, base: str) -> dict[str, Any]:
-        """The document of another open pull request into this branch."""
         raise NotImplementedError
 
     def answer(self, request: Request) -> Reply:
@@ -148,11 +160,6 @@ class GitHubServer(ForgeServer):
         self.expired: set[str] = set()
         """Names of artifacts that GitHub lists and has deleted."""
 
-    def pull(self, number: int, base: str) -> dict[str, Any]:
-        """With the fields that are read."""
-        other = pull_request(number, "b2" * 20, label="acme:other")
-        return {**other, "base": {**other["base"], "ref": base}}
-
     def answer(self, request: Request) -> Reply:
         """What GitHub answers to a request."""
         login = self.logins.get(request.headers.get("authorization", "").removeprefix("token "))
@@ -173,10 +180,17 @@ class GitHubServer(ForgeServer):
         reply = self._pulls(request, parts, query) if request.method == "GET" else self._write(request, parts, login)
         return reply or refused(404, "Not Found")
 
-    def _write(self, request: Request, parts: list[str], login: str) -> Reply | None:
+    def _write(self, request: Request, parts: list[str], login: str) -> Reply | None:  # noqa: PLR0911 - one case a request
         match request.method, parts:
             case "POST", ["check-runs"]:
                 return self._check_run(request.body) if self.checking else _not_for_integrations("checks=write")
+            case "POST", ["pulls", number, "comments"] if number == str(NUMBER):
+                return self._review(request, login)
+            case "PATCH", ["pulls", "comments", comment] if int(comment) in self.line_comments:
+                self.line_comments[int(comment)]["body"] = request.body["body"]
+                return Reply(status=200, document=self.line_comments[int(comment)])
+            case "DELETE", ["pulls", "comments", comment] if self.line_comments.pop(int(comment), None):
+                return Reply(status=204)
             case "POST", ["issues", number, "comments"] if number == str(NUMBER):
                 return _bad_body(request) or Reply(status=201, document=self.comments[self.add(request.body["body"], login)])
             case "PATCH", ["issues", "comments", comment] if int(comment) in self.comments:
@@ -192,6 +206,20 @@ class GitHubServer(ForgeServer):
         self.checks.append({"id": number, "html_url": f"https://github.example.org/{REPOSITORY}/runs/{number}", **body})
         return Reply(status=201, document=self.checks[-1])
 
+    def _review(self, request: Request, login: str) -> Reply:
+        body = request.body
+        if body["line"] not in self.shown_lines(body["path"]) or body["side"] != "RIGHT":
+            errors = [
+                {
+                    "resource": "PullRequestReviewComment",
+                    "code": "custom",
+                    "message": "pull_request_review_thread.line must be part of the diff",
+                }
+            ]
+            return Reply(status=422, document={"message": "Validation Failed", "errors": errors, "documentation_url": _DOCS})
+        place = {"path": body["path"], "line": body["line"], "commit_id": body["commit_id"], "side": body["side"]}
+        return Reply(status=201, document=self.line_comment(body["body"], login, place))
+
     def status(self, name: str, commit: str = HEAD) -> str | None:
         """The conclusion that a commit shows: of the newest check run of this name."""
         runs = [run for run in self.checks if (run["name"], run["head_sha"]) == (name, commit)]
@@ -202,16 +230,16 @@ class GitHubServer(ForgeServer):
         match parts:
             case ["issues", number, "comments"] if number == str(NUMBER):
                 listed = list(self.comments.values())
-            case ["issues", number, "comments"] if int(number) in self.elsewhere:
-                listed = self.elsewhere[int(number)]
-            case ["pulls"] if "base" in query:
-                listed = [one for one in self.pulls if (one["state"], one["base"]["ref"]) == (query["state"], query["base"])]
             case ["pulls"]:
                 listed = [one for one in self.pulls if one["head"]["label"] == query.get("head")]
             case ["pulls", number, "reviews"] if number == str(NUMBER):
                 listed = self.reviews
             case ["commits", commit, "pulls"]:
                 listed = [one for one in self.pulls if commit in (one["head"]["sha"], one["merge_commit_sha"])]
+            case ["pulls", number, "files"] if number == str(NUMBER):
+                listed = self.files
+            case ["pulls", number, "comments"] if number == str(NUMBER):
+                listed = list(self.line_comments.values())
             case ["pulls", number] if number == str(NUMBER):
                 return Reply(status=200, document=self.pulls[0])
             case ["actions", "runs", number] if int(number) in self.runs:

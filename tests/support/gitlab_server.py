@@ -55,10 +55,6 @@ class GitLabServer(ForgeServer):
             "noteable_iid": NUMBER,
         }
 
-    def pull(self, number: int, base: str) -> dict[str, Any]:
-        """With the fields that are read."""
-        return {**merge_request(number, "b2" * 20), "target_branch": base}
-
     def answer(self, request: Request) -> Reply:
         """What GitLab answers to a request."""
         name = self.logins.get(request.headers.get("private-token", ""))
@@ -79,21 +75,23 @@ class GitLabServer(ForgeServer):
             reply = self._read(request, parts[2:], query) if request.method == "GET" else self._write(request, parts[2:], name)
         return reply or Reply(status=404, document={"message": "404 Not found"})
 
-    def _read(self, request: Request, parts: list[str], query: Mapping[str, str]) -> Reply | None:  # noqa: PLR0911 - one case a request
+    def _read(  # noqa: PLR0911 - one case a request
+        self, request: Request, parts: list[str], query: Mapping[str, str]
+    ) -> Reply | None:
         match parts:
             case ["merge_requests", number] if number == str(NUMBER):
                 return Reply(status=200, document=self.pulls[0])
+            case ["merge_requests", number, "diffs"] if number == str(NUMBER):
+                return self.page(self.files, request, query)
+            case ["merge_requests", number, "discussions"] if number == str(NUMBER):
+                notes = [*self.comments.values(), *self.line_comments.values()]
+                threads = [{"id": f"{note['id']:040x}", "individual_note": True, "notes": [note]} for note in notes]
+                return self.page(threads, request, query)
             case ["merge_requests", number, "approvals"] if number == str(NUMBER):
                 approved = [{"user": user(name)} for name in self.approvers]
                 return Reply(status=200, document={"iid": NUMBER, "approved": bool(approved), "approved_by": approved})
             case ["merge_requests", number, "notes"] if number == str(NUMBER):
                 return self.page(list(self.comments.values()), request, query)
-            case ["merge_requests"]:
-                wanted = query["state"], query["target_branch"]
-                listed = [one for one in self.pulls if (one["state"], one["target_branch"]) == wanted]
-                return self.page(listed, request, query)
-            case ["merge_requests", number, "notes"] if int(number) in self.elsewhere:
-                return self.page(self.elsewhere[int(number)], request, query)
             case ["repository", "commits", commit, "merge_requests"]:
                 fields = ("sha", "merge_commit_sha", "squash_commit_sha")
                 listed = [one for one in self.pulls if commit in [one[field] for field in fields]]
@@ -104,6 +102,13 @@ class GitLabServer(ForgeServer):
         body = request.body.get("body") if isinstance(request.body, dict) else None
         bad = request.method != "DELETE" and (not isinstance(body, str) or not body.strip() or len(body) > _MOST_CHARACTERS)
         match request.method, parts:
+            case "POST", ["merge_requests", number, "discussions"] if number == str(NUMBER):
+                return self._thread(request.body, name)
+            case "PUT", ["merge_requests", number, "notes", note_id] if int(note_id) in self.line_comments:
+                self.line_comments[int(note_id)]["body"] = body
+                return Reply(status=200, document=self.line_comments[int(note_id)])
+            case "DELETE", ["merge_requests", number, "notes", note_id] if self.line_comments.pop(int(note_id), None):
+                return Reply(status=204)
             case "POST", ["statuses", commit]:
                 if not self.checking:
                     return Reply(status=403, document={"message": "403 Forbidden"})
@@ -120,6 +125,15 @@ class GitLabServer(ForgeServer):
             case "DELETE", ["merge_requests", number, "notes", note_id] if self.comments.pop(int(note_id), None):
                 return Reply(status=204)
         return None
+
+    def _thread(self, body: dict[str, Any], name: str) -> Reply:
+        """A thread on a line; an unchanged line needs its old number, as GitLab finds it by both."""
+        position = body["position"]
+        shown = self.shown_lines(position["new_path"])
+        if position["new_line"] not in shown or not {"base_sha", "start_sha", "head_sha", "old_path"} <= set(position):
+            return Reply(status=400, document={"message": '400 Bad request - Note {:line_code=>["can\'t be blank"]}'})
+        note = self.line_comment(body["body"], name, {"type": "DiffNote", "position": position})
+        return Reply(status=201, document={"id": f"{note['id']:040x}", "individual_note": False, "notes": [note]})
 
 
 def user(name: str) -> dict[str, Any]:
@@ -143,6 +157,7 @@ def merge_request(number: int, head: str, *, merged_as: str | None = None, squas
         "sha": head,
         "merge_commit_sha": merged_as,
         "squash_commit_sha": squashed_as,
+        "diff_refs": {"base_sha": "0" * 40, "start_sha": "0" * 40, "head_sha": head},
         "web_url": f"https://gitlab.example.org/{PROJECT}/-/merge_requests/{number}",
         "author": user("author"),
         "merge_user": user("merger") if merged else None,

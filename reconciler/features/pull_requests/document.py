@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
-from reconciler.features.pull_requests.overlaps import Overlap
 from reconciler.features.pull_requests.posting import CommentOutcome, PullRequestOutcome
 from reconciler.features.pull_requests.verify_ref import StoredReference
 
@@ -18,11 +17,6 @@ def result_of_comment(outcome: PullRequestOutcome) -> str:
 def reason_of_result(outcome: PullRequestOutcome) -> str | None:
     """Why the comment was left, or why there is none. ``None`` otherwise."""
     return (outcome.comment.reason if outcome.comment else outcome.reason) or None
-
-
-def other_requests(outcome: PullRequestOutcome) -> tuple[Overlap, ...]:
-    """Other open requests that change the same entities."""
-    return outcome.overlaps.overlaps
 
 
 def ids_of_strangers(comment: CommentOutcome) -> tuple[int, ...]:
@@ -42,11 +36,9 @@ COMMENT: Final = Document(
     codec=VALUES.extended(
         {
             CommentOutcome: row("state cluster label author id url edited folded ignored", ignored=ids_of_strangers),
-            Overlap: row("pull_request=number entities"),
             PullRequestOutcome: row(
-                "forge repository pull_request result *comment? overlaps status reason body?",
+                "forge repository pull_request result *comment? status suggestions reason body?",
                 result=result_of_comment,
-                overlaps=other_requests,
                 reason=reason_of_result,
                 body=body_of_dry_run,
             ),

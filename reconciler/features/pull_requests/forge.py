@@ -9,11 +9,12 @@ import abc
 import datetime
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Final
 
 from reconciler.errors import ForgeError, UsageError
+from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace
 from reconciler.features.pull_requests.rest_api import RestApi
 from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.model import MergedRequest
@@ -30,6 +31,18 @@ class Comment:
     author: str | None
     body: str
     url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewComment:
+    """One comment on a line. ``line``: of the new file; ``None`` once the line is gone. ``answered``: users have replied."""
+
+    id: int
+    author: str | None
+    body: str
+    path: str
+    line: int | None
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +68,15 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An open pull request. ``commit``: its newest; ``target``: the branch that it is merged into."""
+    """An open pull request. ``commit``: its newest."""
 
     number: int
     commit: str
-    target: str
     address: str
     is_fork: bool = False
     """The newest commit is of another repository, whose users decide what it has."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The commits that a place in GitLab's diff names."""
 
 
 class Forge(RestApi):
@@ -82,6 +96,10 @@ class Forge(RestApi):
     starter_variables: ClassVar[tuple[str, ...]]
     token_variable: ClassVar[str]
 
+    suggestion: ClassVar[str] = "suggestion"
+    """What follows the ticks of a block that replaces the line of its comment."""
+    review_path: ClassVar[str]
+    """The path of a comment on a line, for its ``id`` and the ``number``."""
     comments_path: ClassVar[str]
     """The path of the list of comments, for a ``number``. ``comment_path``: of one of them, for its ``id``, too."""
     comment_path: ClassVar[str]
@@ -125,8 +143,16 @@ class Forge(RestApi):
         """Give a commit a status in place of an earlier one of this name. ``address``: a page with the reasons."""
 
     @abc.abstractmethod
-    def open_path(self, target: str) -> str:
-        """The path of the list of open pull requests into a branch, the last changed first."""
+    def diffs(self, request: Request) -> Mapping[str, FileDiff]:
+        """The changed files of a pull request, by the paths that they have in it."""
+
+    @abc.abstractmethod
+    def review_comments(self, request: Request) -> list[ReviewComment]:
+        """The comments on lines, with those whose lines are gone."""
+
+    @abc.abstractmethod
+    def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
+        """A new comment on a line that the pull request shows."""
 
     def name(self, number: int) -> str:
         """``pull request #12``."""
@@ -147,16 +173,6 @@ class Forge(RestApi):
                 f"commit {job.commit} belongs to more than one {self.request} ({numbers}). Give its number with {self.option}"
             )
         return matches[0] if matches else None
-
-    def others(self, own: Request) -> Iterator[Request]:
-        """The other open pull requests with the same target, the last changed first. Only their number is known."""
-        doing = f"list the open {self.request}s of {self.repository}"
-        for document in self.pages(self.open_path(own.target), doing=doing):
-            number = document.get(self.number) if isinstance(document, dict) else None
-            if type(number) is not int:
-                raise self.unexpected(doing)
-            if number != own.number:
-                yield Request(number=number, commit="", target=own.target, address="")
 
     def comments(self, request: Request, *, most: int | None = None) -> list[Comment]:
         """The comments that users and programs wrote, oldest first; of the first ``most`` only."""
@@ -189,6 +205,17 @@ class Forge(RestApi):
         doing = f"remove a comment of {self.request} {request.number} of {self.repository}"
         try:
             self.send("DELETE", self._item(request, comment_id), None, doing=doing)
+        except ForgeError as error:
+            if error.status not in _GONE:
+                raise
+
+    def change_review(self, request: Request, comment_id: int, body: str | None) -> None:
+        """Give a comment on a line another body, or remove it (``None``); one that is gone is not an error."""
+        doing = f"change a suggestion on {self.request} {request.number} of {self.repository}"
+        path = self.path + self.review_path.format(number=request.number, id=comment_id)
+        method, document = ("DELETE", None) if body is None else (self.change, {"body": body})
+        try:
+            self.send(method, path, document, doing=doing)
         except ForgeError as error:
             if error.status not in _GONE:
                 raise

@@ -8,14 +8,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.features.pull_requests.forge import Forge, Job, Request, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.http import api_address
@@ -41,6 +41,7 @@ class GitHub(Forge):
     title: ClassVar = "GitHub"
     comments_path: ClassVar = "/issues/{number}/comments?"
     comment_path: ClassVar = "/issues/comments/{id}"
+    review_path: ClassVar = "/pulls/comments/{id}"
     author: ClassVar = ("user", "login")
     commit_variable: ClassVar = "GITHUB_SHA"
     starter_variables: ClassVar = ("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR")
@@ -118,11 +119,9 @@ class GitHub(Forge):
         """One pull request."""
         doing = f"read pull request {number} of {self.repository}"
         match self.get(f"{self.path}/pulls/{number}", doing=doing):
-            case {"head": {"sha": str(commit), **head}, "base": {"ref": str(target)}}:
+            case {"head": {"sha": str(commit), **head}}:
                 of = text_of(head, "repo", "full_name") or ""
-                return Request(
-                    number=number, commit=commit, target=target, address="", is_fork=of.lower() != self.repository.lower()
-                )
+                return Request(number=number, commit=commit, address="", is_fork=of.lower() != self.repository.lower())
         raise self.unexpected(doing)
 
     def set_status(self, commit: str, name: str, check: StatusCheck, address: str | None) -> None:
@@ -159,6 +158,42 @@ class GitHub(Forge):
             merge_commit=text_of(pull, "merge_commit_sha") if text_of(pull, "merged_at") else None,
         )
 
+    def diffs(self, request: Request) -> Mapping[str, FileDiff]:
+        """By the patches of the files; GitHub leaves out those of large files."""
+        doing = f"list the files of pull request {request.number} of {self.repository}"
+        diffs = {}
+        for document in self.pages(f"{self.path}/pulls/{request.number}/files?per_page=100", doing=doing):
+            path, patch = text_of(document, "filename"), text_of(document, "patch")
+            if path is None:
+                raise self.unexpected(doing)
+            diffs[path] = read_diff(text_of(document, "previous_filename") or path, patch or "")
+        return diffs
+
+    def review_comments(self, request: Request) -> list[ReviewComment]:
+        """Each reply names the comment that it answers."""
+        doing = f"read the suggestions on pull request {request.number} of {self.repository}"
+        rows = list(self.pages(f"{self.path}/pulls/{request.number}/comments?per_page=100", doing=doing))
+        answered = {row.get("in_reply_to_id") for row in rows if isinstance(row, dict)}
+        comments = []
+        for row in rows:
+            match row:
+                case {"id": int(number), "body": str(body), "path": str(path), **more}:
+                    line, author = more.get("line"), text_of(row, *self.author)
+                    at = line if isinstance(line, int) else None
+                    comments.append(
+                        ReviewComment(id=number, author=author, body=body, path=path, line=at, answered=number in answered)
+                    )
+                case _:
+                    raise self.unexpected(doing)
+        return comments
+
+    def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
+        """On the new side of the newest commit."""
+        doing = f"suggest a change of line {place.line} of {place.path} in {self.repository}"
+        document: dict[str, object] = {"body": body, "commit_id": request.commit, "side": "RIGHT"}
+        document |= {"path": place.path, "line": place.line}
+        self.send("POST", f"{self.path}/pulls/{request.number}/comments", document, doing=doing)
+
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """By the branch of a fork that a run was about, else by the commit."""
         if job.commit is None:
@@ -174,11 +209,6 @@ class GitHub(Forge):
                         yield number, by == job.commit
                 case _:
                     raise self.unexpected(doing)
-
-    def open_path(self, target: str) -> str:
-        """The open pull requests into a branch."""
-        query = {"state": "open", "base": target, "sort": "updated", "direction": "desc", "per_page": 100}
-        return f"{self.path}/pulls?{urllib.parse.urlencode(query)}"
 
     @property
     def path(self) -> str:

@@ -8,14 +8,14 @@ project of the merge request has variables of its own.
 from __future__ import annotations
 
 import re
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import UsageError
-from reconciler.features.pull_requests.forge import Forge, Job, Request, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.http import api_address
@@ -51,6 +51,8 @@ class GitLab(Forge):
     """The id of the pipeline that a status belongs to. Empty outside of one."""
     comments_path: ClassVar = "/merge_requests/{number}/notes?sort=asc&order_by=created_at&"
     comment_path: ClassVar = "/merge_requests/{number}/notes/{id}"
+    review_path: ClassVar = comment_path
+    suggestion: ClassVar = "suggestion:-0+0"
     author: ClassVar = ("author", "username")
     commit_variable: ClassVar = "CI_COMMIT_SHA"
     starter_variables: ClassVar = ("GITLAB_USER_LOGIN",)
@@ -119,8 +121,9 @@ class GitLab(Forge):
         match document:
             case {"iid": int(iid), "sha": str(commit), "web_url": str(address), **more}:
                 is_fork = more.get("source_project_id") != more.get("target_project_id")
-                target = text_of(document, "target_branch") or ""
-                return Request(number=iid, commit=commit, address=address, target=target, is_fork=is_fork)
+                refs = more.get("diff_refs")
+                versions = {name: str(sha) for name, sha in refs.items()} if isinstance(refs, dict) else {}
+                return Request(number=iid, commit=commit, address=address, is_fork=is_fork, versions=versions)
         raise self.unexpected(doing)
 
     def set_status(self, commit: str, name: str, check: StatusCheck, address: str | None) -> None:
@@ -153,6 +156,42 @@ class GitLab(Forge):
             merge_commit=text_of(document, "merge_commit_sha") or text_of(document, "squash_commit_sha"),
         )
 
+    def diffs(self, request: Request) -> Mapping[str, FileDiff]:
+        """By the diffs of the newest version; GitLab leaves out those of large files."""
+        doing = f"list the files of merge request {request.number} of {self.repository}"
+        diffs = {}
+        for document in self.pages(f"{self.path}/merge_requests/{request.number}/diffs?per_page=100", doing=doing):
+            match document:
+                case {"new_path": str(path), "old_path": str(old), "diff": str(patch)}:
+                    diffs[path] = read_diff(old, patch)
+                case _:
+                    raise self.unexpected(doing)
+        return diffs
+
+    def review_comments(self, request: Request) -> list[ReviewComment]:
+        """The first notes of the threads on lines."""
+        doing = f"read the suggestions on merge request {request.number} of {self.repository}"
+        comments = []
+        for thread in self.pages(f"{self.path}/merge_requests/{request.number}/discussions?per_page=100", doing=doing):
+            match thread:
+                case {
+                    "notes": [{"id": int(number), "body": str(body), "position": {"new_path": str(path), **at}} as note, *more]
+                }:
+                    line, author = at.get("new_line"), text_of(note, *self.author)
+                    line = line if isinstance(line, int) else None
+                    first = ReviewComment(id=number, author=author, body=body, path=path, line=line, answered=bool(more))
+                    comments.append(first)
+        return comments
+
+    def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
+        """A thread at a place of the newest version. Unchanged lines need both of their numbers."""
+        doing = f"suggest a change of line {place.line} of {place.path} in {self.repository}"
+        position: dict[str, object] = {"position_type": "text", "new_path": place.path, "old_path": place.old_path}
+        position |= {"new_line": place.line, **request.versions}
+        position |= {} if place.old_line is None else {"old_line": place.old_line}
+        document = {"body": body, "position": position}
+        self.send("POST", f"{self.path}/merge_requests/{request.number}/discussions", document, doing=doing)
+
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """By the commit that was pushed."""
         if job.commit is None or not job.pushed:
@@ -167,12 +206,6 @@ class GitLab(Forge):
                         yield iid, job.commit in {rest.get(key) for key in ("merge_commit_sha", "squash_commit_sha", "sha")}
                 case _:
                     raise self.unexpected(doing)
-
-    def open_path(self, target: str) -> str:
-        """The open merge requests into a branch."""
-        query = {"state": "opened", "order_by": "updated_at", "sort": "desc", "per_page": "100"}
-        query |= {"target_branch": target} if target else {}
-        return f"{self.path}/merge_requests?{urllib.parse.urlencode(query)}"
 
     @property
     def path(self) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
-import re
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,10 +36,10 @@ from reconciler.features.pull_requests.comment_verdict import (
     judge_comment,
     way_out,
 )
-from reconciler.features.pull_requests.overlaps import entities_line
 from reconciler.features.pull_requests.status_check import check_of
 from reconciler.features.pull_requests.sticky_comment import Content, Marker, comment_heading, marker_line, trimmed
-from reconciler.model import BacktestReport, EntityName, Finding, GuardResult, GuardStatus, Plan, Severity, display_name
+from reconciler.features.pull_requests.suggestions import SuggestionSource, acceptable, exception_items
+from reconciler.model import BacktestReport, Finding, GuardResult, GuardStatus, Plan, Severity, display_name
 from reconciler.render import (
     NAME_LIMIT,
     Block,
@@ -82,11 +81,6 @@ _TABLES: Final = 900
 """Bytes of the folds and heads of three tables."""
 _FRAME: Final = 200
 _MOST_ENTITIES: Final = 5
-_EXCEPTION_DAYS: Final = 14
-"""How long the exception of the example lasts."""
-_GUARD_ID: Final = re.compile(r"[a-z0-9_/:-]+")
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_YAML_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 _QUIET: Final = (RowState.NOT_RECORDED, RowState.NO_TRAFFIC)
 _LATELY: Final = datetime.timedelta(days=2)
 _SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
@@ -112,9 +106,6 @@ def body_content(
     if not _has_only_findings(text):
         plan = read_plan(text, name=name)
         content = plan_comment(plan, report=report, unread=unread, links=links, today=today)
-        hidden = entities_line(plan)
-        if hidden is not None and size((*content.lines, hidden)) <= BUDGET:
-            content = dataclasses.replace(content, lines=(*content.lines, "", hidden))
     else:
         findings = FINDINGS.read(text, name=name).findings
         if report is not None:
@@ -174,7 +165,9 @@ def plan_comment(
         today=today or plan.observed.at.date(),
         links=links or RepositoryLinks(),
     )
-    return writer.content(marker, full=FULL_PLAN, budget=budget)
+    content = writer.content(marker, full=FULL_PLAN, budget=budget)
+    source = SuggestionSource.of(plan, report, places=writer.links.places, today=writer.today)
+    return dataclasses.replace(content, suggestions=source)
 
 
 def findings_comment(
@@ -318,13 +311,12 @@ class _CommentWriter:
         """The exceptions to copy: each for its entities only, and without a reason, which validation refuses."""
         place = next((place for guard in tripped if (place := span_of(guard.set_in)) is not None), None)
         manifest = f"the Cluster manifest {self.links.place(place)}" if place else "the Cluster manifest"
-        named = [guard for guard in tripped if guard.entities and _GUARD_ID.fullmatch(guard.id)]
+        items = [item for guard in acceptable(self.plan) for item in exception_items(guard, self.today)] if self.plan else []
         yield ""
-        if not named:
+        if not items:
             yield "Change the values so that no guard trips. An exception has to name its entities."
             return
-        until = self.today + datetime.timedelta(days=_EXCEPTION_DAYS)
-        lines = ("accept:", *(row for guard in named for row in _exceptions(guard, until)))
+        lines = ("accept:", *(f"  {line}" for item in items for line in item))
         ticks = fence("\n".join(lines))
         yield (
             "Change the values so that no guard trips. To accept a guard instead, add its exceptions to `spec.accept` of "
@@ -408,22 +400,6 @@ class _CommentWriter:
         if plan.source.commit:
             changed = ", with changes that are not committed" if plan.source.dirty else ""
             yield f"- Manifests of commit {code(plan.source.commit, limit=limit)}{changed}."
-
-
-def _exceptions(guard: GuardResult, until: datetime.date) -> Iterator[str]:
-    for entity in guard.entities:
-        types = ", ".join(f"{kind}: {_name_in_yaml(entity.name(kind))}" for kind in entity.types)
-        yield f"  - guard: {guard.id}"
-        yield f"    match: {{{types}, strict: true}}"
-        yield f"    until: {until:%Y-%m-%d}"
-        yield "    reason: # write why this change is safe"
-
-
-def _name_in_yaml(name: EntityName | None) -> str:
-    """A plain word as it is, any other name as a string of JSON, which is one of YAML, too."""
-    if name is None or not isinstance(name, str):
-        return "{default: true}"
-    return name if _PLAIN_NAME.fullmatch(name) and name.lower() not in _YAML_WORDS else json.dumps(name)
 
 
 def _with_sign(line: str) -> str:

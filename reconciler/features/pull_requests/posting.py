@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from reconciler.errors import ForgeError
 from reconciler.features.pull_requests.forge import Comment, Forge, Job, Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
-from reconciler.features.pull_requests.overlaps import OverlapSearch, find_overlaps
+from reconciler.features.pull_requests.review_comments import SuggestionResult, keep_suggestions
 from reconciler.features.pull_requests.status_check import NO_PLAN, NOT_CHANGED, Conclusion, status_name
 from reconciler.features.pull_requests.sticky_comment import (
     CommentState,
@@ -152,18 +152,16 @@ class PullRequestOutcome:
     """Its number. ``None`` when the commit belongs to none, or in a dry run that does not name it."""
     comment: CommentOutcome | None
     reason: str = ""
-    overlaps: OverlapSearch = field(default_factory=OverlapSearch)
-    """Other open requests that change the same entities."""
     status: Conclusion | None = None
     """The status that the commit got for this cluster. ``None`` when it got none."""
-    status_problem: str | None = None
-    """Why the forge did not take the status."""
+    suggestions: int = 0
+    """How many suggestions stand on lines of the pull request."""
+    problems: tuple[str, ...] = ()
+    """Why the forge did not take a status or suggestions."""
 
     def warnings(self) -> Iterator[str]:
         """What a person should know of, although all went well."""
-        yield from self.overlaps.warnings
-        if self.status_problem is not None:
-            yield self.status_problem
+        yield from self.problems
         if self.comment is None:
             return
         if self.comment.edited:
@@ -218,12 +216,10 @@ def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock,
         request, author = forge.read(number), target.author or forge.whoami()
         # A commit that was pushed to a branch is not one of the pull request.
         compared = wanted.status.commit is not None or not job.pushed
-        # Only a plan is compared: what is being applied, or was, is decided.
-        content = wanted.content if status.state is CommentState.PLANNED else None
-        overlaps = find_overlaps(forge, request, content, author=author)
+        suggested = _keep_suggestions(forge, request, dataclasses.replace(wanted, status=status), author=author)
         wanted = dataclasses.replace(
             wanted,
-            status=dataclasses.replace(status, warnings=overlaps.warnings),
+            status=dataclasses.replace(status, suggested=suggested.count),
             newest=request.commit if compared else None,
         )
         try:
@@ -240,10 +236,20 @@ def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock,
         repository=shown,
         pull_request=number,
         comment=comment,
-        overlaps=overlaps,
         status=conclusion,
-        status_problem=problem,
+        suggestions=suggested.count,
+        problems=tuple(text for text in (problem, suggested.problem) if text is not None),
     )
+
+
+def _keep_suggestions(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> SuggestionResult:
+    """Those of a plan of the newest commit. Users of a fork decide about its commits by themselves."""
+    status = wanted.status
+    newest = status.commit is not None and request.commit.startswith(status.commit.lower())
+    if status.state not in _PLANNED or not newest or request.is_fork:
+        return SuggestionResult()
+    source = wanted.content.suggestions if wanted.content is not None and status.state is CommentState.PLANNED else None
+    return keep_suggestions(forge, request, source, about=wanted.address, author=author)
 
 
 def _set_status(

@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 
 from reconciler.features.pull_requests.comment_verdict import CommentVerdict
 from reconciler.features.pull_requests.status_check import StatusCheck
+from reconciler.features.pull_requests.suggestions import SuggestionSource
 from reconciler.model import MergedRequest, display_name, escaped
 from reconciler.render import NAME_LIMIT, code, fold, prose, short_commit, short_digest, shorten, size, web_address
-from reconciler.text import list_some
+from reconciler.text import count_of, list_some
 
 _VERSION: Final = 1
 _START: Final = "<!-- kafka-quotas:"
@@ -133,10 +134,7 @@ _BEGIN: Final = "<!-- kafka-quotas:content -->"
 _END: Final = "<!-- kafka-quotas:end -->"
 _TITLE: Final = "Kafka quotas"
 _SHOWN: Final = 200
-_MOST_WARNINGS: Final = 5
 _MOST_NAMED: Final = 5
-_WARNING: Final = 300
-"""Characters of one warning."""
 _DETAIL: Final = (1500, 150)
 """Characters of the detail that are shown: fewer only where the content leaves no room for more."""
 
@@ -195,6 +193,8 @@ class Content:
     lines: tuple[str, ...] = ()
     check: StatusCheck | None = None
     """The status that goes with it. ``None`` for a comment that was read from the forge."""
+    suggestions: SuggestionSource | None = None
+    """What can be suggested on the changed lines. ``None``: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +208,8 @@ class CommentStatus:
     link_name: str = "Workflow run"
     request: MergedRequest | None = None
     """Who merged what apply wrote, and who approved it."""
-    warnings: tuple[str, ...] = ()
-    """Sentences above a plan; not kept when the state changes."""
+    suggested: int = 0
+    """How many suggestions stand on lines of the pull request."""
 
 
 def comment_heading(marker: Marker, *, limit: int = _SHOWN) -> str:
@@ -277,11 +277,6 @@ def _whole(content: Content, status: CommentStatus, *, edited: bool) -> str:
 def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterator[str]:
     if edited:
         yield from (_EDITED if content.lines else _LOST, "")
-    if status.state is CommentState.PLANNED and status.warnings:
-        yield "> [!WARNING]"
-        shown = status.warnings[:_MOST_WARNINGS]
-        yield from (f"> {prose(shorten(escaped(warning), _WARNING), begins_line=False)}  " for warning in shown)
-        yield ""
     words = _WORDS.get(status.state)
     if words is None:
         return
@@ -315,6 +310,7 @@ def _foot(marker: Marker, status: CommentStatus) -> Iterator[str]:
     parts = [f"[{status.link_name}]({link})"] if link else []
     parts += [f"commit {code(short_commit(status.commit), limit=_SHOWN)}"] if status.commit else []
     parts += [f"digest {code(short_digest(marker.digest), limit=_SHOWN)}"] if marker.digest else []
+    parts += [count_of(status.suggested, "suggestion") + " on changed lines"] if status.suggested else []
     yield " · ".join(parts)
 
 

@@ -291,8 +291,8 @@ def test_the_plan_of_an_older_commit_never_replaces_that_of_the_newest(post: Pos
 def test_the_comment_of_the_older_commit_becomes_outdated(post: Post):
     assert post(None, CommentState.OUTDATED).result is CommentResult.LEFT, "nothing is posted only to be outdated"
     post(body("old"), commit=HEAD)
-    newer = post.server.pull(NUMBER, "main")
-    post.server.pulls[0] = newer
+    newer = github.pull_request if isinstance(post.server, github.GitHubServer) else gitlab.merge_request
+    post.server.pulls[0] = newer(NUMBER, OTHER)
 
     outcome = post(body("old"), commit=HEAD)
 

@@ -27,7 +27,7 @@ from tests.support.certificates import Authority
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
 from tests.support.records import recorded
 
-OWN = Request(number=NUMBER, commit=HEAD, target="main", address="")
+OWN = Request(number=NUMBER, commit=HEAD, address="")
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_a_refusal_is_in_the_words_of_the_forge(github, forge):
     with pytest.raises(ForgeError, match=r"422: Validation Failed; .*message body is too long \(maximum is 65536"):
         forge.create(OWN, "x" * 70_000)
     with pytest.raises(ForgeError, match=r"cannot read the comments of pull request 99 of acme/quotas: .*404: Not Found"):
-        forge.comments(Request(number=99, commit="", target="", address=""))
+        forge.comments(Request(number=99, commit="", address=""))
     echoed = json.dumps({"message": f"bad token {TOKEN}\u202e\x1b[31m"}).encode()
     github.faults.append(Fault(status=400, body=echoed))
     with pytest.raises(ForgeError) as error:

@@ -1,0 +1,192 @@
+"""Edits of a manifest as a forge offers them: one line of the file, and the lines that take its place.
+
+Each edit is made in the file as it was planned, and read again: an edit that changes anything else is not offered.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, insert, item_first, read_yaml
+
+_HUNK: Final = re.compile(r"@@ -([0-9]+)(?:,[0-9]+)? \+([0-9]+)(?:,[0-9]+)? @@")
+_DASH: Final = re.compile(r"(?P<before>[ ]*)- +")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePlace:
+    """A line that a pull request shows, in the new version of a file. ``old_line``: its number before, if it is unchanged."""
+
+    path: str
+    """Below the repository, with ``/``."""
+    line: int
+    old_path: str
+    old_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDiff:
+    """What a pull request shows of one file. Lines count from 1."""
+
+    old_path: str
+    lines: Mapping[int, str] = field(default_factory=dict)
+    """The lines of the new file that can be commented on."""
+    old_lines: Mapping[int, int] = field(default_factory=dict)
+    """The numbers that unchanged ones of them have in the old file."""
+    deleted: Mapping[int, int] = field(default_factory=dict)
+    """The number of each deleted line in the old file, and that of the line of the new file before it."""
+
+    def place(self, line: int, text: str) -> int | None:
+        """Where the new file has a line of the planned file, which is that of a merge and may have other numbers."""
+        if self.lines.get(line) == text:
+            return line
+        same = [number for number, shown in self.lines.items() if shown == text]
+        return same[0] if len(same) == 1 and len(text.strip()) > len("quotas:") else None
+
+
+def read_diff(old_path: str, patch: str) -> FileDiff:
+    """The hunks of a unified diff."""
+    lines: dict[int, str] = {}
+    old_lines: dict[int, int] = {}
+    deleted: dict[int, int] = {}
+    old = new = 0
+    for row in patch.split("\n"):
+        sign, text = row[:1], row[1:].removesuffix("\r")
+        if hunk := _HUNK.match(row):
+            old, new = int(hunk[1]), int(hunk[2])
+        elif sign == "-":
+            deleted[old] = new - 1
+            old += 1
+        elif sign in ("+", " ") and new:
+            lines[new] = text
+            if sign == " ":
+                old_lines[new] = old
+                old += 1
+            new += 1
+    return FileDiff(old_path=old_path, lines=lines, old_lines=old_lines, deleted=deleted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineEdit:
+    """A line of a planned file (from 1) with its text, and the lines that take its place."""
+
+    line: int
+    before: str
+    after: tuple[str, ...]
+
+
+def line_edit(before: bytes, after: bytes) -> LineEdit | None:
+    """The edit between two versions of a file; ``None`` where it is none of a single line."""
+    if b"\r" in before:
+        # What forges make of other line ends in a suggestion is not documented.
+        return None
+    old, new = (text.decode("utf-8").split("\n") for text in (before, after))
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    match [step for step in matcher.get_opcodes() if step[0] != "equal"]:
+        case [("insert", at, _, begin, end)] if at:
+            return LineEdit(line=at, before=old[at - 1], after=(old[at - 1], *new[begin:end]))
+        case [("replace", at, stop, begin, end)] if stop == at + 1:
+            return LineEdit(line=stop, before=old[at], after=tuple(new[begin:end]))
+    return None
+
+
+def scalars(node: YamlNode) -> Iterator[YamlScalar]:
+    """Every value of a document that has a text."""
+    if isinstance(node, YamlScalar):
+        yield node
+    else:
+        for item in node.items.values() if isinstance(node, YamlMapping) else node.items:
+            yield from scalars(item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecDocument:
+    """A document of a file by its number (from 0), with its ``spec``."""
+
+    number: int
+    document: YamlMapping
+    spec: YamlMapping
+
+
+def documents_of(content: bytes, kind: str) -> Iterator[SpecDocument]:
+    """The documents of a kind."""
+    for number, document in enumerate(read_yaml(content).documents):
+        if isinstance(document, YamlMapping) and document.data.get("kind") == kind:
+            spec = document.items.get("spec")
+            if isinstance(spec, YamlMapping):
+                yield SpecDocument(number=number, document=document, spec=spec)
+
+
+def with_items(content: bytes, of: SpecDocument, name: str, items: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    """The file with more items in a list of a document's ``spec``, once for each place where they can go, from the last on.
+
+    ``items``: the lines of each item in block style without their indent, of which the first begins with a dash.
+    """
+    before = read_yaml(content)
+    wanted = [_plain(item) for item in items]
+    listed = of.spec.data.get(name)
+    for edited in _placed(content, of.spec, name, of.spec.items.get(name), items):
+        after = read_yaml(edited)
+        if after.problems or len(after.documents) != len(before.documents):
+            continue
+        data = [document.data for document in after.documents]
+        changed = data[of.number]
+        # All but the list is as it was.
+        if isinstance(changed, dict) and isinstance(spec := changed.get("spec"), dict):
+            now, rest = spec.get(name), {**spec, name: listed}
+            kept = rest if name in of.spec.data else {key: value for key, value in rest.items() if key != name}
+            data[of.number] = {**changed, "spec": kept}
+            same = data == [document.data for document in before.documents]
+            if same and _only_more(listed if isinstance(listed, list) else [], now, wanted):
+                yield edited
+
+
+def _placed(
+    content: bytes, spec: YamlMapping, name: str, listed: YamlNode | None, items: Sequence[Sequence[str]]
+) -> Iterator[bytes]:
+    lines = content.decode("utf-8").split("\n")
+    if lines[spec.line - 1][spec.column - 1 : spec.column] == "{" and listed is None:
+        return
+    if listed is None:
+        indent = " " * (spec.column - 1)
+        block = [f"{indent}{name}:", *(f"{indent}  {line}" for item in items for line in item)]
+        ends = [_last_line(value) for value in spec.items.values()]
+    elif isinstance(listed, YamlSequence) and lines[listed.line - 1][listed.column - 1 : listed.column] == "[":
+        if listed.items:
+            text = ", ".join(_in_flow(item) for item in items)
+            yield insert(content, item_first(listed, text, content))
+        return
+    elif isinstance(listed, YamlSequence) and (dash := _DASH.match(lines[listed.items[0].line - 1])):
+        block = [f"{dash['before']}{line}" for item in items for line in item]
+        ends = [spec.keys[name][0], *(_last_line(item) for item in listed.items)]
+    else:
+        return
+    for end in sorted(ends, reverse=True):
+        yield "\n".join((*lines[:end], *block, *lines[end:])).encode()
+
+
+def _last_line(node: YamlNode) -> int:
+    inner = list(node.items.values()) if isinstance(node, YamlMapping) else [] if isinstance(node, YamlScalar) else node.items
+    return max((node.line, *map(_last_line, inner)))
+
+
+def _plain(item: Sequence[str]) -> Plain:
+    (document,) = read_yaml("\n".join(item).encode()).documents
+    return document.data[0] if isinstance(document, YamlSequence) else None
+
+
+def _in_flow(item: Sequence[str]) -> str:
+    fields = [line[2:].partition(" #")[0].rstrip() for line in item]
+    return f"{{{', '.join(fields)}}}"
+
+
+def _only_more(before: Sequence[Plain], after: object, wanted: Sequence[Plain]) -> bool:
+    """Whether a list is another one with these items in it."""
+    if not isinstance(after, list) or len(after) != len(before) + len(wanted):
+        return False
+    starts = range(len(before) + 1)
+    return any(after == [*before[:at], *wanted, *before[at:]] for at in starts)

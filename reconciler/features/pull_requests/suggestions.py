@@ -1,0 +1,226 @@
+"""What a forge can offer to commit on lines of a pull request: safe values, exceptions for guards, and declared removals.
+
+A suggestion changes nothing by itself. A user who may push to the branch commits it, and code owners review it as any other line.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from reconciler.features.pull_requests.comment_rows import ChangeRow, change_rows, entity_markdown, key_markdown
+from reconciler.features.pull_requests.comment_verdict import history_length
+from reconciler.features.pull_requests.line_edits import (
+    FileDiff,
+    LineEdit,
+    LinePlace,
+    documents_of,
+    line_edit,
+    scalars,
+    with_items,
+)
+from reconciler.formats import BINARY_UNITS, ValueRefusedError, parse_value, value_text
+from reconciler.model import BacktestReport, Entity, EntityName, GuardResult, Plan, QuotaKey, Span
+from reconciler.render import RepoPaths, code
+from reconciler.text import amount, count_of, list_some
+from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars, read_yaml, scalar_text
+
+MOST_SUGGESTIONS: Final = 10
+EXCEPTION_DAYS: Final = 14
+"""How long an exception to copy lasts."""
+_GUARD_ID: Final = re.compile(r"[a-z0-9_/:-]+")
+_NAME: Final = 100
+_MOST_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """An edit of one line of the pull request's own version of a file."""
+
+    place: LinePlace
+    edit: LineEdit
+    words: str
+    """Why, in Markdown."""
+    subject: str
+    """What it is about: two runs about one thing have one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestionSource:
+    """What suggestions are made of. ``today``: from this day on an exception lasts."""
+
+    plan: Plan
+    report: BacktestReport | None
+    places: RepoPaths
+    today: datetime.date
+    rows: tuple[ChangeRow, ...] = field(default=())
+
+    @classmethod
+    def of(cls, plan: Plan, report: BacktestReport | None, *, places: RepoPaths, today: datetime.date) -> SuggestionSource | None:
+        """``None`` where nothing can be suggested, so that the forge need not be asked for the changed lines."""
+        rows = tuple(change_rows(plan, report))
+        wanted = any(row.safe is not None for row in rows) or acceptable(plan) or plan.kept
+        return cls(plan=plan, report=report, places=places, today=today, rows=rows) if wanted else None
+
+    def suggestions(self, diffs: Mapping[str, FileDiff]) -> list[Suggestion]:
+        """At most ten, the worst first, on lines that the pull request shows."""
+        every = (*self._values(diffs), *self._exceptions(diffs), *self._removals(diffs))
+        return list(every[:MOST_SUGGESTIONS])
+
+    def _values(self, diffs: Mapping[str, FileDiff]) -> Iterator[Suggestion]:
+        """Safe values, each where its number stands: in an entry, an override or a profile."""
+        by_place: dict[Span, list[ChangeRow]] = defaultdict(list)
+        for row in self.rows:
+            if row.source is not None and row.entity is not None and row.after is not None:
+                by_place[row.source].append(row)
+        for span, rows in by_place.items():
+            low = [row for row in rows if row.safe is not None]
+            path = self.places.relative(span.file)
+            content = _content(span.file) if low and path in diffs and len({(row.key, row.after) for row in rows}) == 1 else None
+            edited = None if content is None else _raised(content, span, rows[0], max(row.safe or 0.0 for row in low))
+            if content is not None and edited is not None:
+                subject = f"value {path} {rows[0].key} {min(str(row.entity) for row in rows)}"
+                yield from self._placed(path, diffs[path], content, edited, self._reason(rows, low), subject)
+
+    def _reason(self, rows: Sequence[ChangeRow], low: Sequence[ChangeRow]) -> str:
+        neediest = max(low, key=lambda row: row.safe or 0.0)
+        shown = amount(neediest.key, neediest.safe)
+        throttles = f"throttles no recorded request of {history_length(self.report)}" if self.report else "throttles nothing"
+        bound = any(group.worst.recorded.censored for row in low for group in row.groups)
+        least = " A quota throttled them when they were recorded, so they may need more." if bound else ""
+        quota = f"{_entity(neediest)} {key_markdown(neediest.key, _NAME)}"
+        if len(rows) == 1:
+            return f"{quota}: {shown} is the smallest limit that {throttles}.{least}"
+        others = f"{count_of(len(rows), 'entity takes', 'entities take')} this value"
+        return f"{others}. {shown}, the largest that one of them needs ({quota}), {throttles}.{least}"
+
+    def _exceptions(self, diffs: Mapping[str, FileDiff]) -> Iterator[Suggestion]:
+        """Exceptions in the Cluster manifest, where the pull request shows it. Validation refuses them without a reason."""
+        guards = acceptable(self.plan)
+        for path, diff in diffs.items() if guards else ():
+            content = _content(str(Path(self.places.root, path))) or b""
+            for of in documents_of(content, "Cluster"):
+                metadata = of.document.data.get("metadata")
+                if not isinstance(metadata, dict) or metadata.get("name") != self.plan.cluster.name:
+                    continue
+                items = [item for guard in guards for item in exception_items(guard, self.today)]
+                names = list_some([code(guard.id) for guard in guards], _MOST_NAMED)
+                words = (
+                    f"An exception for {names}, for these entities and {EXCEPTION_DAYS} days. Write the reason: validation asks "
+                    "for it. The exception counts once it is merged."
+                )
+                yield from self._first(path, diff, content, with_items(content, of, "accept", items), words, "exceptions")
+
+    def _removals(self, diffs: Mapping[str, FileDiff]) -> Iterator[Suggestion]:
+        """Entries with ``quotas: {}`` where entities left the manifests, and ``prune: never`` keeps their quotas."""
+        for path, diff in diffs.items():
+            gaps: dict[int, list[Entity]] = defaultdict(list)
+            for kept in self.plan.kept:
+                where = re.search(rf":{re.escape(path)}:([0-9]+)(?::[0-9]+)?\Z", kept.since)
+                if where and int(where[1]) in diff.deleted:
+                    gaps[diff.deleted[int(where[1])]].append(kept.entity)
+            content = _content(str(Path(self.places.root, path))) if gaps else None
+            if content is None:
+                continue
+            for gap, entities in gaps.items():
+                items = [[f"- match: {match_text(entity)}", "  quotas: {}"] for entity in entities]
+                edits = [
+                    edited for of in documents_of(content, "ClientQuotas") for edited in with_items(content, of, "quotas", items)
+                ]
+                edits.sort(key=lambda edited: _distance(content, edited, diff, gap))
+                names = list_some([entity_markdown(entity, _NAME) for entity in entities], _MOST_NAMED)
+                words = f"{code('prune: never')} keeps the quotas of {names}. This entry removes them."
+                subject = f"removal {' '.join(sorted(map(str, entities)))}"
+                yield from self._first(path, diff, content, edits, words, subject)
+
+    def _first(
+        self, path: str, diff: FileDiff, content: bytes, edits: Iterable[bytes], words: str, subject: str
+    ) -> Iterator[Suggestion]:
+        """The first of several edits that the pull request shows the line of."""
+        for edited in edits:
+            offered = list(self._placed(path, diff, content, edited, words, subject))
+            if offered:
+                yield from offered
+                return
+
+    def _placed(self, path: str, diff: FileDiff, content: bytes, edited: bytes, words: str, subject: str) -> Iterator[Suggestion]:
+        edit = line_edit(content, edited)
+        line = diff.place(edit.line, edit.before) if edit is not None else None
+        if edit is not None and line is not None:
+            place = LinePlace(path=path, line=line, old_path=diff.old_path, old_line=diff.old_lines.get(line))
+            yield Suggestion(place=place, edit=edit, words=words, subject=subject)
+
+
+def acceptable(plan: Plan) -> list[GuardResult]:
+    """The guards that exceptions can accept: each names its entities."""
+    return [guard for guard in plan.tripped if guard.entities and _GUARD_ID.fullmatch(guard.id)]
+
+
+def exception_items(guard: GuardResult, today: datetime.date) -> Iterator[list[str]]:
+    """An exception for each entity of a guard, as lines of YAML, without a reason."""
+    until = today + datetime.timedelta(days=EXCEPTION_DAYS)
+    for entity in guard.entities:
+        match = f"{match_text(entity).removesuffix('}')}, strict: true}}"
+        yield [
+            f"- guard: {guard.id}",
+            f"  match: {match}",
+            f"  until: {until:%Y-%m-%d}",
+            "  reason: # write why this change is safe",
+        ]
+
+
+def match_text(entity: Entity) -> str:
+    """``{user: alice, client-id: "a b"}``."""
+    return f"{{{', '.join(f'{kind}: {_name_in_yaml(entity.name(kind))}' for kind in entity.types)}}}"
+
+
+def _name_in_yaml(name: EntityName | None) -> str:
+    return scalar_text(name) if isinstance(name, str) else "{default: true}"
+
+
+def _entity(row: ChangeRow) -> str:
+    return entity_markdown(row.entity, _NAME) if row.entity is not None else ""
+
+
+def _content(file: str) -> bytes | None:
+    """``None`` for a file that cannot be read: it was there when the plan was made."""
+    try:
+        return Path(file).read_bytes()
+    except OSError:
+        return None
+
+
+def _raised(content: bytes, span: Span, row: ChangeRow, number: float) -> bytes | None:
+    """The file with another number in the place of a value; ``None`` where the value is computed from what stands there."""
+    key = QuotaKey(row.key)
+    every = (scalar for document in read_yaml(content).documents for scalar in scalars(document))
+    texts = [scalar.text for scalar in every if (scalar.line, scalar.column) == (span.line, span.column)]
+    try:
+        if len(texts) != 1 or parse_value(key, texts[0]).number != row.after:
+            return None
+        edit = ScalarEdit(line=span.line, column=span.column, old=texts[0], new=_value_text(key, number, texts[0]))
+        return edit_scalars(content, [edit])
+    except (ValueRefusedError, ScalarEditError, ValueError):
+        return None
+
+
+def _value_text(key: QuotaKey, number: float, like: str) -> str:
+    """A value in the largest unit that has a short text, with the ``/s`` or ``%`` of the text that it replaces."""
+    text = value_text(key, number)
+    if key.is_bytes:
+        units = [f"{number / size:g}{unit}" for unit, size in BINARY_UNITS.items() if number >= size]
+        text = next((each for each in reversed(units) if parse_value(key, each).number == number), text)
+    ending = next((end for end in ("/s", "%") if like.endswith(end)), "")
+    return text + ending if text[-1:] != ending else text
+
+
+def _distance(content: bytes, edited: bytes, diff: FileDiff, gap: int) -> int:
+    """How far above a gap of the diff an edit is; those below come last."""
+    edit = line_edit(content, edited)
+    line = diff.place(edit.line, edit.before) if edit is not None else None
+    return gap - line if line is not None and line <= gap else 1_000_000

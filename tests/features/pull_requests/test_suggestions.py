@@ -1,0 +1,358 @@
+"""Suggestions on the lines of a pull request: committed as the forge would, then the manifests are validated and planned."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.documents import BACKTEST
+from reconciler.model import BacktestReport, Entity, Verdict
+from tests.builders import user
+from tests.support import github_server as hub
+from tests.support import gitlab_server as lab
+from tests.support.backtest_reports import report_of, verdict
+from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
+from tests.support.github_server import NUMBER, Fault, ForgeServer, pull_request
+from tests.support.hostile_names import HOSTILE
+from tests.support.manifests import snapshot
+
+MIB = 1024.0**2
+CLUSTER = """apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  prune: never
+"""
+QUOTAS = """apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  # who gets what
+  quotas:
+    - match: {user: orders}
+      quotas:
+        producer_byte_rate: 8MiB  # agreed in May
+    # the second
+    - match: {user: billing}
+      quotas: {producer_byte_rate: "2MiB/s", request_percentage: 50}
+"""
+LIVE = {
+    user("orders"): {"producer_byte_rate": 8 * MIB},
+    user("billing"): {"producer_byte_rate": 2 * MIB, "request_percentage": 50.0},
+}
+BLOCK = re.compile(r"^(`{3,})suggestion(?::-0\+0)?\n(.*?)\n\1$", re.DOTALL | re.MULTILINE)
+
+
+def too_low(name: str, safe: float, **more: Any) -> Any:
+    entity = more.pop("entity", user(name))
+    return verdict(user=name, entity=entity, verdict=Verdict.THROTTLED, seconds_over=900, seconds_possible=950, safe=safe, **more)
+
+
+@dataclass
+class PullRequest:
+    """A repository whose newest commit is proposed to the forge, and the command that a job runs there."""
+
+    work: GitRepository
+    server: ForgeServer
+    live: dict[Entity, Mapping[str, float]] = field(default_factory=dict)
+
+    def propose(self) -> str:
+        """What is in the folder becomes the newest commit of the pull request."""
+        head = self.work.commit("a proposal")
+        self.server.files = []
+        for row in self.work.git("diff", "--name-status", "--no-renames", "main...HEAD").splitlines():
+            path = row.split("\t")[1]
+            patch = self.work.git("diff", "main...HEAD", "--", path)
+            patch = patch[patch.index("@@") :]
+            self.server.files.append({"filename": path, "patch": patch, "old_path": path, "new_path": path, "diff": patch})
+        merge = lab.merge_request(NUMBER, head) if isinstance(self.server, lab.GitLabServer) else pull_request(NUMBER, head)
+        self.server.pulls = [merge]
+        return head
+
+    def plan(self, *, report: BacktestReport | None = None, code: int = 0) -> Done:
+        """Plan the pull request as a job does, and post the comment."""
+        head = self.propose()
+        (self.work.folder.parent / "now.json").write_text(snapshot(self.live or LIVE))
+        done = invoke(
+            "plan", ".", "--current", "../now.json", "--trusted-ref", "main", "--out", "json=../plan.json", cwd=self.work.folder
+        )
+        assert done.code == code, done.out + done.err
+        arguments = ["../plan.json"]
+        if report is not None:
+            (self.work.folder.parent / "backtest.json").write_text(BACKTEST.text(replace(report, cluster="prod")))
+            arguments += ["--backtest", "../backtest.json"]
+        return self.comment(head, *arguments)
+
+    def comment(self, head: str, *arguments: str) -> Done:
+        if isinstance(self.server, lab.GitLabServer):
+            variables = {
+                "GITLAB_CI": "true", "CI_API_V4_URL": self.server.url, "CI_PROJECT_ID": lab.PROJECT_ID, "GITLAB_TOKEN": lab.TOKEN,
+                "CI_COMMIT_SHA": head, "CI_MERGE_REQUEST_IID": str(NUMBER),
+            }  # fmt: skip
+        else:
+            event = self.work.folder.parent / "event.json"
+            event.write_text(json.dumps({"pull_request": {"number": NUMBER, "head": {"sha": head}}}))
+            variables = {
+                "GITHUB_API_URL": self.server.url, "GITHUB_EVENT_PATH": str(event), "GITHUB_REPOSITORY": hub.REPOSITORY,
+                "GITHUB_TOKEN": hub.TOKEN,
+            }  # fmt: skip
+        done = invoke("comment", *arguments, "--cluster", "prod", cwd=self.work.folder, env=variables)
+        assert done.code == 0, done.err
+        return done
+
+    @property
+    def offered(self) -> list[tuple[str, int, str]]:
+        """Path, line and text of each suggestion on the page."""
+        rows = []
+        for comment in self.server.line_comments.values():
+            at = comment.get("position", {})
+            block = BLOCK.search(comment["body"])
+            assert block is not None, comment["body"]
+            rows.append((comment.get("path", at.get("new_path")), comment.get("line", at.get("new_line")), block[2]))
+        return rows
+
+    def commit_all(self) -> None:
+        """Commit the suggestions as the forge does: the lines of each take the place of the line that it is on."""
+        for path, line, text in sorted(self.offered, key=lambda each: -each[1]):
+            file = self.work.folder / path
+            lines = file.read_text().split("\n")
+            lines[line - 1 : line] = text.split("\n")
+            file.write_text("\n".join(lines))
+
+    def validated(self) -> Done:
+        return invoke("validate", ".", cwd=self.work.folder)
+
+
+def opened(folder: Path, server: ForgeServer, *, quotas: str = QUOTAS, cluster: str = CLUSTER) -> PullRequest:
+    work = GitRepository(folder / "work")
+    work.write("clusters/prod.yaml", cluster)
+    work.write("teams/a.yaml", quotas)
+    work.commit()
+    work.branch()
+    return PullRequest(work, server)
+
+
+@pytest.fixture
+def server() -> Iterator[hub.GitHubServer]:
+    with hub.github_server() as found:
+        yield found
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def forge(request: pytest.FixtureRequest) -> Iterator[ForgeServer]:
+    with hub.github_server() if request.param == "github" else lab.gitlab_server() as found:
+        yield found
+
+
+def edit(request: PullRequest, before: str, after: str, path: str = "teams/a.yaml") -> None:
+    text = (request.work.folder / path).read_text()
+    assert before in text
+    request.work.write(path, text.replace(before, after))
+
+
+REPORT = report_of(too_low("orders", 6.25 * MIB), too_low("billing", 1.5 * MIB))
+
+
+def test_a_safe_value_is_offered_on_its_line_and_turns_the_status_green(tmp_path: Path, forge: ForgeServer) -> None:
+    request = opened(tmp_path, forge)
+    edit(request, "8MiB  #", "4MiB  #")
+    edit(request, '"2MiB/s"', '"1MiB/s"')
+    done = request.plan(report=REPORT)
+    assert sorted(request.offered) == [
+        ("teams/a.yaml", 9, "        producer_byte_rate: 6.25MiB  # agreed in May"),
+        ("teams/a.yaml", 12, '      quotas: {producer_byte_rate: "1.5MiB/s", request_percentage: 50}'),
+    ]
+    bodies = [comment["body"] for comment in forge.line_comments.values()]
+    words = "`orders` producer: 6.25 MiB/s is the smallest limit that throttles no recorded request of 8\xa0h."
+    assert any(words in body for body in bodies)
+    (comment,) = forge.comments.values()
+    assert "2 suggestions on changed lines" in comment["body"]
+    assert done.out.count("\n") == 2
+    request.commit_all()
+    assert request.validated().code == 0
+    request.plan(report=report_of(verdict(user="orders"), verdict(user="billing", entity=user("billing"))))
+    assert forge.line_comments == {}, "what was committed is no longer offered"
+    status = forge.status("kafka-quotas/prod", request.work.git("rev-parse", "HEAD"))  # type: ignore[attr-defined]
+    assert status == "success"
+
+
+def test_a_second_run_changes_nothing_and_a_third_moves_with_the_line(tmp_path: Path, forge: ForgeServer) -> None:
+    request = opened(tmp_path, forge)
+    edit(request, "8MiB  #", "4MiB  #")
+    request.plan(report=REPORT)
+    (first,) = forge.line_comments
+    forge.requests.clear()
+    request.plan(report=REPORT)
+    assert [
+        each.path for each in forge.seen("POST", "PATCH", "PUT", "DELETE") if "discussions" in each.path or "pulls" in each.path
+    ] == []
+    request.plan(report=report_of(too_low("orders", 7 * MIB)))
+    assert list(forge.line_comments) == [first], "another value is written into the same comment"
+    assert "7MiB" in forge.line_comments[first]["body"]
+    edit(request, "  # who gets what\n", "  # who gets what\n  # and why\n")
+    for comment in forge.line_comments.values():
+        comment.update({"line": None} if "line" in comment else {"position": {**comment["position"], "new_line": None}})
+    request.plan(report=REPORT)
+    assert [line for _, line, _ in request.offered] == [10]
+    request.comment(request.work.git("rev-parse", "HEAD"), "--state", "not-changed")
+    assert forge.line_comments == {}
+
+
+def test_a_value_of_a_profile_is_raised_to_the_largest_need_and_says_so(tmp_path: Path, server: hub.GitHubServer) -> None:
+    profiles = """apiVersion: kafka-quotas/v1
+kind: Repository
+spec:
+  profiles:
+    small:
+      quotas:
+        producer_byte_rate: 8MiB
+"""
+    entries = "".join(f"    - {{match: {{user: {name}}}, profile: small}}\n" for name in ("orders", "billing"))
+    request = opened(tmp_path, server, quotas=QUOTAS.partition("    - match")[0] + entries)
+    request.work.git("checkout", "-q", "main")
+    request.work.write("kafka-quotas.yaml", profiles)
+    request.work.commit()
+    request.work.git("checkout", "-q", "-B", "pull-request")
+    request.live = {user(name): {"producer_byte_rate": 8 * MIB} for name in ("orders", "billing")}
+    edit(request, "8MiB", "4MiB", "kafka-quotas.yaml")
+    request.plan(report=report_of(too_low("orders", 6.25 * MIB), too_low("billing", 7 * MIB)))
+    assert request.offered == [("kafka-quotas.yaml", 7, "        producer_byte_rate: 7MiB")]
+    (comment,) = server.line_comments.values()
+    assert (
+        "2 entities take this value. 7 MiB/s, the largest that one of them needs (`billing` producer), throttles"
+        in comment["body"]
+    )
+
+
+@pytest.mark.parametrize(
+    "quotas",
+    [
+        QUOTAS,
+        QUOTAS.partition("  # who")[0]
+        + """  quotas:
+    - match: {user: orders}
+      quotas: {producer_byte_rate: 8MiB}
+
+    # gone soon
+    - match:
+        user: billing
+      quotas:
+        producer_byte_rate: 2MiB
+        request_percentage: 50
+    - {match: {user: last}, quotas: {request_percentage: 10}}
+""",
+    ],
+    ids=["last", "middle"],
+)
+def test_a_deletion_that_removes_nothing_is_offered_as_an_entry_without_quotas(
+    tmp_path: Path, forge: ForgeServer, quotas: str
+) -> None:
+    request = opened(tmp_path, forge, quotas=quotas)
+    lines = quotas.split("\n")
+    begin = next(n for n, line in enumerate(lines) if "# the second" in line or "# gone soon" in line)
+    end = next((n for n, line in enumerate(lines) if "user: last" in line), len(lines) - 1)
+    request.work.write("teams/a.yaml", "\n".join([*lines[:begin], *lines[end:]]))
+    request.live = {**LIVE, user("last"): {"request_percentage": 10.0}}
+    request.plan()
+    ((path, line, text),) = request.offered
+    assert path == "teams/a.yaml"
+    assert text.split("\n")[1:] == ["    - match: {user: billing}", "      quotas: {}"]
+    assert text.split("\n")[0] == lines[line - 1]
+    request.commit_all()
+    assert request.validated().code == 0
+    plan = invoke("plan", ".", "--current", "../now.json", cwd=request.work.folder)
+    assert "user=billing" in plan.out
+    assert "1 entity that left the manifests" not in plan.out
+
+
+def test_an_exception_is_offered_in_the_cluster_manifest_and_validation_asks_for_its_reason(
+    tmp_path: Path, forge: ForgeServer
+) -> None:
+    request = opened(tmp_path, forge)
+    edit(request, "8MiB  #", "1MiB  #")
+    edit(request, "  prune: never\n", "  prune: confirm\n", "clusters/prod.yaml")
+    request.plan()
+    ((path, line, text),) = [row for row in request.offered if row[0] == "clusters/prod.yaml"]
+    assert (path, line) == ("clusters/prod.yaml", 5)
+    assert text.split("\n")[:4] == [
+        "  prune: confirm", "  accept:", "    - guard: large-reduction", "      match: {user: orders, strict: true}",
+    ]  # fmt: skip
+    request.commit_all()
+    refused = request.validated()
+    assert refused.code == 1
+    assert "'reason'" in refused.out + refused.err
+    edit(request, "reason: # write why this change is safe", "reason: agreed with the team", "clusters/prod.yaml")
+    assert request.validated().code == 0
+    plan = invoke("plan", ".", "--current", "../now.json", "--fail-on-guard", cwd=request.work.folder)
+    assert plan.code == 0, plan.out
+
+
+def test_names_cannot_end_the_block_or_notify_anyone(tmp_path: Path, server: hub.GitHubServer) -> None:
+    names = list(dict.fromkeys(["```suggestion\n@all\n```", "`", "a: b # c", *HOSTILE[:20]]))
+    rows = "".join(f"    - match: {{user: {json.dumps(name)}}}\n      quotas: {{producer_byte_rate: 8MiB}}\n" for name in names)
+    request = opened(tmp_path, server, quotas=QUOTAS.partition("    - match")[0] + rows)
+    request.live = {user(name): {"producer_byte_rate": 8 * MIB} for name in names}
+    edit(request, "8MiB", "4MiB")
+    request.plan(report=report_of(*(too_low(name, 5 * MIB) for name in names)))
+    assert len(request.offered) == 10
+    request.commit_all()
+    assert request.validated().code == 0
+    assert (request.work.folder / "teams/a.yaml").read_text().count("5MiB") == 10
+
+
+def test_what_the_pull_request_does_not_show_is_left_to_the_comment(tmp_path: Path, forge: ForgeServer) -> None:
+    request = opened(tmp_path, forge)
+    edit(request, "8MiB  #", "4MiB  #")
+    forge.before = lambda each: forge.files.clear() if each.method == "POST" and "status" not in each.path else None
+    done = request.plan(report=REPORT)
+    assert (request.offered, done.err) == ([], "")
+    ((_, comment),) = forge.comments.items()
+    assert "safe from 6.25" in comment["body"]
+
+
+def test_a_file_with_other_line_ends_gets_no_suggestions(tmp_path: Path, server: hub.GitHubServer) -> None:
+    request = opened(tmp_path, server)
+    edit(request, "8MiB  #", "4MiB  #")
+    file = request.work.folder / "teams/a.yaml"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    request.plan(report=REPORT)
+    assert request.offered == []
+
+
+def test_a_refused_suggestion_is_a_warning_and_an_answered_one_is_kept(tmp_path: Path, server: hub.GitHubServer) -> None:
+    request = opened(tmp_path, server)
+    edit(request, "8MiB  #", "4MiB  #")
+    server.faults = [Fault(status=403, body=b'{"message": "no"}', method="POST")]
+    done = request.plan(report=REPORT)
+    assert "warning: Suggestions were not all posted: cannot suggest a change of line 9 of teams/a.yaml" in done.err
+    assert len(server.comments) == 1
+    request.plan(report=REPORT)
+    (number,) = server.line_comments
+    server.line_comments[number + 100] = {
+        **server.line_comments[number],
+        "id": number + 100,
+        "body": "Why?",
+        "in_reply_to_id": number,
+    }
+    server.line_comments[number + 100]["user"] = hub.user("ann")
+    request.plan()
+    assert "no longer applies" in server.line_comments[number]["body"]
+    assert "suggestion\n" not in server.line_comments[number]["body"]
+    foreign = server.line_comment(server.line_comments[number]["body"], "ann", {"path": "teams/a.yaml", "line": 9})
+    request.plan(report=REPORT)
+    assert foreign["id"] in server.line_comments, "a marker pasted by another user is not ours"
+
+
+def test_a_fork_gets_no_suggestions(tmp_path: Path, server: hub.GitHubServer) -> None:
+    request = opened(tmp_path, server)
+    edit(request, "8MiB  #", "4MiB  #")
+    server.before = lambda _: server.pulls.__setitem__(0, pull_request(NUMBER, server.pulls[0]["head"]["sha"], label="x:change"))
+    request.plan(report=REPORT)
+    assert server.line_comments == {}
