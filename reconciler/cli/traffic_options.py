@@ -41,7 +41,9 @@ def prometheus_request(
     elif traffic:
         server = None
     if server is None:
-        times: dict[str, object] = {} if is_dataset(traffic) else {"--since": since, "--until": until}
+        times: dict[str, object] = {}
+        if since is not None or until is not None:
+            times = {} if is_dataset(traffic) else {"--since": since, "--until": until}
         given = {**times, "--match": match, "--http-config": http_config, "--traffic-store": store}
         if unused := [name for name, value in given.items() if value]:
             also = ", for other addresses and for tables" if unused[0] in times else ""

@@ -108,7 +108,9 @@ class Backtest:
         question, recorded = self._question, self._recorded
         form = form_of(question, has_requests=isinstance(recorded, ReplayJudge))
         provenance = provenance_of(question, recorded, form, self._holes)
-        rows = self._plotted(self._groups.judge(question, provenance))
+        rows = self._groups.judge(question, provenance)
+        if question.plots:
+            rows = self._plotted(rows)
         evidence = recorded.evidence(question, self._groups.tables, provenance)
         verdicts = evidence.merge_into(rows)
         parts = ReportParts.of(verdicts, self._groups, question, evidence.rows)
@@ -219,7 +221,7 @@ def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
 def recording_holes(recorded: TrafficSource) -> dict[int, Integers]:
     """By broker the holes of its recording, as ``holes_of`` has them."""
     facts = recorded.facts
-    return holes_of(facts.coverage, recorded.minutes(), gap_minutes(facts.gaps))
+    return holes_of(facts.coverage, recorded.minutes(), gap_minutes(facts.gaps) if facts.gaps else None)
 
 
 def recorded_coverage(recorded: TrafficSource) -> tuple[Coverage, ...]:
@@ -438,7 +440,7 @@ class ReportParts:
             unkept=UnkeptLimits.of(series, grouping, question.broker.window).worst(verdicts, grouping),
             reasons=reasons_of(verdicts),
             limited=rows_of_limits(verdicts),
-            capacity=capacity_uses(grouping, question.capacity),
+            capacity=capacity_uses(grouping, question.capacity) if question.capacity else {},
             limiting=limiting_entities(series, rows, calls_back=calls_back),
             used=used,
             states=states_of_quotas(changed_quotas(*question.change), rows, verdicts),

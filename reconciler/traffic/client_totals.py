@@ -114,7 +114,22 @@ def count_batch(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
 
 def count_charged(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
     """``SCHEMA``: the clients of the charged ``rows`` of ``batch``, in their order."""
-    return _of_clients(rows, _figures(rows, rows.numbers(batch, "throttled")))
+    count, throttled = rows.clients, rows.numbers(batch, "throttled")
+    amount = np.zeros(count, dtype=np.int64)
+    start, end = np.full(count, _NO_MORE.max), np.full(count, _NO_MORE.min)
+    np.add.at(amount, rows.of, rows.amount)
+    np.minimum.at(start, rows.of, rows.ts_us)
+    np.maximum.at(end, rows.of, rows.ts_us)
+    figures = {
+        "lines": np.bincount(rows.of, minlength=count),
+        "amount": amount,
+        "largest": _largest(rows),
+        "start_us": start,
+        "end_us": end,
+        "throttled": np.bincount(rows.of, weights=throttled, minlength=count).astype(np.int64),
+        **dict.fromkeys(UNCHARGED.values(), np.zeros(count, dtype=np.int64)),
+    }
+    return _of_clients(rows, figures)
 
 
 def count_uncharged(rows: ChargedRows, status: str) -> pa.Table:
@@ -140,25 +155,6 @@ def _largest(rows: ChargedRows) -> Integers:
     largest = np.full(rows.clients, _NO_MORE.min)
     np.maximum.at(largest, rows.of, rows.records)
     return largest
-
-
-def _figures(rows: ChargedRows, throttled: Integers) -> dict[str, Integers]:
-    count = rows.clients
-    lowest, highest = _NO_MORE.min, _NO_MORE.max
-    amount = np.zeros(count, dtype=np.int64)
-    start, end = np.full(count, highest), np.full(count, lowest)
-    np.add.at(amount, rows.of, rows.amount)
-    np.minimum.at(start, rows.of, rows.ts_us)
-    np.maximum.at(end, rows.of, rows.ts_us)
-    return {
-        "lines": np.bincount(rows.of, minlength=count),
-        "amount": amount,
-        "largest": _largest(rows),
-        "start_us": start,
-        "end_us": end,
-        "throttled": np.bincount(rows.of, weights=throttled, minlength=count).astype(np.int64),
-        **dict.fromkeys(UNCHARGED.values(), np.zeros(count, dtype=np.int64)),
-    }
 
 
 def series_of(counted: pa.Table) -> tuple[Series, ...]:

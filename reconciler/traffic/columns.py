@@ -110,10 +110,8 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
     place = dict(zip(named, of_client, strict=False))
     _require_usual({name: (names[name][1], place[name]) for name in named}, len(of_client[0]))
     its_kind, its_broker = np.divmod(of_client[-1], max(1, len(brokers)))
-
-    def names_of(name: str) -> pa.DictionaryArray:
-        return names_at(names[name][1], place[name] - 1) if name in place else pa.nulls(len(its_kind), NAME_CODES)
-
+    nameless = pa.nulls(len(its_kind), NAME_CODES)
+    made = {name: names_at(names[name][1], place[name] - 1) for name in place}
     return ChargedRows(
         of=of if begins is None else np.repeat(of, np.diff(begins, append=len(broker))),
         ts_us=ts_us,
@@ -121,9 +119,9 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
         overhead=overhead,
         broker=brokers[its_broker] + lowest,
         kind=names_at(kinds, its_kind),
-        user=names_of("user"),
-        client_id=names_of("client_id"),
-        ip=names_of("ip"),
+        user=made.get("user", nameless),
+        client_id=made.get("client_id", nameless),
+        ip=made.get("ip", nameless),
         rows=rows,
         others=others,
         begins=begins,

@@ -1,7 +1,7 @@
 """What ``--traffic`` can name, found and opened. A class for each kind of source claims its arguments, looks early and opens.
 
-``find_traffic`` asks the sources in their order: those of the core, then those of features. Request logs are the last one, since
-a log may have any name.
+``find_traffic`` asks the sources in their order: those of the core, then those of features. Whatever none of them claims is a
+request log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts, parse_dataset
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
-from reconciler.traffic.sources.parquet_parts import Between, bytes_when_read
+from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
@@ -46,6 +46,9 @@ _SOURCES: Final = (
 )
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
+_COMPRESSED: Final = (".gz", ".zst", ".gz.open")
+_PACKED: Final = 12
+"""How many times larger compressed text is when it is read, or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +124,6 @@ class Traffic:
         return not self.datasets and self.cells is None
 
     @property
-    def small(self) -> bool:
-        """Whether Spark does better to compile little."""
-        return self.is_local and sum(Path(file).stat().st_size for file in self.files) < SMALL_BYTES
-
-    @property
     def semantics(self) -> str:
         """What a row is: ``EVENT``, or an amount of some time."""
         return EVENT if self.mapping is None else self.mapping.semantics
@@ -144,13 +142,15 @@ class Traffic:
         """The session that was asked for, as this traffic needs it."""
         from reconciler.traffic.spark_setup import SessionOptions
 
-        return replace(asked or SessionOptions(), small=self.small, light=self.needs_little_jvm)
+        # Of small files, Spark does better to compile little.
+        small = self.is_local and sum(Path(file).stat().st_size for file in self.files) < SMALL_BYTES
+        return replace(asked or SessionOptions(), small=small, light=self.needs_little_jvm)
 
     def stays_here(self, options: SessionOptions, *, compacting: bool = False) -> bool:
         """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for."""
         if not self.is_local or not self.has_rows:
             return self.is_local
-        read_bytes, most_bytes = bytes_when_read(self.files), self.most_bytes_here(compacting=compacting)
+        read_bytes, most_bytes = self.read_bytes, self.most_bytes_here(compacting=compacting)
         small = read_bytes <= most_bytes
         why = ("the traffic is small" if small else "the traffic is large") if options.unasked else "Spark was asked for"
         here = options.unasked and small
@@ -158,6 +158,14 @@ class Traffic:
         sizes = {"read_bytes": read_bytes, "most_bytes": most_bytes}
         log_event(_log, "engine chosen", level=logging.INFO, engine=engine, where=options.where, why=why, **sizes)
         return here
+
+    @property
+    def read_bytes(self) -> int:
+        """About how many bytes its files are when they are read."""
+        parquet = [file for file in self.files if file.endswith(".parquet")]
+        rows = sum(int(footer.num_rows) for _, footer in footers_of(parquet)) if parquet else 0
+        texts = [(file, Path(file).stat().st_size) for file in self.files if not file.endswith(".parquet")]
+        return rows * BYTES_A_ROW + sum(size * (_PACKED if file.endswith(_COMPRESSED) else 1) for file, size in texts)
 
     def most_bytes_here(self, *, compacting: bool) -> int:
         """How much of it this process reads better than Spark."""
@@ -272,12 +280,13 @@ def _find(arguments: Sequence[str], mapping: ColumnMapping | None) -> Traffic:
         return Datasets(datasets=datasets) if mapping is None else MappedDatasets(datasets=datasets, mapping=mapping)
     if mapping is not None:
         return mapping.traffic(arguments)
-    sources = [*(load(place) for place in (*_SOURCES, *added("SOURCES"))), RequestLogs]
-    kinds = dict.fromkeys(next(source for source in sources if source.claims(Path(argument))) for argument in arguments)
+    sources = [load(place) for place in (*_SOURCES, *added("SOURCES"))]
+    # A log may have any name.
+    kinds = dict.fromkeys(next((s for s in sources if s.claims(Path(argument))), RequestLogs) for argument in arguments)
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.source.value for kind in kinds))
         raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
-    (kind,) = kinds or (sources[-1],)
+    (kind,) = kinds or (RequestLogs,)
     traffic: Traffic = kind.of(arguments)
     return traffic
 
@@ -370,12 +379,6 @@ class RequestLogs(Traffic):
     source: ClassVar[Source] = Source.LOGS
     own_columns: ClassVar[tuple[str, ...]] = SELF_EVIDENCE
     """The evidence of its cluster and of its other brokers."""
-
-    @staticmethod
-    def claims(path: Path) -> bool:
-        """Everything: a log may have any name."""
-        del path
-        return True
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:

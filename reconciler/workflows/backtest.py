@@ -189,9 +189,12 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     from reconciler.traffic import Backtest
 
     question = backtest_request(proposal, options)
-    store = _free_store(options)
-    options, notes = fetch_samples(proposal, options, progress=progress)
-    proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options), *notes))
+    store = _free_store(options.verdict_rows, options) if options.verdict_rows is not None else None
+    if question.calls_back:
+        proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options)))
+    if options.prometheus is not None:
+        options, notes = fetch_samples(proposal, options, progress=progress)
+        proposal = replace(proposal, notes=(*proposal.notes, *notes))
     if store is not None and (report := _with_rows(proposal, question, options, store, progress)) is not None:
         noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
         return apply_rules(report, noted)
@@ -208,13 +211,11 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     return apply_rules(report, proposal)
 
 
-def _free_store(options: BacktestOptions) -> VerdictStore | None:
+def _free_store(place: str, options: BacktestOptions) -> VerdictStore:
     """Where rows of verdicts go. Raises ``UsageError`` for a place that has files, or that the traffic cannot be written to."""
     from reconciler.traffic import parse_verdict_store
 
-    if options.verdict_rows is None:
-        return None
-    store = parse_verdict_store(options.verdict_rows)
+    store = parse_verdict_store(place)
     store.require_free()
     if options.prometheus is not None:
         _require_folder(store)
@@ -282,10 +283,11 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
     """The judgement to make, with the brokers' settings. Raises ``UsageError``, ``UntrustedError`` or ``QuotaCallbackError``."""
     from reconciler.traffic import BacktestRequest
 
-    version = options.kafka_version or proposal.kafka_version
+    asked, seen = options.kafka_version, proposal.kafka_version
+    known = "no Kafka version is given" if seen is None else f"the snapshot's version, {seen}"
     model = broker_model(
         proposal.spec,
-        version=version,
+        version=asked or seen,
         quota_callback=options.quota_callback,
         trusted=proposal.trusted,
         leaders=proposal.leaders,
@@ -295,7 +297,7 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
         proposed=proposal.proposed,
         declared=proposal.declared,
         sources=proposal.sources,
-        broker=replace(model, version_from=_version_words(options.kafka_version, proposal.kafka_version)),
+        broker=replace(model, version_from=known if asked is None else f"--kafka-version {asked}"),
         log_timezone=options.log_timezone,
         exact=options.exact or options.requests is not None,
         unchanged=any(rule.unchanged for rule in proposal.spec.backtest.fail),
@@ -383,7 +385,7 @@ def _find(proposal: Proposal, options: BacktestOptions) -> tuple[Traffic, Sessio
     """The traffic that ``options`` name, and the session that it needs."""
     from reconciler.traffic import find_traffic
 
-    if options.prometheus is None:
+    if options.prometheus is None and proposal.trusted is not None:
         _require_trusted_traffic(options.traffic, proposal.trusted)
     traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, proposal.trusted), between=options.between)
     if options.exact and not traffic.of_requests:
@@ -393,12 +395,10 @@ def _find(proposal: Proposal, options: BacktestOptions) -> tuple[Traffic, Sessio
     return traffic, traffic.session(options.spark)
 
 
-def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree | None) -> None:
+def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree) -> None:
     """Raise ``UntrustedError`` for files that git tracks and that are not those of the reference."""
     from reconciler.traffic import local_path, parse_dataset, split_argument
 
-    if trusted is None:
-        return
     files = trusted.files
     for argument in arguments:
         dataset = parse_dataset(argument)
@@ -430,12 +430,6 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
 def _step(progress: Progress | None, message: str) -> None:
     if progress is not None:
         progress.step(message)
-
-
-def _version_words(asked: str | None, seen: str | None) -> str:
-    if asked is not None:
-        return f"--kafka-version {asked}"
-    return f"the snapshot's version, {seen}" if seen is not None else "no Kafka version is given"
 
 
 def backtest_in_session(

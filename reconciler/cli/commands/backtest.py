@@ -130,8 +130,8 @@ def _judge(args: BacktestArguments) -> Result:
     if situation is not None:
         report = situation.run(intent, current, settings, chosen, progress)
     else:
-        quotas = proposal_of_settings(settings, current) if intent is None else set_quotas(proposal_of(intent, current), settings)
-        report = run_backtest(quotas, chosen, progress=progress)
+        quotas = proposal_of_settings({}, current) if intent is None else proposal_of(intent, current)
+        report = run_backtest(set_quotas(quotas, settings) if settings else quotas, chosen, progress=progress)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     result = result_of_backtest(report, details=args.details)
     return replace(result, exit=exit_codes.NOT_DONE if stopped else exit_codes.DONE)

@@ -43,11 +43,6 @@ Tables: TypeAlias = Mapping[str, Limits]
 """By quota key."""
 
 
-def client_order(broker: int, kind: str, *names: str | None) -> tuple[int | str, ...]:
-    """The sort key of clients: by broker, kind and names; a name that is not known comes first."""
-    return broker, kind, *(part for name in names for part in (name is not None, name or ""))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """One client's requests of one kind on one broker. ``key``: a number that is unique in the traffic.
@@ -79,7 +74,8 @@ class Series:
     @property
     def sort_key(self) -> tuple[int | str, ...]:
         """By broker, kind, user, client id and address; what is not known comes first."""
-        return client_order(self.broker, self.kind.value, self.user, self.client_id, self.ip)
+        names = (self.user, self.client_id, self.ip)
+        return self.broker, self.kind.value, *(part for name in names for part in (name is not None, name or ""))
 
 
 class Side(NamedTuple):
@@ -143,10 +139,11 @@ def group_series(
     """
     before_of: list[Resolved | None] = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
     after_of = _resolved_again(before, before_of, after, series)
-    if before is not None:
+    tagged = [index for index, client in enumerate(series) if client.has_tags]
+    if before is not None and tagged:
         resolve_tags = _ResolvingTags(before, after)
-        for index, client in enumerate(series):
-            if client.has_tags and (both_sides := resolve_tags(client)) is not None:
+        for index in tagged:
+            if (both_sides := resolve_tags(series[index])) is not None:
                 before_of[index], after_of[index] = both_sides
     targets = _targets(series, before, after, after_of, others)
     earlier = {members: place for place, members in _members(series, before_of).items()}
@@ -289,12 +286,12 @@ def _targets(
     others: Sequence[Series],
 ) -> tuple[Target, ...]:
     undecided = [index for index, quota in enumerate(after_of) if quota is None]
-    known_in_part = _KnownInPart([*(series[index] for index in undecided), *others])
+    known_in_part = _KnownInPart([*(series[index] for index in undecided), *others]) if undecided or others else None
     targets = []
     for (broker, kind, bucket), members in sorted(_members(series, after_of).items()):
         resolved = after_of[members[0]]
         assert resolved is not None
-        may_have = known_in_part.may_be_in(broker, kind, bucket) if undecided or others else 0
+        may_have = 0 if known_in_part is None else known_in_part.may_be_in(broker, kind, bucket)
         targets.append(Target(broker=broker, kind=kind, bucket=bucket, after=resolved, members=members, may_have=may_have))
     for index in undecided:
         client = series[index]

@@ -286,8 +286,6 @@ def enrich_verdicts(
 
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
     """The rows, on all brokers, of the worst quota groups that the change touches or that are over a limit."""
-    if not most:
-        return ()
     shown = [verdict for verdict in verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
     known = [verdict for verdict in shown if not verdict.undecided]
     chosen = {verdict.group for verdict in worst_of_buckets(known)[:most]}
