@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import itertools
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,14 +84,25 @@ class Reader:
         )
         return Done(code=done.returncode, out=done.stdout, err=done.stderr)
 
+    @contextlib.contextmanager
+    def second_terminal(self, command: str) -> Iterator[dict[str, str]]:
+        """The rows that a command prints which runs until Ctrl-C, by name."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(shlex.split(command), cwd=self.folder, env=self.environ, stdout=pipe, text=True) as kafka:
+            assert kafka.stdout is not None
+            lines = itertools.takewhile(lambda line: not line.startswith("Stop it with Ctrl-C"), kafka.stdout)
+            try:
+                yield {name: value.strip() for name, _, value in (line.strip().partition("  ") for line in lines)}
+            finally:
+                kafka.send_signal(signal.SIGINT)
+        assert kafka.returncode == 0
+
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
+def reader(tmp_path: Path) -> Reader:
     runtime_for(DEFAULT_KAFKA_VERSION)
     (tmp_path / "empty").mkdir()
-    one = Reader(tmp_path / "empty")
-    yield one
-    one.type("kafka-quotas sandbox stop")
+    return Reader(tmp_path / "empty")
 
 
 @pytest.mark.large
@@ -96,24 +110,27 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 @pytest.mark.spark
 def test_every_command_prints_what_the_page_says(reader: Reader) -> None:
     (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    cluster_id = "-"
+    (start,) = (command for _, command, _ in SHOWN if " sandbox " in command)
+    with reader.second_terminal(start) as rows:
+        reader.environ["BROKERS"] = rows["bootstrap server"]
+        follow(reader, manifest, rows["cluster id"])
+
+
+def follow(reader: Reader, manifest: str, cluster_id: str) -> None:
     for limit, command, printed in SHOWN:
         if limit or "validate" in command:
             (reader.folder / "quotas" / "team-bob.yaml").write_text(manifest.replace("10KiB", limit or "10KiB"))
-        if command.startswith("export BROKERS="):
-            started = json.loads(reader.type("kafka-quotas sandbox status --format json").out)["sandbox"]
-            cluster_id = started["cluster_id"]
-            reader.environ["BROKERS"] = started["bootstrap_servers"]
+        if command.startswith("export BROKERS=") or " sandbox " in command:
             continue
         done = reader.type(f"export CHECKOUT={ROOT}" if command.startswith("export CHECKOUT=") else command)
         real, shown = as_on_the_page(done.out, cluster_id), as_on_the_page(printed, cluster_id)
         if limit:
             assert [line for line in shown.splitlines() if line not in real.splitlines()] == []
-        elif " sandbox " not in command:
+        else:
             assert real == shown, f"{command}: {done.err}"
         assert done.code == next((code for word, code in EXIT_CODES.items() if printed.startswith(word)), 0), command
 
 
 def test_all_commands_of_the_page_are_found() -> None:
-    assert len(SHOWN) == PAGE.count("\n$ ") == 27
-    assert [limit for limit, _, _ in SHOWN if limit] == ["10KiB", "470KiB"]
+    assert len(SHOWN) == PAGE.count("\n$ ") == 26
+    assert [limit for limit, _, _ in SHOWN if limit] == ["10KiB", "360KiB"]

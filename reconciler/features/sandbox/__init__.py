@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.features.sandbox.background import (
-        Condition,
-        Status,
-        sandbox_status,
-        start_sandbox,
-        stop_sandbox,
-    )
     from reconciler.features.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily
     from reconciler.features.sandbox.cluster import running, runtime_for
     from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,10 @@ from reconciler.features.sandbox import process
 from reconciler.features.sandbox.configuration import assign_ports, free_ports
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, available_fetchers, ensure_jars, jar_set
 from reconciler.features.sandbox.java import GROUPS, RECORDER, Runtime, keep_classes, plugin_jar, writes_classes
-from reconciler.features.sandbox.launch import PortTakenError, launch
-from reconciler.features.sandbox.node import NODE_FOLDERS, ZOOKEEPER_FOLDER, NodeFiles, ZooKeeperFiles
+from reconciler.features.sandbox.launch import PortTakenError, failure, launch
+from reconciler.features.sandbox.node import NodeFiles, ZooKeeperFiles
 from reconciler.features.sandbox.process import Guard, guarding
-from reconciler.features.sandbox.spec import CLIENT_PROPERTIES, Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from reconciler.java import find_java
 from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped
 from reconciler.ports import Progress, QuotaCluster
@@ -47,48 +48,25 @@ def runtime_for(kafka_version: str, *, progress: Progress | None = None) -> Runt
     return Runtime(java=java, jars=jars)
 
 
-def start(
-    spec: SandboxSpec,
-    folder: Path,
-    *,
-    progress: Progress | None = None,
-    record: Callable[[Sandbox], None] = lambda _sandbox: None,
-    choose_ports: Callable[[int], Sequence[int]] = free_ports,
-) -> Sandbox:
-    """Starts a sandbox that goes on running when this process ends; ``folder`` must not exist, or be empty.
-
-    Returns when every node answers and ``record`` has noted it. An interrupt (or the death of this process) before that leaves no
-    process and no folder. When another process takes one of the ports of ``choose_ports``, it is asked again, three times in all.
-    Raises ``SandboxError`` when it does not start; then ``folder`` is kept and the message names the log.
-    """
-    runtime = _runtime_of(spec, progress)
-    _claim(folder.absolute())
-    with guarding(folder) as guard:
-        sandbox = _start(spec, folder.absolute(), runtime, guard, progress, choose_ports)
-        try:
-            record(sandbox)
-        except BaseException:
-            stop(sandbox)
-            raise
-        return sandbox
-
-
 @contextlib.contextmanager
-def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[Sandbox]:
+def running(
+    spec: SandboxSpec, *, progress: Progress | None = None, choose_ports: Callable[[int], Sequence[int]] = free_ports
+) -> Iterator[Sandbox]:
     """A sandbox in a temporary folder, for the length of the block; afterwards no process and no folder is left.
 
-    So also after exceptions and interrupts and, through a guard process, when this process is killed. Raises
-    ``SandboxError`` when Kafka does not start; then the folder is kept and the message names the log.
+    So also after exceptions and interrupts and, through a guard process, when this process is killed. When another process takes
+    one of the ports of ``choose_ports``, it is asked again, three times in all. Raises ``SandboxError`` when Kafka does not
+    start; then the folder is kept and the message names the log.
     """
     runtime = _runtime_of(spec, progress)
     folder = Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
     with guarding(folder) as guard:
         folder.mkdir(mode=0o700)
-        sandbox = _start(spec, folder, runtime, guard, progress, free_ports)
+        sandbox = _start(spec, folder, runtime, guard, progress, choose_ports)
         try:
             yield sandbox
         finally:
-            stop(sandbox)
+            _stop(sandbox)
 
 
 def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
@@ -99,8 +77,8 @@ def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
     return replace(runtime, jars=(*runtime.jars, *recorder, *groups, *spec.plugins))
 
 
-def stop(sandbox: Sandbox) -> None:
-    """End the processes, and never another that has one of their numbers now. Remove the folder unless the user chose it."""
+def _stop(sandbox: Sandbox) -> None:
+    """End the processes, and never another that has one of their numbers now. Remove the folder."""
     try:
         # ZooKeeper last: a broker that cannot reach it takes long to end.
         folders = [NodeFiles(id=node.id, sandbox_folder=sandbox.folder).folder for node in sandbox.nodes]
@@ -108,28 +86,9 @@ def stop(sandbox: Sandbox) -> None:
         ended = process.end([node.process for node in sandbox.nodes], grace_s=_ARCHIVE_GRACE_S if writes else _STOP_GRACE_S)
         for folder in folders if ended else ():
             keep_classes(folder)
-        process.end(sandbox.processes, grace_s=_STOP_GRACE_S)
+        process.end([server.process for server in sandbox.servers], grace_s=_STOP_GRACE_S)
     finally:
-        if not sandbox.keeps_folder:
-            _remove(sandbox.folder)
-
-
-def _remove(folder: Path) -> None:
-    """What a sandbox made in its folder, and the folder itself unless another program put something there."""
-    for made in (*folder.glob(NODE_FOLDERS), *folder.glob(ZOOKEEPER_FOLDER), *folder.glob(CLIENT_PROPERTIES)):
-        shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-
-
-def _claim(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise SandboxError(f"{folder} is not empty. Delete what is there, or choose another folder")
-        folder.chmod(0o700)
-    except OSError as error:
-        raise SandboxError(f"cannot use {folder} for a sandbox: {error.strerror}") from error
+        shutil.rmtree(sandbox.folder, ignore_errors=True)
 
 
 def _start(
@@ -147,8 +106,8 @@ def _start(
             except PortTakenError:
                 if attempt == _PORT_ATTEMPTS:
                     raise
-                _remove(folder)
-                folder.mkdir(mode=0o700, exist_ok=True)
+                shutil.rmtree(folder)
+                folder.mkdir(mode=0o700)
     except SandboxError:
         # The logs stay for a person to read, also when the guard's owner is gone.
         guard.release()
@@ -165,6 +124,19 @@ def _start(
 _NOTICED_S: Final = 2.0
 """How long a command has to end by itself after an interrupt, which on a terminal it gets too."""
 _TERM_S: Final = 3.0
+
+
+_LOOK_S: Final = 1.0
+
+
+def serve_sandbox(spec: SandboxSpec, show: Callable[[Sandbox], None], *, progress: Progress) -> None:
+    """Run a sandbox until an interrupt, after ``show``. Raises ``SandboxError`` when one of its processes ends before."""
+    with running(spec, progress=progress) as sandbox:
+        show(sandbox)
+        with contextlib.suppress(KeyboardInterrupt):
+            while not (ended := [server for server in sandbox.servers if not process.is_alive(server.process)]):
+                time.sleep(_LOOK_S)
+            raise failure("a process of the local Kafka ended", ended[0].log_file)
 
 
 def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progress) -> int:

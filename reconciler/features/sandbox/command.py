@@ -1,23 +1,22 @@
-"""``kafka-quotas sandbox``: a real Kafka on this machine, in the background or for the length of one command."""
+"""``kafka-quotas sandbox``: a real Kafka on this machine, until Ctrl-C or for the length of one command."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, output
+from reconciler.cli import output
 from reconciler.cli.declaration import argument, group, option
-from reconciler.cli.option_groups import format_option
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 from reconciler.model import display_name, escaped
 from reconciler.render import Line, Style, line
+from reconciler.text import count_of
 
 if TYPE_CHECKING:
-    from reconciler.features.sandbox import Sandbox, SandboxSpec, Status
+    from reconciler.features.sandbox import Sandbox, SandboxSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,32 +61,15 @@ class KafkaOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartArguments:
-    """The command line of ``sandbox start``."""
-
-    kafka: KafkaOptions = group(KafkaOptions)
-    folder: Path | None = option("--folder", metavar="DIR", help="keep data and logs here [default: a temporary folder]")
-    format: str = format_option()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusArguments:
-    """The command line of ``sandbox status``."""
-
-    format: str = format_option()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopArguments:
-    """The command line of ``sandbox stop``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunBesideArguments:
     """The command line of ``sandbox run``."""
 
     kafka: KafkaOptions = group(KafkaOptions)
-    program: tuple[str, ...] = argument("COMMAND", nargs="+", help="the command and its arguments, after --")
+    program: tuple[str, ...] = argument(
+        "COMMAND",
+        nargs="*",
+        help="the command and its arguments, after -- [default: run until Ctrl-C]",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,46 +79,16 @@ class DemoArguments:
     seconds: float = option("--seconds", default=20.0, metavar="S", help="let the clients send for this time [default: 20]")
 
 
-def start(args: StartArguments) -> Result:
-    """Start one in the background, unless it runs already."""
-    from reconciler.features.sandbox import sandbox_status, start_sandbox
-
-    _, started = start_sandbox(args.kafka.spec(), folder=args.folder, progress=output.StderrProgress())
-    if not started and not output.is_quiet():
-        output.tell("a sandbox of this kind is running already")
-    return _result(sandbox_status(), exit_codes.DONE)
-
-
-def status(args: StatusArguments) -> Result:
-    """Where it runs; exit 1 when it does not."""
-    from reconciler.features.sandbox import Condition, sandbox_status
-
-    del args
-    state = sandbox_status()
-    return _result(state, exit_codes.DONE if state.condition is Condition.RUNNING else exit_codes.NOT_DONE)
-
-
-def _result(status: Status, code: int) -> Result:
-    from reconciler.features.sandbox.background import SANDBOX
-
-    return Result(exit=code, view=lambda: status_lines(status), document=lambda: SANDBOX.write(status))
-
-
-def stop(args: StopArguments) -> Result:
-    """Stop it."""
-    from reconciler.features.sandbox import stop_sandbox
-
-    del args
-    before = stop_sandbox()
-    return Result(view=lambda: stopped_lines(before))
-
-
 def run_beside(args: RunBesideArguments) -> Result:
-    """Run a command beside one; the exit code is the command's."""
-    from reconciler.features.sandbox.cluster import run_in_sandbox
+    """Run a command beside one; the exit code is the command's. Without a command, run until an interrupt."""
+    from reconciler.features.sandbox.cluster import run_in_sandbox, serve_sandbox
 
-    program = args.program[1:] if args.program[0] == "--" else args.program
-    return Result(exit=run_in_sandbox(args.kafka.spec(), program, progress=output.StderrProgress()))
+    program = args.program[1:] if args.program[:1] == ("--",) else args.program
+    spec, progress = args.kafka.spec(), output.StderrProgress()
+    if program:
+        return Result(exit=run_in_sandbox(spec, program, progress=progress))
+    serve_sandbox(spec, lambda sandbox: output.print_lines(sandbox_lines(sandbox)), progress=progress)
+    return Result()
 
 
 def demo(args: DemoArguments) -> Result:
@@ -159,39 +111,12 @@ def demo(args: DemoArguments) -> Result:
     return Result()
 
 
-def status_lines(status: Status) -> list[Line]:
-    """Where it runs and how to use it, or that it does not run."""
-    if status.sandbox is None:
-        return [line("no sandbox is running. Start one with: kafka-quotas sandbox start")]
-    return [_headline(status, status.sandbox), *_details(status.sandbox), line(), line("stop it with: kafka-quotas sandbox stop")]
-
-
-def stopped_lines(before: Status) -> list[Line]:
-    """What ``stop`` found and ended."""
-    from reconciler.features.sandbox import Condition
-
-    if before.sandbox is None:
-        return [line("no sandbox was running")]
-    if before.condition is Condition.BROKEN:
-        gone = len(before.sandbox.processes) - len(before.alive) - before.zookeeper_alive
-        return [
-            line(f"stopped what was left of Kafka {before.sandbox.kafka_version} ({gone} of its processes had ended already)")
-        ]
-    done = "kept" if before.sandbox.keeps_folder else "removed"
-    return [line(f"stopped Kafka {before.sandbox.kafka_version} and {done} {escaped(str(before.sandbox.folder))}")]
-
-
-def _headline(status: Status, sandbox: Sandbox) -> Line:
-    from reconciler.features.sandbox import Condition
-
+def sandbox_lines(sandbox: Sandbox) -> list[Line]:
+    """Where it runs, and how to stop it."""
     beside = " with ZooKeeper" if sandbox.zookeeper else ""
-    kind = f"Kafka {sandbox.kafka_version}{beside}, {len(sandbox.nodes)} {'node' if len(sandbox.nodes) == 1 else 'nodes'}"
-    if status.condition is Condition.RUNNING:
-        return line((f"{kind}, is running", Style.GOOD))
-    gone = [f"node {node.id}" for node in sandbox.nodes if node.id not in status.alive]
-    if sandbox.zookeeper and not status.zookeeper_alive:
-        gone.append("ZooKeeper")
-    return line((f"{kind}, is broken: the process of {', '.join(gone)} has ended", Style.BAD))
+    nodes = count_of(len(sandbox.nodes), "node")
+    running = line((f"Kafka {sandbox.kafka_version}{beside}, {nodes}, is running", Style.GOOD))
+    return [running, *_details(sandbox), line(), line("Stop it with Ctrl-C. It then deletes its folder.")]
 
 
 def _details(sandbox: Sandbox) -> list[Line]:

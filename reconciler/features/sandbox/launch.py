@@ -93,7 +93,6 @@ def launch(
         folder=folder,
         nodes=tuple(f.running(spec, ref, p) for f, ref, p in zip(files, brokers, ports.nodes, strict=True)),
         users=spec.users,
-        groups=spec.groups,
         listeners={
             listener.name: ",".join(f"{LOOPBACK}:{p.further[listener.name]}" for p in ports.nodes) for listener in spec.listeners
         },
@@ -114,16 +113,16 @@ def await_zookeeper(server: ZooKeeperFiles, ref: ProcessRef, *, port: int) -> No
 
     def check_alive() -> None:
         if not process.is_alive(ref):
-            raise _failure("ZooKeeper ended while it started", server.log)
+            raise failure("ZooKeeper ended while it started", server.log)
 
     if not wait_until_serving(port, deadline=time.monotonic() + _READY_S, check_alive=check_alive):
-        raise _failure(f"ZooKeeper did not answer within {_READY_S:.0f} s", server.log)
+        raise failure(f"ZooKeeper did not answer within {_READY_S:.0f} s", server.log)
 
 
 def _check_formatted(files: Sequence[NodeFiles]) -> None:
     for file in files:
         if not (file.data / "meta.properties").is_file():
-            raise _failure("Kafka's storage could not be formatted", file.format_log)
+            raise failure("Kafka's storage could not be formatted", file.format_log)
 
 
 def _await_ready(
@@ -135,14 +134,14 @@ def _await_ready(
     def check_alive() -> None:
         for file, broker in zip(files, brokers, strict=True):
             if not process.is_alive(broker):
-                raise _failure(f"Kafka node {file.id} ended while it started", file.log)
+                raise failure(f"Kafka node {file.id} ended while it started", file.log)
             # A broker that cannot listen takes many seconds to end by itself.
             if file.says(_PORT_TAKEN):
-                raise _failure(f"Kafka node {file.id} could not listen on its ports", file.log)
+                raise failure(f"Kafka node {file.id} could not listen on its ports", file.log)
 
     plaintext = {file.id: own.plaintext for file, own in zip(files, ports, strict=True)}
     if not wait_until_ready(cluster_id, plaintext, deadline=time.monotonic() + _READY_S, check_alive=check_alive):
-        raise _failure(f"Kafka did not answer within {_READY_S:.0f} s", files[0].log)
+        raise failure(f"Kafka did not answer within {_READY_S:.0f} s", files[0].log)
 
 
 def _new_cluster_id() -> str:
@@ -152,7 +151,8 @@ def _new_cluster_id() -> str:
     return text
 
 
-def _failure(what: str, log: Path) -> SandboxError:
+def failure(what: str, log: Path) -> SandboxError:
+    """The error that a server ended, with the lines of its log that have the reason."""
     lines = telling_lines(log)
     kind = PortTakenError if any(_PORT_TAKEN in line for line in lines) else SandboxError
     return kind(f"{what}. Its log, {log}, ends with:\n" + "\n".join(f"  {line}" for line in lines))

@@ -36,8 +36,6 @@ from reconciler.features.sandbox.spec import SandboxNode, SandboxSpec, ZooKeeper
 _TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")
 _LINE_LIMIT: Final = 300
 _CLUSTER_ID: Final = re.compile(r"\bCluster ID = ([\w-]+)", re.ASCII)
-NODE_FOLDERS: Final = "node-[1-9]"
-"""A glob for the node folders in a sandbox's folder."""
 ZOOKEEPER_FOLDER: Final = "zookeeper"
 
 

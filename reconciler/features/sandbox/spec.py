@@ -14,9 +14,6 @@ from reconciler.errors import UsageError
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
 from reconciler.features.sandbox.process import ProcessRef
 
-CLIENT_PROPERTIES: Final = "client-*.properties"
-"""A glob for the files of ``client_properties_file``."""
-
 _OWN_LISTENERS: Final = frozenset({"PLAINTEXT", "SASL", "CONTROLLER"})
 _LISTENER_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -174,13 +171,9 @@ class Sandbox:
     folder: Path
     nodes: tuple[SandboxNode, ...]
     users: tuple[Login, ...] = ()
-    groups: bool = False
-    """Whether its nodes have the plugin of groups."""
     listeners: Mapping[str, str] = field(default_factory=dict)
     """Bootstrap strings of the further listeners, by name."""
     zookeeper_server: SandboxZooKeeper | None = None
-    keeps_folder: bool = False
-    """Whether the folder, which the user chose, stays after it stops."""
 
     @property
     def zookeeper(self) -> str | None:
@@ -188,10 +181,9 @@ class Sandbox:
         return self.zookeeper_server.connection if self.zookeeper_server else None
 
     @property
-    def processes(self) -> tuple[ProcessRef, ...]:
+    def servers(self) -> tuple[SandboxNode | SandboxZooKeeper, ...]:
         """All of them, in the order in which they are to be ended."""
-        server = (self.zookeeper_server.process,) if self.zookeeper_server else ()
-        return (*(node.process for node in self.nodes), *server)
+        return (*self.nodes, self.zookeeper_server) if self.zookeeper_server else self.nodes
 
     def user(self, name: str) -> Login:
         """The login of one of its users. Raises ``UsageError`` for another name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import itertools
 import os
 import shutil
 import signal
@@ -22,7 +22,6 @@ from tests.support import raw_quotas
 from tests.support.command import invoke, run
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
-from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
@@ -44,167 +43,124 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def sandbox(environ: dict[str, str]) -> Iterator[Run]:
-    """Runs ``kafka-quotas sandbox ARGUMENTS``; whatever was started is stopped at the end."""
+def sandbox(environ: dict[str, str]) -> Run:
+    """Runs ``kafka-quotas sandbox ARGUMENTS``."""
 
     def sandbox(*arguments: str) -> subprocess.CompletedProcess[str]:
         done = run("sandbox", *arguments, cwd=Path.cwd(), env=environ)
         return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
 
-    yield sandbox
-    sandbox("stop")
+    return sandbox
 
 
 def left_over(environ: dict[str, str]) -> list[str]:
     """Sandbox folders, and processes that mention the temporary folder in their command line."""
-    temporary = environ["TMPDIR"]
-    found = [str(path) for path in Path(temporary).glob("kafka-quotas-sandbox-*")]
+    folders = [str(path) for path in Path(environ["TMPDIR"]).glob("kafka-quotas-sandbox-*")]
+    return [*folders, *(words for _, words in processes(environ))]
+
+
+def processes(environ: dict[str, str]) -> list[tuple[int, str]]:
+    """The processes that mention the temporary folder in their command line, by id."""
+    temporary, found = environ["TMPDIR"], []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
         except OSError:
             continue
         if temporary in words:
-            found.append(words)
+            found.append((int(entry.name), words))
     return found
 
 
-def test_start_status_and_stop(sandbox: Run, environ: dict[str, str]) -> None:
-    started = sandbox("start", "--user", "alice", "--request-log", "--format", "json")
-    assert started.returncode == 0, started.stderr
-    document = json.loads(started.stdout)
-    valid(document, "sandbox")
-    assert document["status"] == "running"
-    servers = document["sandbox"]["bootstrap_servers"]
-    [node] = document["sandbox"]["nodes"]
-    assert "Completed request" in Path(node["request_log_file"]).read_text("utf-8")
+def config_command() -> list[str]:
+    from reconciler.features.sandbox.cluster import runtime_for
 
-    status = sandbox("status")
-    assert (status.returncode, servers in status.stdout) == (0, True)
+    runtime = runtime_for(DEFAULT_KAFKA_VERSION)
+    return [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
 
-    again = sandbox("start", "--user", "alice", "--request-log", "--format", "json")
-    assert (again.returncode, json.loads(again.stdout)) == (0, document)
-    assert "running already" in again.stderr
 
-    other = sandbox("start", "--kafka-version", "3.9.2")
-    assert (other.returncode, other.stdout) == (1, "")
-    assert "sandbox stop" in other.stderr
+@contextlib.contextmanager
+def served(environ: dict[str, str], *options: str) -> Iterator[dict[str, str]]:
+    """What ``sandbox run`` prints, without a command; interrupted at the end of the block."""
+    with begun(environ, "run", *options) as owner:
+        yield rows(owner)
+        owner.send_signal(signal.SIGINT)
+        _, stderr = owner.communicate(timeout=300)
+    assert owner.returncode == 0, stderr
 
-    assert sandbox("stop").returncode == 0
+
+def rows(owner: subprocess.Popen[str]) -> dict[str, str]:
+    """The rows of addresses and files, by name."""
+    assert owner.stdout is not None
+    lines = list(itertools.takewhile(lambda line: not line.startswith("Stop it with"), owner.stdout))
+    return {name: value.strip() for name, _, value in (line.strip().partition("  ") for line in lines)}
+
+
+def test_without_a_command_it_runs_until_an_interrupt(environ: dict[str, str]) -> None:
+    with served(environ, "--user", "al'i ce", "--request-log") as shown:
+        (properties,) = (value for name, value in shown.items() if name.startswith("as "))
+        login = ["--bootstrap-server", shown["with a login"].split()[0], *properties.split()]
+        alter = ["--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", "producer_byte_rate=1024"]
+        subprocess.run([*config_command(), *login, *alter], check=True, capture_output=True, timeout=300)
+        value = {frozenset({("user", "carol")}): {"producer_byte_rate": 1024.0}}
+        assert raw_quotas.describe(shown["bootstrap server"]) == value
+        assert "Completed request" in Path(shown["requests to node 1"]).read_text("utf-8")
     assert left_over(environ) == []
-    stopped = sandbox("status", "--format", "json")
-    assert (stopped.returncode, json.loads(stopped.stdout)["status"]) == (1, "stopped")
-    assert sandbox("stop").returncode == 0
+
+
+def test_it_ends_with_the_log_of_a_server_that_ended(environ: dict[str, str]) -> None:
+    with begun(environ, "run", "--zookeeper", "--chroot", "/kafka/one") as owner:
+        shown = rows(owner)
+        assert shown["ZooKeeper"].endswith("/kafka/one")
+        (server,) = (entry for entry in processes(environ) if "QuorumPeerMain" in entry[1])
+        os.kill(server[0], signal.SIGKILL)
+        _, stderr = owner.communicate(timeout=300)
+    assert owner.returncode == 1
+    assert f"a process of the local Kafka ended. Its log, {shown['log of ZooKeeper']}, ends with:" in stderr
+    assert left_over(environ) == []
 
 
 @pytest.mark.large
 @pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the plugin")
-def test_with_groups_the_brokers_have_the_plugin(sandbox: Run, tmp_path: Path) -> None:
-    started = sandbox("start", "--groups", "--format", "json")
-    assert started.returncode == 0, started.stderr
-    servers = json.loads(started.stdout)["sandbox"]["bootstrap_servers"]
-    assert "running already" in sandbox("start", "--groups").stderr
-    assert sandbox("start").returncode == 1
-
+def test_with_groups_the_brokers_have_the_plugin(environ: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "quotas"
     folder.mkdir()
     (folder / "cluster.yaml").write_text(cluster(quotaCallback={"class": GROUP_CALLBACK}))
     group = {"users": ["alice", "bob"], "quotas": {"producer_byte_rate": "1MiB"}}
     (folder / "quotas.yaml").write_text(quotas(groups={"payments": group}))
-    applied = invoke("apply", ".", "--bootstrap-server", servers, "--auto-approve", cwd=folder)
-    assert applied.code == 0, applied.out + applied.err
-    described = " ".join(invoke("describe", "--bootstrap-server", servers, cwd=folder).err.split())
+    with served(environ, "--groups") as shown:
+        servers = shown["bootstrap server"]
+        applied = invoke("apply", ".", "--bootstrap-server", servers, "--auto-approve", cwd=folder)
+        assert applied.code == 0, applied.out + applied.err
+        described = " ".join(invoke("describe", "--bootstrap-server", servers, cwd=folder).err.split())
     assert "3 of these entities stand for groups" in described
     assert "The brokers have the plugin of groups." in described
 
 
 @pytest.mark.large
 @pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the recorder")
-def test_with_record_each_node_records_what_backtest_reads(sandbox: Run, environ: dict[str, str], tmp_path: Path) -> None:
-    started = sandbox("start", "--record", "--format", "json")
-    assert started.returncode == 0, started.stderr
-    document = json.loads(started.stdout)
-    valid(document, "sandbox")
-    servers, [node] = document["sandbox"]["bootstrap_servers"], document["sandbox"]["nodes"]
-    assert node["recorded_folder"] in sandbox("status").stdout
-    assert "running already" in sandbox("start", "--record").stderr
-    assert sandbox("start").returncode == 1
-
-    everybody = frozenset({("user", None), ("client-id", None)})
-    raw_quotas.alter(servers, {everybody: {"producer_byte_rate": 1e12}})
-    raw_quotas.settled(servers)
-    create_topic(servers, "orders")
-    produce_steadily(servers, "orders", client_id="app", bytes_per_second=100_000, seconds=3)
+def test_with_record_each_node_records_what_backtest_reads(environ: dict[str, str], tmp_path: Path) -> None:
     manifests = tmp_path / "quotas"
     manifests.mkdir()
     (manifests / "cluster.yaml").write_text(cluster())
     (manifests / "quotas.yaml").write_text(quotas(({"client-id": "app"}, {"producer_byte_rate": "1000"})))
+    with served(environ, "--record") as shown:
+        servers = shown["bootstrap server"]
+        everybody = frozenset({("user", None), ("client-id", None)})
+        raw_quotas.alter(servers, {everybody: {"producer_byte_rate": 1e12}})
+        raw_quotas.settled(servers)
+        create_topic(servers, "orders")
+        produce_steadily(servers, "orders", client_id="app", bytes_per_second=100_000, seconds=3)
 
-    def throttled() -> bool:
-        done = run("backtest", str(manifests), "--traffic", node["recorded_folder"], "--format", "json", cwd=tmp_path)
-        if done.code:
-            return False
-        return ("app", "throttled") in {(row["bucket"].get("client-id"), row["verdict"]) for row in done.json()["verdicts"]}
+        def throttled() -> bool:
+            recorded = shown["recorded by node 1"]
+            done = run("backtest", str(manifests), "--traffic", recorded, "--format", "json", cwd=tmp_path)
+            if done.code:
+                return False
+            return ("app", "throttled") in {(row["bucket"].get("client-id"), row["verdict"]) for row in done.json()["verdicts"]}
 
-    wait_until(throttled, within_s=60)
-    assert sandbox("stop").returncode == 0
+        wait_until(throttled, within_s=60)
     assert left_over(environ) == []
-
-
-def test_a_cluster_with_zookeeper_is_shown_with_it_noticed_without_it_and_stopped_whole(
-    sandbox: Run, environ: dict[str, str]
-) -> None:
-    started = sandbox("start", "--zookeeper", "--chroot", "/kafka/one", "--format", "json")
-    assert started.returncode == 0, started.stderr
-    document = json.loads(started.stdout)
-    valid(document, "sandbox")
-    server = document["sandbox"]["zookeeper"]
-    assert document["sandbox"]["kafka_version"] == "3.9.2"
-    assert (server["connection"].endswith("/kafka/one"), server["alive"]) == (True, True)
-    assert server["connection"] in sandbox("status").stdout
-
-    assert "running already" in sandbox("start", "--zookeeper", "--chroot", "/kafka/one").stderr
-    for other in (("--kafka-version", "3.9.2"), ("--zookeeper",), ("--zookeeper", "--kafka-version", "2.8.2")):
-        assert "other settings" in sandbox("start", *other).stderr
-
-    os.kill(server["pid"], signal.SIGKILL)
-    status = wait_until(lambda: done if (done := sandbox("status", "--format", "json")).returncode == 1 else None)
-    assert status is not None
-    broken = json.loads(status.stdout)
-    valid(broken, "sandbox")
-    assert (broken["status"], broken["sandbox"]["zookeeper"]["alive"]) == ("broken", False)
-    assert "process of ZooKeeper has ended" in sandbox("status").stdout
-    assert "zookeeper.log" in sandbox("start").stderr
-    assert sandbox("stop").returncode == 0
-    assert left_over(environ) == []
-
-
-def test_a_user_of_the_sandbox_logs_in_with_the_file_that_start_names(sandbox: Run, environ: dict[str, str]) -> None:
-    from reconciler.features.sandbox.cluster import runtime_for
-
-    started = json.loads(sandbox("start", "--user", "al'i ce", "--format", "json").stdout)["sandbox"]
-    runtime = runtime_for(DEFAULT_KAFKA_VERSION)
-    tool = [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
-    login = [
-        "--bootstrap-server",
-        started["sasl_bootstrap_servers"],
-        "--command-config",
-        started["users"][0]["client_properties"],
-    ]
-    alter = ["--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", "producer_byte_rate=1024"]
-    subprocess.run([*tool, *login, *alter], check=True, capture_output=True, timeout=300)
-    from tests.support import raw_quotas
-
-    assert raw_quotas.describe(started["bootstrap_servers"]) == {frozenset({("user", "carol")}): {"producer_byte_rate": 1024.0}}
-
-
-def test_a_folder_with_something_in_it_is_refused_and_left_as_it_is(sandbox: Run, tmp_path: Path) -> None:
-    notes = tmp_path / "mine" / "notes"
-    notes.parent.mkdir()
-    notes.write_text("mine")
-    refused = sandbox("start", "--folder", str(notes.parent))
-    assert (refused.returncode, "not empty" in refused.stderr) == (1, True)
-    assert list(notes.parent.iterdir()) == [notes]
 
 
 def test_run_gives_the_command_a_broker_and_exits_with_its_code(sandbox: Run, environ: dict[str, str]) -> None:
@@ -237,14 +193,13 @@ def test_run_reports_a_command_that_died_of_a_signal_as_a_shell_does(sandbox: Ru
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run",),
         ("run", "--", "no-such-program"),
-        ("start", "--nodes", "2"),
-        ("start", "--kafka-version", "1.0"),
-        ("start", "--kafka-version", "2.8.2"),
-        ("start", "--kafka-version", "4.3.1", "--zookeeper"),
-        ("start", "--chroot", "/kafka"),
-        ("start", "--zookeeper", "--chroot", "kafka"),
+        ("run", "--nodes", "2"),
+        ("run", "--kafka-version", "1.0"),
+        ("run", "--kafka-version", "2.8.2"),
+        ("run", "--kafka-version", "4.3.1", "--zookeeper"),
+        ("run", "--chroot", "/kafka"),
+        ("run", "--zookeeper", "--chroot", "kafka"),
         (),
     ],
 )
@@ -303,22 +258,22 @@ def test_even_a_killed_owner_leaves_no_broker_and_no_folder(
     wait_until(lambda: left_over(environ) == [])
 
 
-def test_an_interrupt_during_start_leaves_no_process_and_no_folder(environ: dict[str, str], sandbox: Run) -> None:
-    with begun(environ, "start") as owner:
+def test_an_interrupt_while_it_starts_leaves_no_process_and_no_folder(environ: dict[str, str]) -> None:
+    with begun(environ, "run") as owner:
         wait_until(lambda: broker_runs(environ))
         owner.send_signal(signal.SIGINT)
         _, stderr = owner.communicate(timeout=300)
     assert (owner.returncode, stderr) == (130, "kafka-quotas: interrupted\n")
     assert left_over(environ) == []
-    assert sandbox("status").returncode == 1
 
 
 @contextlib.contextmanager
 def begun(environ: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """``kafka-quotas sandbox ARGUMENTS`` in a session of its own, killed when the test is done with it."""
     command = [*COMMAND, *arguments]
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, env=environ, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command, env=environ, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as owner:
         try:
             yield owner

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import shutil
 import socket
 import uuid
 from collections.abc import Callable, Sequence
@@ -22,7 +24,7 @@ from reconciler.features.sandbox.clients import (
     create_topic,
     produce_steadily,
 )
-from reconciler.features.sandbox.cluster import running, start, stop
+from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
@@ -71,27 +73,27 @@ def test_the_block_leaves_no_process_and_no_folder_also_when_it_fails() -> None:
     assert not seen[0].folder.exists()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder for ``start``."""
-    return tmp_path / "sandbox"
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [({"num.io.threads": "many"}, "num.io.threads"), ({"authorizer.class.name": "no.such.Class"}, "no.such.Class")],
     ids=["while formatting", "while starting"],
 )
-def test_a_failed_start_names_its_log_and_keeps_it(folder: Path, settings: dict[str, str], words: str) -> None:
+def test_a_failed_start_names_its_log_and_keeps_it(settings: dict[str, str], words: str, start_kafka: Start) -> None:
     with pytest.raises(SandboxError, match=words) as raised:
-        start(SandboxSpec(properties=settings), folder)
-    logs = [path for path in (folder / "node-1").glob("*.log") if str(path) in str(raised.value)]
-    assert words in logs[0].read_text("utf-8")
-    assert not (folder / "node-1" / "data").exists()
+        start_kafka(SandboxSpec(properties=settings))
+    log = log_of(raised.value)
+    assert words in log.read_text("utf-8")
+    assert not (log.parent / "data").exists()
+    shutil.rmtree(log.parents[1])
+
+
+def log_of(error: SandboxError) -> Path:
+    (name,) = re.findall(r"Its log, (\S+), ends with", str(error))
+    return Path(name)
 
 
 @pytest.mark.large
-def test_a_port_taken_at_the_last_moment_is_given_up_for_another(folder: Path) -> None:
+def test_a_port_taken_at_the_last_moment_is_given_up_for_another() -> None:
     with socket.create_server((LOOPBACK, 0)) as squatter:
         taken = squatter.getsockname()[1]
         asked: list[int] = []
@@ -100,12 +102,9 @@ def test_a_port_taken_at_the_last_moment_is_given_up_for_another(folder: Path) -
             asked.append(count)
             return free_ports(count) if len(asked) > 1 else (taken, *free_ports(count - 1))
 
-        sandbox = start(SandboxSpec(), folder, choose_ports=choose)
-        try:
+        with running(SandboxSpec(), choose_ports=choose) as sandbox:
             assert len(asked) == 2
             assert sandbox.nodes[0].port != taken
-        finally:
-            stop(sandbox)
 
 
 ALICE = frozenset({("user", "alice@corp")})
@@ -127,21 +126,23 @@ def test_quotas_of_a_broker_are_in_the_zookeeper_that_the_sandbox_names(version:
     assert nodes == {"/config/users/alice%40corp": b'{"version":1,"config":{"producer_byte_rate":"1000"}}'}
 
 
-def test_a_zookeeper_that_does_not_start_is_named_with_its_log_and_nothing_is_left_running(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
+def test_a_zookeeper_that_does_not_start_is_named_with_its_log_and_nothing_is_left_running(start_kafka: Start) -> None:
     broken = ZooKeeperSpec(properties={"tickTime": "soon"})
-    with pytest.raises(SandboxError, match=r"ZooKeeper ended while it started.*zookeeper\.log"):
-        start(SandboxSpec(zookeeper=True, zookeeper_server=broken), folder)
+    with pytest.raises(SandboxError, match=r"ZooKeeper ended while it started.*zookeeper\.log") as raised:
+        start_kafka(SandboxSpec(zookeeper=True, zookeeper_server=broken))
+    folder = log_of(raised.value).parents[1]
     assert not (folder / "zookeeper" / "data").exists()
     assert not (folder / "node-1" / "kafka.log").exists()
+    shutil.rmtree(folder)
 
 
-def test_a_broker_that_does_not_start_takes_its_zookeeper_with_it(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    with pytest.raises(SandboxError, match="Kafka node 1 ended while it started"):
-        start(SandboxSpec(zookeeper=True, properties={"num.io.threads": "none"}), folder)
+def test_a_broker_that_does_not_start_takes_its_zookeeper_with_it(start_kafka: Start) -> None:
+    with pytest.raises(SandboxError, match="Kafka node 1 ended while it started") as raised:
+        start_kafka(SandboxSpec(zookeeper=True, properties={"num.io.threads": "none"}))
+    folder = log_of(raised.value).parents[1]
     assert not (folder / "zookeeper" / "data").exists()
     assert not [line for line in commands() if bytes(folder) in line]
+    shutil.rmtree(folder)
 
 
 def commands() -> list[bytes]:
