@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         ClientQuotasDocument,
         ClusterDocument,
         Document,
+        FindingsBaseline,
+        KnownFinding,
         Owner,
         RepositoryDocument,
     )
@@ -39,8 +41,9 @@ if TYPE_CHECKING:
         owners_of_file,
         ownership_findings,
     )
-    from reconciler.manifest.reading import API_VERSION, FileContent, finding, read_documents
+    from reconciler.manifest.reading import API_VERSION, Collector, FileContent, finding, read_documents
     from reconciler.manifest.repository_document import REPOSITORY
+    from reconciler.manifest.safety_fields import DAY
     from reconciler.manifest.units import compute_units, part_of_total
 
 __getattr__ = lazy_face(__name__)

@@ -1,7 +1,8 @@
-"""The three kinds of manifest documents as values, every part with its place."""
+"""The kinds of manifest documents as values, every part with its place."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -164,5 +165,33 @@ class RepositoryDocument:
     """Values of the label ``stage`` of clusters, in the order in which they are applied."""
 
 
-Document: TypeAlias = ClientQuotasDocument | ClusterDocument | RepositoryDocument
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFinding:
+    """Findings with these facts that may stay until a day, unless they are worse than ``severity``."""
+
+    id: str
+    subject: tuple[str, ...] = ()
+    """The facts of the finding: its entity, key, and the names, amounts and numbers of its message."""
+    severity: Severity = Severity.WARNING
+    count: int = 1
+    until: datetime.date | None = None
+    """The last day. ``None``: that of the document."""
+    reason: str | None = None
+    """``None``: that of the document."""
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingsBaseline:
+    """The findings that a repository knows. ``until`` and ``reason``: of entries without their own."""
+
+    file: str
+    span: Span
+    until: datetime.date | None = None
+    reason: str = ""
+    reason_span: Span | None = None
+    findings: tuple[KnownFinding, ...] = ()
+
+
+Document: TypeAlias = ClientQuotasDocument | ClusterDocument | RepositoryDocument | FindingsBaseline
 """Any manifest document."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from reconciler import manifest
 from reconciler.formats import API_VERSION, SchemaProblem, check
+from reconciler.hooks import added, load
 from reconciler.manifest.documents import Document
 from reconciler.model import KNOWN_KEYS, Entity, EntityType, Filling, Finding, Related, Span, compose, manifest_rules
 from reconciler.text import did_you_mean, shown_part
@@ -47,13 +48,18 @@ def _document(root: YamlNode, out: Collector) -> Document | None:
     kind = _kind(root, out)
     if kind is None:
         return None
-    schema, shape = _KINDS[kind]
+    schema, shape = _KINDS[kind] if kind in _KINDS else _kinds_of_features()[kind]
     for problem in check(root, schema, most=MAX_FINDINGS):
         _report(problem, out)
         if out.full:
             return None
-    document: Document = getattr(manifest, shape).read(root, out)
+    document: Document = (load(shape) if ":" in shape else getattr(manifest, shape)).read(root, out)
     return document
+
+
+def _kinds_of_features() -> dict[str, tuple[str, str]]:
+    """By kind: the schema, and where the shape is."""
+    return {kind: (schema, place) for kind, schema, place in added("MANIFEST_KINDS")}
 
 
 _EXCLUDE: Final = "Write apiVersion and kind, or list the file under spec.exclude in kafka-quotas.yaml"
@@ -67,13 +73,13 @@ def _kind(root: YamlMapping, out: Collector) -> str | None:
         return None
     for node, known in ((version, (API_VERSION,)), (kind, tuple(_KINDS))):
         word = node.text if isinstance(node, YamlScalar) else "a list or mapping"
-        if word not in known:
+        if word not in known and (node is version or word not in (more := _kinds_of_features())):
             field = "apiVersion" if node is version else "kind"
             message = compose(
                 "the {field} {word} is not known{hint}",
                 field=field,
                 word=shown_part(word),
-                hint=did_you_mean(word, known),
+                hint=did_you_mean(word, known if node is version else (*known, *more)),
             )
             out.add(
                 "unknown-document",

@@ -207,6 +207,7 @@ def _day(node: YamlScalar, out: Collector) -> datetime.date | None:
         return None
 
 
+DAY: Final = TextShape("The last day, as YYYY-MM-DD.", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", parse=_day)
 ACCEPT: Final = ListShape(
     RecordShape(
         Acceptance,
@@ -214,7 +215,7 @@ ACCEPT: Final = ListShape(
         {
             "guard": TextShape("The id of the guard."),
             "match": SELECTOR,
-            "until": TextShape("The last day, as YYYY-MM-DD.", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", parse=_day),
+            "until": DAY,
             "reason": TextShape("The reason, for later readers.", pattern=r"\S", type=("string", "number", "boolean")),
         },
         required=("guard", "until", "reason"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         write,
         write_observed,
     )
+    from reconciler.workflows.as_before import EarlierFindings, FindingFacts, facts_of, known_entries
     from reconciler.workflows.backtest import (
         BacktestOptions,
         Proposal,

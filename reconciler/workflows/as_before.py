@@ -9,6 +9,7 @@ because it stops the command.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from reconciler.errors import ReconcilerError
+from reconciler.manifest import FindingsBaseline
 from reconciler.model import (
     Change,
     Entity,
@@ -44,8 +46,8 @@ _NUMBER: Final = re.compile(r"\S*\d\S*")
 def facts_of(finding: Finding) -> FindingFacts:
     """The id, the entity and the key, and the facts of the message in their order, each as text."""
     about = (str(finding.entity) if finding.entity is not None else "", finding.key or "")
-    stated = (fact for part in parts_of(finding.message) for fact in _facts(part))
-    return (finding.id, *about, *stated)
+    stated = [fact for part in parts_of(finding.message) for fact in _facts(part)]
+    return (finding.id, *(fact for fact in about if fact and fact not in stated), *stated)
 
 
 def _facts(part: MessagePart) -> Iterator[str]:
@@ -70,6 +72,12 @@ class EarlierFindings:
         """The findings, of which those that are as before are marked."""
         return tuple(replace(finding, as_before=True) if self._covers(finding) else finding for finding in findings)
 
+    def take(self, facts: FindingFacts, severity: Severity, most: int) -> int:
+        """How many of these, up to ``most``, have covered nothing. They are taken away."""
+        taken = min(self._left[facts, severity], most)
+        self._left[facts, severity] -= taken
+        return taken
+
     def _covers(self, finding: Finding) -> bool:
         if finding.severity is Severity.ERROR:
             return False
@@ -84,17 +92,20 @@ class EarlierFindings:
 class EarlierPlan:
     """A plan of the base against the same cluster."""
 
-    def __init__(self, intent: Intent, before: Before, plan_base: Callable[[Intent], Plan]) -> None:
-        """``plan_base``: makes the plan of an intent. Where the base cannot be planned, everything is new."""
+    def __init__(self, intent: Intent, plan_base: Callable[[Intent], Plan]) -> None:
+        """``plan_base``: makes the plan of an intent. Without a base, or where it cannot be planned, everything is new."""
+        before = intent.before
         self._before = before
         self._plan: Plan | None = None
         self.notes: tuple[str, ...] = ()
         try:
-            base = base_intent(intent, before)
+            base = base_intent(intent, before) if before is not None else None
             self._plan = plan_base(base) if base is not None else None
         except ReconcilerError as error:
-            self.notes = (f"Everything counts as new, because the manifests at {before.ref} cannot be planned: {error}",)
-        self._findings = EarlierFindings(known_findings(self._plan.findings if self._plan is not None else ()))
+            ref = before.ref if before is not None else ""
+            self.notes = (f"Everything counts as new, because the manifests at {ref} cannot be planned: {error}",)
+        earlier = self._plan.findings if self._plan is not None else ()
+        self._findings = EarlierFindings(known_findings(earlier), known_entries(intent.loaded.baseline, intent.loaded.at))
 
     def mark_findings(self, judgement: Judgement) -> Judgement:
         """The judgement with those findings marked that are as before."""
@@ -105,8 +116,7 @@ class EarlierPlan:
 
         Where the base is checked out, there is no change that the others could be of.
         """
-        is_here = self._before.commit == plan.source.commit and not plan.source.dirty
-        if self._plan is None or is_here:
+        if self._plan is None or self._before is None or (self._before.commit == plan.source.commit and not plan.source.dirty):
             return plan
         before = {(change.entity, key.key): key.after for change in self._plan.changes for key in change.keys}
         changes = tuple(
@@ -131,6 +141,14 @@ def _marked(change: Change, key: KeyChange, before: dict[tuple[Entity, str], flo
     return replace(key, as_before=True) if same else key
 
 
+def known_entries(baseline: FindingsBaseline | None, at: datetime.datetime | None) -> Iterator[tuple[FindingFacts, Severity]]:
+    """The entries of a findings baseline that have not expired, each as often as it counts."""
+    today = datetime.date.min if at is None else at.date()
+    for entry in baseline.findings if baseline is not None else ():
+        if entry.until is not None and today <= entry.until:
+            yield from [((entry.id, *entry.subject), entry.severity)] * entry.count
+
+
 def known_findings(findings: Iterable[Finding]) -> Iterator[tuple[FindingFacts, Severity]]:
     """Findings as ``EarlierFindings`` takes them."""
     return ((facts_of(finding), finding.severity) for finding in findings)
@@ -150,19 +168,23 @@ def base_intent(intent: Intent, before: Before) -> Intent | None:
 
 
 def mark_validated(
-    findings: Iterable[Finding], validate: Callable[[LoadedManifests], Iterable[Finding]], base: LoadedManifests
+    findings: Iterable[Finding],
+    loaded: LoadedManifests,
+    *,
+    base: LoadedManifests | None,
+    validate: Callable[[LoadedManifests], Iterable[Finding]],
 ) -> tuple[Finding, ...]:
-    """Findings of manifests, of which those that the manifests of the base have, too, are marked."""
+    """Findings of ``loaded``, of which those are marked that the base has, too, or that the findings baseline lists."""
     earlier: Iterable[Finding] = ()
     with contextlib.suppress(ReconcilerError):
-        earlier = validate(base)
-    return EarlierFindings(known_findings(earlier)).mark(findings)
+        earlier = validate(base) if base is not None else ()
+    return EarlierFindings(known_findings(earlier), known_entries(loaded.baseline, loaded.at)).mark(findings)
 
 
-def mark_without_cluster(intent: Intent, before: Before, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def mark_without_cluster(intent: Intent, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings that are known without the cluster, of which those that are as before are marked."""
     earlier: tuple[Finding, ...] = ()
     with contextlib.suppress(ReconcilerError):
-        if (base := base_intent(intent, before)) is not None:
+        if intent.before is not None and (base := base_intent(intent, intent.before)) is not None:
             earlier = (*base.findings, *lint_offline(base.loaded, base.spec, base.desired))
-    return EarlierFindings(known_findings(earlier)).mark(findings)
+    return EarlierFindings(known_findings(earlier), known_entries(intent.loaded.baseline, intent.loaded.at)).mark(findings)

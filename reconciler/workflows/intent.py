@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import ReconcilerError, WrongClusterError
+from reconciler.hooks import added, load
 from reconciler.logs import log_event
-from reconciler.manifest import Owner, UnreadableError, endpoints, read_file
+from reconciler.manifest import FindingsBaseline, Owner, UnreadableError, endpoints, read_file
 from reconciler.model import (
     Change,
     ClusterIdentity,
@@ -146,7 +147,8 @@ def intent_of(
     """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
     scope = _ALL_OWNERS
     # Warnings may be as before, which a plan decides.
-    early = fail_on if seen is None or seen.base is None else Severity.ERROR
+    is_compared = loaded.proposed_baseline is not None or (seen is not None and seen.base is not None)
+    early = Severity.ERROR if is_compared else fail_on
     if owners or (by_owner and any(spec.safety.isolate is Isolation.OWNER for spec in loaded.clusters.values())):
         from reconciler.workflows.owners import check_owners, sound_manifests
 
@@ -158,7 +160,8 @@ def intent_of(
         stop_on_reading(loaded, cluster, early, seen)
     spec, desired, findings = desired_for(loaded, cluster)
     if any(finding.severity.at_least(early) for finding in findings):
-        stop_on(_compared((*loaded.findings, *findings, *lint_offline(loaded, spec, desired)), seen, spec.name), early)
+        every = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired))
+        stop_on(_compared(every, loaded, seen, spec.name), early)
     return Intent(
         spec=spec,
         desired=replace(desired, complete=False) if scope.errors else desired,
@@ -179,10 +182,10 @@ def with_lint(intent: Intent) -> Intent:
     Raises ``ManifestError`` when a finding is at or above ``fail_on``, unless owners are isolated.
     """
     findings = in_order((*intent.findings, *lint_offline(intent.loaded, intent.spec, intent.desired)))
-    if intent.before is not None:
+    if intent.before is not None or intent.loaded.proposed_baseline is not None:
         from reconciler.workflows.as_before import mark_without_cluster
 
-        findings = mark_without_cluster(intent, intent.before, findings)
+        findings = mark_without_cluster(intent, findings)
     if not intent.isolates:
         stop_on(findings, intent.fail_on)
     return replace(intent, findings=findings)
@@ -233,6 +236,10 @@ class Validation:
     """Different entities, over all clusters that were checked."""
     read: frozenset[str]
     """The files that were read, as findings name them."""
+    baseline: FindingsBaseline | None = None
+    """The findings baseline of the manifests, as it is here."""
+    root: str | None = None
+    """The folder of the Repository manifest."""
 
 
 def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trusted_ref: str | None = None) -> Validation:
@@ -247,17 +254,23 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trus
         from reconciler.workflows.trusted import read_references
 
         seen = read_references(References(trusted=trusted_ref), paths)
-    checked = validate_loaded(load_manifests(paths, trust=None if seen is None else seen.trust), cluster)
-    return checked if seen is None else replace(checked, findings=_compared(checked.findings, seen, cluster))
+    loaded = load_manifests(paths, trust=None if seen is None else seen.trust)
+    checked = validate_loaded(loaded, cluster)
+    if seen is None and loaded.proposed_baseline is None:
+        return checked
+    return replace(checked, findings=_compared(checked.findings, loaded, seen, cluster))
 
 
-def _compared(findings: tuple[Finding, ...], seen: ReadReferences | None, cluster: str | None) -> tuple[Finding, ...]:
-    """Findings of manifests, of which those are marked that the base has, too."""
-    if seen is None or seen.base is None:
+def _compared(
+    findings: tuple[Finding, ...], loaded: LoadedManifests, seen: ReadReferences | None, cluster: str | None
+) -> tuple[Finding, ...]:
+    """Findings of manifests, of which those are marked that the base has, too, or that the findings baseline lists."""
+    base = None if seen is None or seen.base is None else seen.base.loaded
+    if base is None and loaded.baseline is None:
         return findings
     from reconciler.workflows.as_before import mark_validated
 
-    return mark_validated(findings, lambda loaded: validate_loaded(loaded, cluster).findings, seen.base.loaded)
+    return mark_validated(findings, loaded, base=base, validate=lambda other: validate_loaded(other, cluster).findings)
 
 
 def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
@@ -282,12 +295,18 @@ def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
             ) not in seen:
                 seen.add(place)
                 findings[finding] = None
+    if loaded.proposed_baseline is not None:
+        whole = loaded.complete and cluster is None
+        for check in map(load, added("BASELINE_CHECKS")):
+            findings.update(dict.fromkeys(check(loaded.proposed_baseline, tuple(findings), whole=whole, at=loaded.at)))
     return Validation(
         findings=in_order(finding for finding in findings if loaded.is_shown(finding)),
         files=len(loaded.files if loaded.selected is None else loaded.selected),
         clusters=len(known) if cluster is None else len(names),
         entities=len(entities),
         read=frozenset(loaded.files),
+        baseline=loaded.proposed_baseline,
+        root=loaded.root,
     )
 
 
@@ -313,7 +332,7 @@ def stop_on_reading(loaded: LoadedManifests, cluster: str | None, fail_on: Sever
         return
     findings: Sequence[Finding] = loaded.findings
     with contextlib.suppress(ReconcilerError):
-        findings = _compared(validate_loaded(loaded, cluster).findings, seen, cluster)
+        findings = _compared(validate_loaded(loaded, cluster).findings, loaded, seen, cluster)
     stop_on(findings, fail_on)
 
 

@@ -21,6 +21,7 @@ from reconciler.manifest import (
     Discovery,
     Document,
     FileContent,
+    FindingsBaseline,
     IncludedFiles,
     ManifestFile,
     Owner,
@@ -68,6 +69,7 @@ class Trust:
     clusters: Mapping[str, ClusterSpec]
     repository: RepositoryDocument | None = None
     root: str | None = None
+    baseline: FindingsBaseline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,8 @@ class LoadedManifests:
 
     ``documents`` are in the order of their files. ``selected``: the files that the user asked for, when that is not all of them
     (findings about others are still here; ``is_shown`` distinguishes them). ``complete`` is false when a plan must not prune.
-    ``proposed`` and ``proposed_repository`` are the work tree's own. Those of ``trust`` apply in their place where there is one.
+    ``proposed``, ``proposed_repository`` and ``proposed_baseline`` are the work tree's own. Those of ``trust`` apply in their
+    place where there is one.
     """
 
     documents: tuple[ClientQuotasDocument, ...] = ()
@@ -101,9 +104,15 @@ class LoadedManifests:
     complete: bool = True
     proposed: Mapping[str, ClusterSpec] = field(default_factory=dict)
     proposed_repository: RepositoryDocument | None = None
+    proposed_baseline: FindingsBaseline | None = None
     trust: Trust | None = None
     at: datetime.datetime | None = None
     """The moment that decides about values that expire."""
+
+    @property
+    def baseline(self) -> FindingsBaseline | None:
+        """The findings baseline that applies: a pull request does not add to what it may leave."""
+        return self.proposed_baseline if self.trust is None else self.trust.baseline
 
     @property
     def clusters(self) -> Mapping[str, ClusterSpec]:
@@ -224,6 +233,9 @@ def _assemble(
     # The same document once more, with its places as the user would type them.
     at_root = (document for document in repositories if relative[document.file] == REPOSITORY_FILE)
     repository = next(at_root, repository) if discovered.root is not None else None
+    baselines = [d for d in documents if isinstance(d, FindingsBaseline)]
+    if baselines:
+        findings += _misplaced_baselines(baselines, relative, discovered.root)
     loaded = LoadedManifests(
         documents=quotas,
         root=discovered.root,
@@ -232,6 +244,7 @@ def _assemble(
         complete=not discovered.filtered,
         proposed=by_name,
         proposed_repository=repository,
+        proposed_baseline=next((each for each in baselines if _may_lie(each, relative, discovered.root)), None),
         trust=trust,
         at=at,
     )
@@ -387,6 +400,24 @@ def _misplaced(documents: Sequence[RepositoryDocument], relative: Mapping[str, s
             yield finding("repository-misplaced", "this file already has a Repository document", document.span)
         else:
             seen = True
+
+
+def _may_lie(baseline: FindingsBaseline, relative: Mapping[str, str], root: str | None) -> bool:
+    """Whether a findings baseline is beside the Repository manifest: a team's folder has none."""
+    return root is None or "/" not in relative[baseline.file]
+
+
+def _misplaced_baselines(
+    baselines: Sequence[FindingsBaseline], relative: Mapping[str, str], root: str | None
+) -> Iterator[Finding]:
+    placed = [each for each in baselines if _may_lie(each, relative, root)]
+    for each in baselines:
+        if each not in placed:
+            message = f"a FindingsBaseline lies beside {REPOSITORY_FILE}, and counts nowhere else. Move this file there"
+            yield finding("baseline-misplaced", message, each.span)
+        elif each is not placed[0]:
+            message = compose("{place} is the FindingsBaseline already. Move the entries there", place=placed[0].span)
+            yield finding("baseline-misplaced", message, each.span)
 
 
 def _invalid_policies(repository: RepositoryDocument) -> Iterator[Finding]:

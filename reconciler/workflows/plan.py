@@ -74,13 +74,13 @@ def plan_from(
 
         intent = divide_totals(intent, current)
     earlier_plan = None
-    if intent.before is not None and intent.attended:
+    if intent.attended and (intent.before is not None or intent.loaded.proposed_baseline is not None):
         from reconciler.workflows.as_before import EarlierPlan
 
         def plan_base(base: Intent) -> Plan:
             return plan_from(base, current, accepted=(), source=source, clock=clock)
 
-        earlier_plan = EarlierPlan(intent, intent.before, plan_base)
+        earlier_plan = EarlierPlan(intent, plan_base)
         read = earlier_plan.mark_findings(Judgement(findings=intent.findings))
         intent = replace(intent, findings=read.findings, notes=(*intent.notes, *earlier_plan.notes))
     spec, desired = intent.spec, intent.desired

@@ -56,7 +56,13 @@ class TrustedTree:
         """What loading the work tree takes from here."""
         root = None if self.at.root is None else str(Path(self.at.git.top, self.at.root))
         loaded = self.at.loaded
-        return Trust(ref=self.ref, clusters=loaded.proposed, repository=loaded.proposed_repository, root=root)
+        return Trust(
+            ref=self.ref,
+            clusters=loaded.proposed,
+            repository=loaded.proposed_repository,
+            root=root,
+            baseline=loaded.proposed_baseline,
+        )
 
     def path_of(self, place: str) -> str:
         """The work tree's path of a file that a place ``ref:path`` names."""
@@ -82,6 +88,7 @@ def not_yet(loaded: LoadedManifests, name: str | None) -> Iterator[Message]:
     if trust is None:
         return
     yield from _differing(compose("the Repository manifest"), loaded.proposed_repository, trust.repository, trust.ref)
+    yield from _differing(compose("the findings baseline"), loaded.proposed_baseline, trust.baseline, trust.ref)
     if name is not None:
         who = compose("the Cluster manifest {name}", name=name_part(display_name(name)))
         yield from _differing(who, loaded.proposed.get(name), trust.clusters.get(name), trust.ref)

@@ -74,3 +74,40 @@ def test_export_writes_each_owner_to_its_folder(server: str, tmp_path: Path) -> 
     assert (tmp_path / "three" / "teams" / "payments" / "users.yaml").is_file()
     modeline = (tmp_path / "three" / "teams" / "payments" / "users.yaml").read_text().splitlines()[0]
     assert modeline.endswith("=../../.schemas/client-quotas.v1.schema.json")
+
+
+MESSY: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
+    frozenset({("user", None)}): {RATE: 1048576.0, "consumer_byte_rate": 2097152.0},
+    frozenset({("client-id", None)}): {RATE: 1048576.0},
+    frozenset({("user", "ANONYMOUS")}): {RATE: 1048576.0},
+    frozenset({("user", "User%3Aold")}): {RATE: 1e6},
+    frozenset({("user", "shop")}): {RATE: 20971520.0},
+    **{frozenset({("client-id", name)}): {RATE: 5242880.0} for name in ("etl", "orders-app", "legacy", "connect", "spark-job")},
+    **{
+        frozenset({("user", name)}): {RATE: 1048576.0, "consumer_byte_rate": 2097152.0}
+        for name in ("payments", "orders", "billing", "search")
+    },
+    **{frozenset({("user", name), ("client-id", None)}): {RATE: 10485760.0} for name in ("shop", "crm", "erp")},
+    **{frozenset({("user", name)}): {RATE: 20.0} for name in ("tiny", "tiny-2", "tiny-3")},
+    **{frozenset({("user", name)}): {"request_percentage": 0.5} for name in ("slow", "slower", "slowest")},
+    **{frozenset({("user", f"team-{number}")}): {RATE: 2e6 + number} for number in range(9)},
+}
+
+
+def test_a_messy_cluster_prints_one_line_before_each_plan(clean_kafka: Sandbox, tmp_path: Path) -> None:
+    server = clean_kafka.bootstrap_servers
+    raw_quotas.alter(server, MESSY)
+    raw_quotas.settled(server)
+    assert len(MESSY) == 32
+    assert invoke("export", "--bootstrap-server", server, "--folder", "quotas", cwd=tmp_path).code == 0
+
+    before = invoke("plan", "quotas", cwd=tmp_path)
+    written = invoke("validate", "quotas", "--write-baseline", "quotas/kafka-quotas-baseline.yaml", cwd=tmp_path)
+    after = invoke("plan", "quotas", cwd=tmp_path)
+    everything = invoke("validate", "quotas", "--all", cwd=tmp_path)
+
+    assert (before.code, written.code, after.code) == (0, 0, 0)
+    assert len(before.err.splitlines()) >= 27
+    (line,) = after.err.splitlines()
+    assert line.endswith(" findings as before: validate --all and plan --format json list them")
+    assert everything.out.count(", as before]") == int(line.split()[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,162 @@ def test_the_comment_folds_what_was_there_before(repo: GitRepository) -> None:
     assert "as before" not in above
     assert "0.4 % of one thread is little" in comment
     assert comment.index("0.4 % of one thread") < comment.index("29 findings as before") < comment.index("0.5 % of one thread")
+
+
+def baseline_of(repo: GitRepository) -> str:
+    """The name of a file with all findings, in which the reason is written."""
+    done = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
+    assert (done.code, "lists 30 findings" in done.out) == (0, True), done.err
+    file = repo.folder / BASELINE
+    file.write_text(re.sub(r'reason: "".*', "reason: exported as it was", file.read_text()))
+    return BASELINE
+
+
+BASELINE = "kafka-quotas-baseline.yaml"
+NOW = ("--current", "../now.json")
+
+
+def test_a_baseline_file_counts_for_plan_and_validate_without_an_option(repo: GitRepository) -> None:
+    baseline_of(repo)
+    repo.write("quotas.yaml", "# Moved.\n" + quotas(*reversed(entries(user_3=0.4))))
+
+    planned = invoke("plan", *NOW, "--fail-on", "warning", cwd=repo.folder)
+    checked = invoke("validate", "--fail-on", "warning", cwd=repo.folder)
+    good = invoke("plan", *NOW, "--accept", "large-reduction", "--fail-on", "error", cwd=repo.folder)
+
+    assert (planned.code, checked.code, good.code) == (1, 1, 0)
+    assert [line.split(": ")[1] for line in planned.err.splitlines()[:2]] == [
+        "warning",
+        "validate --all and plan --format json list them",
+    ]
+    assert "1 warning, 1 info, 29 as before" in checked.out  # the info: the entry of user-3 is stale
+
+
+def test_a_baseline_asks_for_its_reason(repo: GitRepository) -> None:
+    invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
+
+    (asked,) = [each for each in validated(repo) if not each.get("as_before")]
+
+    assert (asked["id"], asked["severity"], asked["line"]) == ("baseline-without-reason", "warning", 5)
+
+
+def validated(repo: GitRepository, *arguments: str) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = invoke("validate", *arguments, "--format", "json", cwd=repo.folder).json()["findings"]
+    return listed
+
+
+def test_an_expired_baseline_covers_nothing(repo: GitRepository) -> None:
+    file = repo.folder / baseline_of(repo)
+    file.write_text(re.sub(r"until: .*", "until: 2020-01-01", file.read_text()))
+
+    new = [each for each in validated(repo) if not each.get("as_before")]
+
+    assert len(new) == 31
+    assert [(each["id"], each["line"]) for each in new if each["id"] != "percentage-small"] == [("baseline-expired", 7)]
+
+
+def test_a_corrected_finding_leaves_an_entry_to_remove_and_writing_again_removes_it(repo: GitRepository) -> None:
+    file = repo.folder / baseline_of(repo)
+    repo.write("quotas.yaml", quotas(*entries(user_0=50, user_1=0.4)))
+    text = file.read_text()
+    stale = [(each["id"], text.splitlines()[each["line"] - 1]) for each in validated(repo) if each["file"] == BASELINE]
+
+    again = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
+
+    assert stale == [("baseline-stale", "    - id: percentage-small")] * 2
+    assert "lists 29 findings" in again.out
+    asked = [each for each in validated(repo) if not each.get("as_before")]
+    # The new entry has no reason yet: that of the others was not written for it.
+    assert [(each["id"], each["message"].partition(".")[0]) for each in asked] == [
+        ("baseline-without-reason", "1 entry has no reason")
+    ]
+    assert '"user-1", "request_percentage", "0.4"' in file.read_text().replace("user=", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "place"),
+    [
+        ("spec: {until: 2999-01-01, reason: old, findings: []}\n", "baseline-stale", (1, 1)),
+        ("spec: {until: soon, reason: old, findings: []}\n", "wrong-value", (3, 15)),
+        ("spec: {until: 2999-02-30, reason: old, findings: []}\n", "invalid-date", (3, 15)),
+        ("spec: {until: 2999-01-01, findings: []}\n", "missing-field", (3, 7)),
+        ("spec: {until: 2999-01-01, reason: old, findings: [{subject: []}]}\n", "missing-field", (3, 51)),
+        ("spec: {until: 2999-01-01, reason: a, findings: [{id: a, subject: [], severity: error}]}\n", "wrong-value", (3, 80)),
+        ("spec: {until: 2999-01-01, reason: a, findings: [{id: a, subject: [], why: b}]}\n", "unknown-field", (3, 70)),
+        ("spec: []\n", "wrong-type", (3, 7)),
+        ("spec: {until: [\n", "yaml-syntax", (4, 1)),
+    ],
+)
+def test_a_malformed_baseline_is_reported_where_it_is_wrong(
+    repo: GitRepository, text: str, rule: str, place: tuple[int, int]
+) -> None:
+    repo.write(BASELINE, f"apiVersion: kafka-quotas/v1\nkind: FindingsBaseline\n{text}")
+
+    (finding,) = [each for each in validated(repo) if each["file"] == BASELINE]
+
+    assert (finding["id"], (finding["line"], finding["column"])) == (rule, place)
+
+
+def test_a_baseline_of_the_pull_request_counts_after_the_merge(repo: GitRepository) -> None:
+    change(repo, *entries(user_3=0.4))
+    invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
+    repo.commit()
+
+    own = invoke("plan", *NOW, "--format", "json", cwd=repo.folder).json()
+    trusted = plan(repo, "--format", "json").json()
+
+    assert findings(own, as_before=False) == []
+    assert findings(trusted, as_before=False) == [("percentage-small", "user-3")]
+    assert any("main does not have the findings baseline yet" in note for note in trusted["notes"])
+
+
+def test_a_second_baseline_and_one_of_a_team_do_not_count(repo: GitRepository) -> None:
+    (repo.folder / "teams").mkdir()
+    (repo.folder / baseline_of(repo)).rename(repo.folder / "teams" / BASELINE)
+    repo.write("kafka-quotas.yaml", repository())
+
+    listed = validated(repo)
+
+    assert [(each["id"], each["file"]) for each in listed if each["severity"] == "error"] == [
+        ("baseline-misplaced", f"teams/{BASELINE}")
+    ]
+    assert not any(each.get("as_before") for each in listed)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("quotas.yaml", "is not the findings baseline"),
+        (".baseline.yaml", "takes a manifest"),
+        ("teams/baseline.yaml", "counts only beside"),
+    ],
+)
+def test_a_baseline_is_written_only_where_it_counts(repo: GitRepository, file: str, words: str) -> None:
+    (repo.folder / "teams").mkdir()
+    repo.write("kafka-quotas.yaml", repository())
+    text = (repo.folder / "quotas.yaml").read_text()
+
+    done = invoke("validate", "--write-baseline", file, cwd=repo.folder)
+
+    assert (done.code, words in done.err) == (64, True), done.err
+    assert (repo.folder / "quotas.yaml").read_text() == text
+
+
+def test_errors_are_in_no_baseline(repo: GitRepository) -> None:
+    repo.write("quotas.yaml", quotas(*entries(user_3="many")))
+
+    done = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
+
+    assert (done.code, (repo.folder / BASELINE).exists()) == (1, False)
+
+
+HOSTILE = ["a b", 'x"y', "line\nbreak", "#c", "ü: 1", "'", "- z", "\u2028", "`", "::warning::"]
+
+
+def test_names_of_strangers_survive_the_way_through_the_file(repo: GitRepository) -> None:
+    repo.write("quotas.yaml", quotas(*(({"user": name}, {"request_percentage": 0.5}) for name in HOSTILE)))
+
+    written = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
+
+    assert written.code == 0
+    assert [each["id"] for each in validated(repo) if not each.get("as_before")] == ["baseline-without-reason"]

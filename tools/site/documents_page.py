@@ -25,6 +25,7 @@ In JSON an entity is an object of type to name, where `null` is the default enti
 _KINDS: Final = {
     "client-quotas": "ClientQuotas",
     "cluster": "Cluster",
+    "findings-baseline": "FindingsBaseline",
     "repository": "Repository",
     "traffic-mapping": "TrafficMapping",
 }

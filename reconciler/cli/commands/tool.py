@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _KINDS: Final = {
     "ClientQuotas": "client-quotas",
     "Cluster": "cluster",
+    "FindingsBaseline": "findings-baseline",
     "Repository": "repository",
     "TrafficMapping": "traffic-mapping",
 }

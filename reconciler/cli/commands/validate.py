@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import option
 from reconciler.cli.results import VALIDATE_FORMATS, OutFile, Result
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.render import Block
+    from reconciler.workflows import Validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,9 @@ class ValidateArguments:
     trusted_ref: str | None = option_groups.TRUSTED_REF
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="check for this Cluster manifest only [default: for every one]"
+    )
+    write_baseline: str | None = option(
+        "--write-baseline", metavar="FILE", help="list the findings in this manifest, so that they count as before from now on"
     )
     all: bool = option("--all", section="Output", help="list findings as before, too, which are only counted otherwise")
     format: str = option_groups.format_option(VALIDATE_FORMATS)
@@ -42,6 +47,8 @@ def run(args: ValidateArguments) -> Result:
         progress.step("reading the manifests")
         checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
     counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}
+    if args.write_baseline is not None:
+        return _written(args.write_baseline, checked)
     width = output.text_width(sys.stdout)
 
     def lines() -> Sequence[Block]:
@@ -58,3 +65,23 @@ def run(args: ValidateArguments) -> Result:
         forms={"outputs": lambda: findings_outputs(checked.findings)},
         then=lambda: stop_on(checked.findings, Severity(args.fail_on)),
     )
+
+
+def _written(file: str, checked: Validation) -> Result:
+    """The findings baseline, written. Raises ``ManifestError`` for errors, and ``UsageError`` for a file that would not count."""
+    import datetime
+
+    from reconciler.hooks import added, load
+    from reconciler.model import escaped
+    from reconciler.render import line
+    from reconciler.text import count_of
+    from reconciler.workflows import stop_on
+
+    stop_on(checked.findings)
+    writers = list(added("BASELINE_WRITERS"))
+    if not writers:
+        raise UsageError("--write-baseline needs the feature findings_baseline, and its folder is not installed")
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    count = load(writers[0])(file, checked.findings, checked.baseline, root=checked.root, today=today)
+    words = f"{escaped(file)} lists {count_of(count, 'finding')}. Write in it why they may stay, and commit it."
+    return Result(view=lambda: [line(words)])

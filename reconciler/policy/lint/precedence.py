@@ -80,7 +80,7 @@ def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
                 hider=hider,
                 override="overrides" if len(keys) == 1 else "override",
                 count=count_of(len(hidden), "client-id quota"),
-                names=list_entities(list(hidden)),
+                names=list_entities(sorted(hidden, key=lambda entity: entity.sort_key)),
             )
             places = [(entity, of_entity[0]) for entity, of_entity in hidden.items()]
             related = [place for entity, key in places for place in subject.related([entity], "this quota never wins", key)]

@@ -1,0 +1,1 @@
+"""Findings that a repository knows and keeps for now: a manifest lists them, each with a reason and a last day."""

@@ -1,0 +1,11 @@
+"""What a findings baseline adds: a kind of manifest, its checks, and who writes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MANIFEST_KINDS: Final = (
+    ("FindingsBaseline", "findings-baseline", "reconciler.features.findings_baseline.document:FINDINGS_BASELINE"),
+)
+BASELINE_CHECKS: Final = ("reconciler.features.findings_baseline.checks:baseline_findings",)
+BASELINE_WRITERS: Final = ("reconciler.features.findings_baseline.writing:write_findings_baseline",)
