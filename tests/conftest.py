@@ -73,10 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     first = list(dict.fromkeys(GROUPS.values()))
     places = {path: first.index(group) for path, group in grouped.items()}
     items.sort(
-        key=lambda item: [
-            places.get(item.path, len(first)),
-            *(item.get_closest_marker(mark) is None for mark in SLOWEST_FIRST),
-        ]
+        key=lambda item: [places.get(item.path, len(first)), *(item.get_closest_marker(mark) is None for mark in SLOWEST_FIRST)]
     )
     if config.getoption("loadgroup", False):
         _name_groups(items)

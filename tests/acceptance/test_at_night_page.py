@@ -112,16 +112,6 @@ def test_every_command_does_what_the_page_says(tmp_path: Path, clean_kafka: Sand
     assert night.live() == {PAYMENTS: {"producer_byte_rate": 50 * MIB}, WRITER: {"consumer_byte_rate": 50 * MIB}}
 
 
-def test_the_report_of_the_undoing_can_be_undone(tmp_path: Path, clean_kafka: Sandbox) -> None:
-    night = Night(tmp_path, clean_kafka)
-    bad = night.live()
-    night.section("Undo the last run")
-    server = ("--bootstrap-server", clean_kafka.bootstrap_servers)
-    guards = ("--accept", "default-entity", "--accept", "large-reduction")
-    assert invoke("revert", "back.json", *server, "--auto-approve", *guards, cwd=tmp_path).code == 0
-    assert night.live() == bad
-
-
 def test_the_freeze_that_the_page_shows_keeps_the_pipeline_away(tmp_path: Path, clean_kafka: Sandbox) -> None:
     night = Night(tmp_path, clean_kafka)
     (frozen,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

@@ -91,29 +91,6 @@ def test_a_pull_request_does_not_raise_the_budget_that_judges_it(tmp_path: Path)
     assert "[above-budget]" in refused.out
 
 
-def test_a_report_shows_allocated_and_free(folder: Path) -> None:
-    manifests(folder, {"budget": "50%"}, {"clusterTotal": "60MiB"})
-    done = invoke("report", ".", "--current", "live.json", "--out", "html=page.html", "--out", "json=report.json", cwd=folder)
-    assert done.code == 0, done.err
-    document = json.loads((folder / "report.json").read_text())
-    valid(document, "report")
-    (cluster_row,) = document["clusters"]
-
-    assert cluster_row["budgets"] == [
-        {
-            "owner": "payments",
-            "key": "producer_byte_rate",
-            "budget": 100 * MIB,
-            "allocated": 70 * MIB,
-            "free": 30 * MIB,
-            "used": None,
-            "entities": 2,
-        }
-    ]
-    page = (folder / "page.html").read_text()
-    assert "Budgets" in page
-
-
 def test_a_report_shows_how_much_of_a_budget_is_used_now(folder: Path) -> None:
     rates = {("app-0", "1"): 30 * MIB, ("app-1", "1"): 12 * MIB, ("app-0", "2"): 40 * MIB, ("stranger", "1"): 90 * MIB}
 

@@ -94,8 +94,5 @@ def test_clusters_that_hang_end_as_unreachable_and_the_next_one_is_read(
         each["cluster"]["name"]: each.get("failure_reason")
         for each in json.loads((tmp_path / "all.json").read_text())["clusters"]
     }
-    assert read == {
-        **{f"c{number}": "unreachable" for number in range(hanging)},
-        f"c{hanging}": None,
-    }
+    assert read == {**{f"c{number}": "unreachable" for number in range(hanging)}, f"c{hanging}": None}
     assert done.code == 1

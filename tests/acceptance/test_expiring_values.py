@@ -57,11 +57,7 @@ def test_a_plan_shows_until_when_a_value_applies_and_what_follows(folder: Path) 
     manifests(folder, FUTURE)
     live(folder, 10 * MIB)
 
-    assert key_of(plan(folder, "--format", "json"))["expiry"] == {
-        "at": f"{FUTURE}T00:00:00Z",
-        "expired": False,
-        "then": 10 * MIB,
-    }
+    assert key_of(plan(folder, "--format", "json"))["expiry"] == {"at": f"{FUTURE}T00:00:00Z", "expired": False, "then": 10 * MIB}
     for page in ("text", "markdown", "html"):
         assert f"until {FUTURE}: then 10 MiB/s" in plan(folder, "--format", page).out.replace("\xa0", " ")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.schemas import valid
-from tests.support.service_process import running
 from tests.support.webhook_server import SECRET, WebhookServer, webhook_server
 
 RATE = "producer_byte_rate"
@@ -116,25 +114,3 @@ def test_apply_sends_what_it_wrote_once_and_a_hanging_webhook_does_not_fail_it(t
     refused = next(body for body in server.bodies if body.get("event") == "failed")
     valid(refused, "notification")
     assert (refused["reason"], "protected-entity" in refused["summary"]) == ("guard", True)
-
-
-def test_a_service_sends_the_same_failure_once_and_logs_what_a_webhook_refuses(tmp_path, server):
-    folder, log = tmp_path / "quotas", tmp_path / "log"
-    folder.mkdir()
-    (tmp_path / "secret").write_text(server.url, encoding="utf-8")
-    hooks = [{"name": "ops", "url": {"file": str(tmp_path / "secret")}}]
-    connection = {"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}
-    (folder / "cluster.yaml").write_text(cluster("prod", prune="never", notifications=hooks, connection=connection))
-    (folder / "quotas.yaml").write_text(quotas(({"user": "a"}, {RATE: 2_000_000})))
-    server.status = 503
-
-    with running(folder, log, "--apply", "--longest-retry", "1", "--interval", "1") as service:
-        service.until(lambda: service.results().count("cluster") >= 3)
-        assert service.end(signal.SIGTERM) == 0
-
-    (body,) = server.bodies
-    valid(body, "notification")
-    assert (body["event"], body["command"], body["reason"], body["cluster"]["name"]) == ("failed", "run", "unreachable", "prod")
-    (warning,) = service.events("notification")
-    assert "webhook ops was not notified of failed: the server answers with HTTP status 503" in str(warning)
-    assert SECRET not in log.read_text(encoding="utf-8")

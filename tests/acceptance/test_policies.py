@@ -65,12 +65,7 @@ def test_a_policy_is_accepted_by_name_only_where_it_permits_that(tmp_path):
 
 
 def test_an_exception_in_the_cluster_manifest_counts_until_its_last_day_and_for_its_entities(tmp_path):
-    policy = {
-        "name": "small",
-        "each": "change",
-        "require": SMALL,
-        "acceptable": True,
-    }
+    policy = {"name": "small", "each": "change", "require": SMALL, "acceptable": True}
     entry = {"guard": "policy:small", "until": "2999-01-01", "reason": "the launch", "match": {"user": "b"}}
     for exception, expected in (
         (entry, "accepted"),
@@ -84,12 +79,7 @@ def test_an_exception_in_the_cluster_manifest_counts_until_its_last_day_and_for_
 
 
 def test_a_policy_over_changes_names_the_entities_and_a_warning_does_not_refuse(tmp_path):
-    policy = {
-        "name": "small",
-        "each": "change",
-        "severity": "warning",
-        "require": SMALL,
-    }
+    policy = {"name": "small", "each": "change", "severity": "warning", "require": SMALL}
     write(tmp_path, policy)
 
     done = plan(tmp_path, "--format", "json")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.bad_servers import refusing_port, serving, silent
+from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.schemas import valid
-from tests.support.terminal import Terminal
 
 MANIFEST = """\
 apiVersion: kafka-quotas/v1
@@ -100,13 +98,3 @@ def test_wrong_usage_is_no_run_and_has_no_document(folder: Path, command: tuple[
         return
     assert (done.code, done.out) == (64, "")
     assert not (folder / "audit.jsonl").exists() or (folder / "audit.jsonl").read_text() == ""
-
-
-def test_at_a_terminal_a_step_that_lasts_is_told(folder: Path) -> None:
-    with serving(silent) as port:
-        (folder / "all.yaml").write_text(MANIFEST % port)
-        terminal = Terminal(folder, "apply")
-        terminal.wait_for("kafka-quotas: connecting to the cluster")
-        terminal.process.send_signal(signal.SIGINT)
-        assert terminal.end() == 130
-    assert "Traceback" not in terminal.seen

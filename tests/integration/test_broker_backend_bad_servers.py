@@ -244,11 +244,7 @@ def test_a_write_that_the_answer_does_not_mention_has_an_unknown_outcome():
 
 
 def test_results_are_matched_by_entity_whatever_the_order_and_whatever_else_is_there():
-    rows = [
-        (42, "no", (("client-id", None), ("user", "a"))),
-        (0, None, (("user", "stranger"),)),
-        (0, None, A),
-    ]
+    rows = [(42, "no", (("client-id", None), ("user", "a"))), (0, None, (("user", "stranger"),)), (0, None, A)]
     with scripted(alter=altered(*rows)) as (cluster, _):
         wanted = [set_one(), Alteration(entity=pair("a", DEFAULT), ops={"producer_byte_rate": 1.0})]
         results = cluster.alter(wanted, validate_only=False)

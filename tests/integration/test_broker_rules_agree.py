@@ -87,15 +87,7 @@ def random_name(rng: random.Random, entity_type: str, number: int) -> EntityName
 
 
 def random_entity(rng: random.Random, number: int) -> Entity:
-    shapes = [
-        ("user",),
-        ("client-id",),
-        ("user", "client-id"),
-        ("ip",),
-        ("ip", "user"),
-        ("ip", "client-id", "user"),
-        ("group",),
-    ]
+    shapes = [("user",), ("client-id",), ("user", "client-id"), ("ip",), ("ip", "user"), ("ip", "client-id", "user"), ("group",)]
     shapes += [("user", "User"), ("",)]
     types = rng.choices(shapes, weights=(6, 6, 6, 12, 1, 1, 0.5, 0.5, 0.2))[0]
     return Entity.of({t: random_name(rng, t, number) for t in types})

@@ -17,10 +17,7 @@ from tests.support.broker_classes import PLUGIN, with_plugin
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the class"),
-]
+pytestmark = [pytest.mark.kafka, pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the class")]
 
 
 @pytest.fixture(scope="module")

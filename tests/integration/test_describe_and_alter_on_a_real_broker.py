@@ -53,10 +53,7 @@ def become(broker: BrokerCluster, wanted: dict[Entity, Quotas]) -> None:
         wait_until(lambda: broker.describe(EntityFilter()) == wanted)
 
 
-@given(
-    wanted=random_filters.STATES,
-    queries=random_filters.SEVERAL_QUERIES,
-)
+@given(wanted=random_filters.STATES, queries=random_filters.SEVERAL_QUERIES)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_snapshot_is_filtered_exactly_as_a_broker_filters(
     broker: BrokerCluster, wanted: dict[Entity, Quotas], queries: list[Selector]

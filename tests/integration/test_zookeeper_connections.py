@@ -18,12 +18,7 @@ from kazoo.security import make_acl, make_digest_acl
 from reconciler.backends.security.logins import SaslLogin
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.session import close_client, open_client
-from reconciler.backends.zookeeper.settings import (
-    ZooKeeperSecurity,
-    ZooKeeperSettings,
-    parse_connection,
-    zookeeper_security,
-)
+from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection, zookeeper_security
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from tests.support.bad_servers import refusing_port
@@ -122,12 +117,6 @@ def tls(stores: Path, **said: str) -> ZooKeeperSecurity:
     if keys := said.get("keys", "client.pem"):
         properties |= {"zookeeper.ssl.keystore.location": str(stores / keys), "zookeeper.ssl.keystore.password": "key-secret"}
     return zookeeper_security(properties, source="zookeeper.properties")
-
-
-def test_one_server_of_several_is_enough(plain: ZooKeeperServer) -> None:
-    closed = refusing_port()
-    with opened(settings(f"{LOOPBACK}:{closed},no-such-host.invalid,{plain.address}")) as client:
-        assert client.connected
 
 
 def test_a_chroot_that_is_not_there_is_an_error_and_is_not_made(plain: ZooKeeperServer) -> None:
@@ -232,11 +221,6 @@ def test_a_wrong_login_is_refused_by_name_and_its_password_is_said_nowhere(
         open_client(settings(with_login.address, login(username, password), connect_seconds=60.0))
     out, err = capfd.readouterr()
     assert "s3cr3t" not in f"{raised.value!r} {raised.value.__cause__!r} {out} {err} {caplog.text}"
-
-
-def test_a_server_without_logins_says_so(plain: ZooKeeperServer) -> None:
-    with pytest.raises(AuthenticationError, match=r"login of kafka .*: the server offers none"):
-        open_client(settings(plain.address, login("kafka", SECRET)))
 
 
 def test_a_server_that_wants_a_login_is_told_apart_from_one_that_is_away(with_login: ZooKeeperServer) -> None:

@@ -105,11 +105,7 @@ def read_only_changes(client: KazooClient) -> None:
     ],
 )
 def test_a_tree_that_must_not_be_written_is_found_out_before_anything_is(
-    server: ZooKeeperServer,
-    witness: KazooClient,
-    make_so: Callable[[KazooClient], None],
-    kind: type[BackendError],
-    words: str,
+    server: ZooKeeperServer, witness: KazooClient, make_so: Callable[[KazooClient], None], kind: type[BackendError], words: str
 ) -> None:
     make_so(witness)
     with zookeeper_client(server.address) as root:
@@ -159,10 +155,7 @@ def test_a_server_without_its_majority_is_read_and_never_written(tmp_path: Path)
             make_kafka(client)
             client.create("/config/users/alice", b'{"version":1,"config":{"producer_byte_rate":"1024"}}')
         server.alone_of_three(local_sessions=False)
-        with (
-            pytest.raises(UnreachableError, match="its ensemble has no majority"),
-            cluster(server.address),
-        ):
+        with pytest.raises(UnreachableError, match="its ensemble has no majority"), cluster(server.address):
             pass
         server.alone_of_three(local_sessions=True)
         with cluster(server.address) as opened:

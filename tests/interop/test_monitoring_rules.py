@@ -157,7 +157,7 @@ def test_alerts_wait_as_long_as_they_should(tmp_path: Path) -> None:
                     {"eval_time": "7m", "alertname": "KafkaQuotaNearLimit", "exp_alerts": [alert]},
                     {"eval_time": "12m", "alertname": "KafkaQuotaNearLimit", "exp_alerts": []},
                 ],
-            },
+            }
         ],
     }
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(case))

@@ -3,24 +3,79 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 import reconciler
+from reconciler.java import find_java
+from tests.support.container_image import HOST_FILES, debian
 from tests.support.manifests import snapshot
-from tests.support.pythons import VERSIONS, PythonProgram, find_python
 
 pytestmark = pytest.mark.interop
 
+VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+_OF_DEBIAN: Final = {"3.14": "sid"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonProgram:
+    """``prefix``: what runs a program where this Python is. ``folder``: what both see under the same path."""
+
+    program: str
+    prefix: tuple[str, ...] = ()
+
+    def run(self, *command: str | Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a program with nothing of this environment's Python settings. Fails when it does."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+        clean |= {"HOME": str(folder), **environment}
+        whole = [*(part.replace("FOLDER", str(folder)) for part in self.prefix), *map(str, command)]
+        done = subprocess.run(whole, cwd=folder, env=clean, capture_output=True, text=True, timeout=1200, check=False)
+        assert done.returncode == 0, f"{whole}\n{done.stdout}{done.stderr}"
+        return done
+
+
+def find_python(version: str) -> PythonProgram | None:
+    """``None``: this machine has none, and debootstrap, which needs root, cannot fetch one."""
+    own = shutil.which(f"python{version}")
+    for program in (own, *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))):
+        if program is not None and _works(str(program), version):
+            return PythonProgram(program=str(program))
+    suite = _OF_DEBIAN.get(version)
+    if suite is None or os.geteuid() != 0 or shutil.which("debootstrap") is None or shutil.which("bwrap") is None:
+        return None
+    root = debian(suite, f"python{version}", f"python{version}-venv")
+    java = find_java().resolve().parents[1]
+    # Debian keeps the settings of its Java below /etc.
+    shared = [*HOST_FILES, str(java), *map(str, Path("/etc").glob("java-*-openjdk"))]
+    files = [part for file in shared if Path(file).exists() for part in ("--ro-bind", file, file)]
+    mounts = ["--bind", str(root), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", "FOLDER", "FOLDER"]
+    prefix = ("bwrap", "--die-with-parent", "--setenv", "JAVA_HOME", str(java), *mounts, *files)
+    return PythonProgram(program=f"/usr/bin/python{version}", prefix=prefix)
+
+
+def _works(program: str, version: str) -> bool:
+    """pyenv's programs exist also for versions that are not chosen."""
+    done = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode == 0 and done.stdout.startswith(f"Python {version}.")
+
+
 ROOT = Path(__file__).parents[2]
+
 RECORDING = ROOT / "tests/traffic/recordings/kafka-4.3.1/kafka-request.log.gz"
+
 SPARKS = {"3.11": "3.5.9", "3.12": "4.0.5", "3.13": "4.3.0", "3.14": "4.3.0"}
+
 """By version of Python: the oldest, one between, and the newest. Spark runs the Java of this machine."""
+
 JUPYTER = ("nbclient==0.11.0", "ipykernel==7.4.0")
 
 

@@ -93,9 +93,7 @@ def test_the_cluster_document_reads_back_as_it_was_written(name, server, propert
 @given(
     good=STATES,
     bad=st.dictionaries(
-        st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage"]),
-        st.floats(),
-        min_size=1,
+        st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage"]), st.floats(), min_size=1
     ),
 )
 @settings(deadline=None)

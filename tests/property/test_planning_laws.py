@@ -176,12 +176,7 @@ def essence(changes: tuple[Change, ...]) -> set[object]:
     return {(c.entity, k.key, k.before, k.after) for c in changes for k in c.keys}
 
 
-@given(
-    want=states(),
-    other=st.none() | states(),
-    live=states(),
-    elsewhere=st.none() | states(),
-)
+@given(want=states(), other=st.none() | states(), live=states(), elsewhere=st.none() | states())
 def test_digests_are_equal_exactly_when_the_changes_are(
     want: dict[Entity, dict[str, float]],
     other: dict[Entity, dict[str, float]] | None,
@@ -203,10 +198,7 @@ def test_a_digest_changes_with_the_live_value_that_a_change_replaces(
     entity, key = data.draw(st.sampled_from(replaced))
     value = data.draw(st.sampled_from([3.0, 4.0, 2048.0]))
     second = planned(want, {**live, entity: {**live[entity], key.key: value}})
-    assert essence(first) ^ essence(second) == {
-        (entity, key.key, key.before, key.after),
-        (entity, key.key, value, key.after),
-    }
+    assert essence(first) ^ essence(second) == {(entity, key.key, key.before, key.after), (entity, key.key, value, key.after)}
     assert plan_digest("c1", first) != plan_digest("c1", second)
 
 

@@ -9,15 +9,7 @@ from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, Ju
 from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import SecondsJudge, SideVerdict, keys_of
-from reconciler.traffic.kernels.token_bucket import (
-    REFUSED,
-    Effects,
-    Topics,
-    judge_bucket,
-    judge_seconds,
-    least_limit,
-    play,
-)
+from reconciler.traffic.kernels.token_bucket import REFUSED, Effects, Topics, judge_bucket, judge_seconds, least_limit, play
 from reconciler.traffic.kinds import NANOSECONDS_A_PERCENT
 from tests.support.arrivals import PATTERNS, arrivals
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens

@@ -71,9 +71,7 @@ def shown_tags(tags: tuple[str, str]) -> dict[str, str | None]:
 
 @given(table=tables, user=asked_users, client_id=asked_client_ids)
 def test_values_buckets_and_what_is_unlimited_are_those_of_the_walk(
-    table: Table,
-    user: EntityName | None,
-    client_id: EntityName | None,
+    table: Table, user: EntityName | None, client_id: EntityName | None
 ) -> None:
     answer = EffectiveQuotas(quotas_of(table)).answer(question(user, client_id))
     names = stands_for(user, client_id)
@@ -104,9 +102,7 @@ def test_kinds_that_an_old_broker_remembers_move_no_limited_client_to_another_bu
 
 @given(table=tables, user=asked_users, client_id=asked_client_ids)
 def test_what_is_hidden_holds_in_turn_as_the_winners_are_taken_away(
-    table: Table,
-    user: EntityName | None,
-    client_id: EntityName | None,
+    table: Table, user: EntityName | None, client_id: EntityName | None
 ) -> None:
     asked = question(user, client_id)
     for key, found in EffectiveQuotas(quotas_of(table)).answer(asked, ALL).quotas.items():
@@ -120,9 +116,7 @@ def test_what_is_hidden_holds_in_turn_as_the_winners_are_taken_away(
 
 @given(table=tables, user=asked_users, client_id=asked_client_ids)
 def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
-    table: Table,
-    user: EntityName | None,
-    client_id: EntityName | None,
+    table: Table, user: EntityName | None, client_id: EntityName | None
 ) -> None:
     quotas = quotas_of(table)
     answer = EffectiveQuotas(quotas).answer(question(user, client_id), ALL)
@@ -178,9 +172,7 @@ def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: T
 
 
 @given(table=tables)
-def test_lines_put_together_are_the_answers_and_can_be_asked_again(
-    table: Table,
-) -> None:
+def test_lines_put_together_are_the_answers_and_can_be_asked_again(table: Table) -> None:
     answers = EffectiveQuotas(quotas_of(table))
     asked = list(answers.known_clients())
     for wanted in (ResolveOptions(), ResolveOptions(include_overrides=True), ALL):
@@ -210,10 +202,7 @@ def moves_of(found: LimitDifferences) -> set[tuple[Any, ...]]:
 
 
 @given(one=tables, other=tables)
-def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
-    one: Table,
-    other: Table,
-) -> None:
+def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(one: Table, other: Table) -> None:
     before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
     asked = [(e, c) for side in (before, after) for e, c in side.known_clients()]
     for compared in (lambda a, b: compare(a, b, asked), lambda a, b: compare_known(a, b, most=100_000)):
@@ -223,10 +212,7 @@ def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
 
 
 @given(one=tables, other=tables)
-def test_comparing_all_known_misses_no_named_client_that_moves(
-    one: Table,
-    other: Table,
-) -> None:
+def test_comparing_all_known_misses_no_named_client_that_moves(one: Table, other: Table) -> None:
     before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
     told = {(c.user, c.client_id, *rest) for c, *rest in moves_of(compare_known(before, after, most=100_000))}
     users: list[EntityName] = [*NAMES, DEFAULT]

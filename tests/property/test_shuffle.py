@@ -7,13 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.shuffle.block import (
-    GroupRanges,
-    cut_into_blocks,
-    merge_blocks,
-    pack_columns,
-    unpack_columns,
-)
+from reconciler.traffic.shuffle.block import GroupRanges, cut_into_blocks, merge_blocks, pack_columns, unpack_columns
 from reconciler.traffic.shuffle.on_spark import split_work
 
 BITS = 10

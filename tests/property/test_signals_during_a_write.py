@@ -76,11 +76,7 @@ def command(folder: Path, cluster: FakeCluster, *, step_down: StepDown | None) -
     options = read(writing.LongWritingOptions, build_parser("apply").parse_args(line))
     approver = writing.Approver(write=options, as_json=True, progress=PatientProgress())
     try:
-        with (
-            console(color="auto", quiet=True),
-            writing.audited(options, "apply", "json") as audit,
-            writing.given_back(cluster),
-        ):
+        with console(color="auto", quiet=True), writing.audited(options, "apply", "json") as audit, writing.given_back(cluster):
             report = write(
                 lowered(),
                 cluster,

@@ -11,17 +11,7 @@ from reconciler.formats.units import ValueRefusedError, declarable, parse_value,
 from reconciler.model.quota import INT_MAX, QuotaKey
 
 # Of the standards (SI, IEC 80000-13), not of the code.
-UNITS = {
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-    "TiB": 2**40,
-}
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 INTEGERS = st.integers(min_value=1, max_value=2**53)
 DOUBLES = st.floats(min_value=5e-324, allow_nan=False, allow_infinity=False, exclude_min=False)
 

@@ -162,12 +162,7 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
                 span=Span(file="c.yaml", line=3, column=1),
                 failed=(
                     FailedBucket(
-                        bucket=bucket,
-                        key="producer_byte_rate",
-                        broker=1,
-                        verdict=Verdict.THROTTLED,
-                        seconds=900,
-                        owners=(name,),
+                        bucket=bucket, key="producer_byte_rate", broker=1, verdict=Verdict.THROTTLED, seconds=900, owners=(name,)
                     ),
                 ),
             ),

@@ -23,10 +23,7 @@ SKEWED: Final = (1, 1, 1, 2, 2, 3)
 """Leaders of the partitions of a topic."""
 KEY: Final = "producer_byte_rate"
 MEASURED: Final = SandboxSpec(
-    nodes=3,
-    heap_mb=320,
-    request_log=True,
-    properties={"quota.window.num": "3", "quota.window.size.seconds": "1"},
+    nodes=3, heap_mb=320, request_log=True, properties={"quota.window.num": "3", "quota.window.size.seconds": "1"}
 )
 _BATCH: Final = 40_000
 _WARM_UP_S: Final = 6

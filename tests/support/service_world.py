@@ -131,14 +131,7 @@ class ServiceWorld:
         start = self.clock.monotonic()
         actions = {start + second: action for second, action in (at or {}).items()}
         self.script = Script(self.clock, until=start + seconds, actions=actions)
-        loop = Loop(
-            self.watch,
-            self._passes,
-            pacing=self._pacing,
-            requests=self.script,
-            observer=self,
-            clock=self.clock,
-        )
+        loop = Loop(self.watch, self._passes, pacing=self._pacing, requests=self.script, observer=self, clock=self.clock)
         return loop.run()
 
     def beat(self) -> None:

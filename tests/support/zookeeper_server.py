@@ -51,8 +51,7 @@ class ZooKeeperServer:
         members = {f"server.{n}": f"{LOOPBACK}:{ports[0]}:{ports[1]}" for n, ports in enumerate((own, *others), start=1)}
         timing = {"initLimit": "5", "syncLimit": "2", "localSessionsEnabled": "true" if local_sessions else "false"}
         self.spec = ZooKeeperSpec(
-            properties={**self.spec.properties, **members, **timing},
-            java_options=("-Dreadonlymode.enabled=true",),
+            properties={**self.spec.properties, **members, **timing}, java_options=("-Dreadonlymode.enabled=true",)
         )
         self.files.write(self.spec, port=self.port)
         (self.files.data / "myid").write_text("1")

@@ -27,10 +27,7 @@ kafka_server_Produce_byte_rate{user="carol"} 10.0
 kafka_server_Produce_queue_size 2.0
 jvm_threads 5
 """
-QUOTAS = {
-    pair("alice", "app"): {"producer_byte_rate": 1048576.0},
-    pair("bob", "odd * name"): {"producer_byte_rate": 1000000.0},
-}
+QUOTAS = {pair("alice", "app"): {"producer_byte_rate": 1048576.0}, pair("bob", "odd * name"): {"producer_byte_rate": 1000000.0}}
 
 
 def page(text: str = PAGE) -> tuple[int, str, bytes]:
@@ -158,10 +155,7 @@ def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (("--over", "much"), "'much' is not a share"),
-        (("--traffic", "logs"), "--traffic names pages of exporters and files"),
-    ],
+    [(("--over", "much"), "'much' is not a share"), (("--traffic", "logs"), "--traffic names pages of exporters and files")],
 )
 def test_options_that_contradict_are_refused(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
     done = run_on_page(tmp_path, *options)

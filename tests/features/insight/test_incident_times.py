@@ -25,10 +25,7 @@ def sample(second: int, interval: int) -> RecordedThrottle:
 
 
 @given(
-    throttles=st.lists(st.integers(0, 600), max_size=6),
-    interval=INTERVALS,
-    since=st.integers(0, 900),
-    length=st.integers(1, 600),
+    throttles=st.lists(st.integers(0, 600), max_size=6), interval=INTERVALS, since=st.integers(0, 900), length=st.integers(1, 600)
 )
 def test_what_samples_prove_was_throttled(throttles: list[int], interval: int, since: int, length: int) -> None:
     until = since + length

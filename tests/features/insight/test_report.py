@@ -8,11 +8,7 @@ import pytest
 
 from reconciler.documents import RecordedBaseline
 from reconciler.errors import BaselineError
-from reconciler.features.insight.report import (
-    ClusterOverview,
-    EntityOverview,
-    overview_of,
-)
+from reconciler.features.insight.report import ClusterOverview, EntityOverview, overview_of
 from reconciler.model.cluster import CallbackClass
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import ForeignText

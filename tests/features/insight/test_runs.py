@@ -47,13 +47,7 @@ def test_a_line_that_is_none_is_told_by_its_number_and_the_others_are_read(audit
     assert note.endswith(". So are 3 more lines")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"format_version": "2.0"},
-        {"summary": {"applied": -1}},
-    ],
-)
+@pytest.mark.parametrize("changes", [{"format_version": "2.0"}, {"summary": {"applied": -1}}])
 def test_a_field_of_another_kind_is_no_run(audit: Path, changes: dict[str, object]) -> None:
     audit.write_text(line(1, **changes))
     found = read_runs([str(audit)])

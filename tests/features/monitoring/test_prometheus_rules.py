@@ -11,13 +11,7 @@ import yaml
 from hypothesis import given
 
 from reconciler.features.monitoring.grafana_dashboard import render_grafana_dashboard
-from reconciler.features.monitoring.prometheus_rules import (
-    QuotaRules,
-    RuleFile,
-    RuleLayout,
-    RuleOptions,
-    render_prometheus_rules,
-)
+from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleFile, RuleLayout, RuleOptions, render_prometheus_rules
 from reconciler.features.prometheus.metric_layouts import MetricSeries, read_series, unquote_client_id
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import CLIENT_KEYS

@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.features.notifications.notification import (
-    NOTIFICATION,
-    Notification,
-    NotificationEvent,
-    render_chat_message,
-)
+from reconciler.features.notifications.notification import NOTIFICATION, Notification, NotificationEvent, render_chat_message
 from reconciler.features.notifications.sending import post_to_webhook, send_notification
 from reconciler.model.cluster import Webhook
 from reconciler.model.state import ClusterIdentity

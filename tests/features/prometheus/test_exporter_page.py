@@ -46,10 +46,7 @@ def test_wanted_series_of_a_page_with_the_address_as_instance() -> None:
         instance = reader.address.removeprefix("http://").removesuffix("/metrics")
     rows = [(dict(series.labels), value) for series, value in read.samples]
     more = {"instance": instance, "broker": "3"}
-    assert rows[0] == (
-        {"__name__": "kafka_server_Produce_byte_rate", "client_id": "app", "user": "alice", **more},
-        1234.5,
-    )
+    assert rows[0] == ({"__name__": "kafka_server_Produce_byte_rate", "client_id": "app", "user": "alice", **more}, 1234.5)
     assert rows[1][0]["client_id"] == '"a\\"b"'
     assert math.isnan(rows[1][1])
     assert rows[2] == ({"__name__": "kafka_server_Produce_queue_size", **more}, 2.0)

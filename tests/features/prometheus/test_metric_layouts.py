@@ -136,10 +136,7 @@ NAMES = NameIndex.of(
     [
         ("kafka_server_produce_user_cn_3dx_client_id_app_byte_rate", series(Kind.PRODUCE, "CN=x", "app")),
         ("kafka_server_request_user_cn_3dx_request_time", series(Kind.REQUEST, "CN=x", None)),
-        (
-            "kafka_server_controllermutation_client_id_app_tokens",
-            series(Kind.MUTATION, None, "app", Measure.TOKENS),
-        ),
+        ("kafka_server_controllermutation_client_id_app_tokens", series(Kind.MUTATION, None, "app", Measure.TOKENS)),
         # two users, or a user and a pair
         ("kafka_server_produce_user_alice_client_id_app_byte_rate", Unattributed.SHARED_NAME),
         ("kafka_server_produce_user_a_client_id_b_byte_rate", Unattributed.SHARED_NAME),

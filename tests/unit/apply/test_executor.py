@@ -14,17 +14,7 @@ from reconciler.apply.outcomes import Backoff
 from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_requests
 from reconciler.errors import UnreachableError
 from reconciler.model.entity import Entity
-from reconciler.model.plan import (
-    Action,
-    Alteration,
-    AlterationResult,
-    ApplyReport,
-    ApplyResult,
-    Change,
-    KeyChange,
-    Plan,
-    Reason,
-)
+from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 

@@ -123,9 +123,7 @@ def test_reads_that_lag_are_no_other_writer() -> None:
 
 def test_a_value_that_somebody_changed_after_the_last_write_is_not_waited_for() -> None:
     clock = FakeClock()
-    cluster = FakeCluster(
-        before_read=lambda c: c.write_from_outside(user("u0"), {RATE: 77.0}) if c.writes == 2 else None,
-    )
+    cluster = FakeCluster(before_read=lambda c: c.write_from_outside(user("u0"), {RATE: 77.0}) if c.writes == 2 else None)
     report = Executor(cluster, clock=clock, progress=Silent(), settings=ONE_KEY).run(plan_for(2))
     assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
     assert "was written as 2, and is 77 now" in (report.message or "")

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka import errors
 
-from reconciler.backends.broker.error_messages import (
-    connection_hint,
-    describe_error,
-    is_tls_failure,
-)
+from reconciler.backends.broker.error_messages import connection_hint, describe_error, is_tls_failure
 
 WRONG_HOST = "IP address mismatch, certificate is not valid for '127.0.0.1'."
 TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {WRONG_HOST} (_ssl.c:1006)"

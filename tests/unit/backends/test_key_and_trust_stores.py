@@ -15,12 +15,7 @@ from reconciler.backends.security.tls import tls_context
 from reconciler.errors import UsageError
 from reconciler.java import find_java
 from tests.support.certificates import Authority
-from tests.support.java_stores import (
-    KEY_PASSWORD,
-    KINDS,
-    STORE_PASSWORD,
-    write_all,
-)
+from tests.support.java_stores import KEY_PASSWORD, KINDS, STORE_PASSWORD, write_all
 
 SECRET = "store-s3cr3t-horse"
 CA = Authority()

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.fidelity.arrivals import Client, Poisson, Timer
-from benchmarks.fidelity.comparison import BucketId, Pair, by_bucket, by_group, pairs, summary
+from benchmarks.fidelity.comparison import BucketId, Pair
 from benchmarks.fidelity.musts import Must, musts
-from benchmarks.fidelity.observed import of_line
 from benchmarks.fidelity.open_loop import Noise, OpenLoopRun
 from benchmarks.fidelity.page import BEGIN, END, with_figures
 from benchmarks.fidelity.prediction import Predicted
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
 from benchmarks.fidelity.tables import tables
-from reconciler.model.entity import DEFAULT, Entity
 
 BUCKET = BucketId(key="producer_byte_rate", broker=1, user="orders", client_id="")
 
@@ -39,10 +35,6 @@ def predicted(number: int, *, key: str = "producer_byte_rate", user: str = "orde
     )  # fmt: skip
 
 
-def client(user: str, client_id: str, pattern: Poisson | Timer) -> Client:
-    return Client(user=user, client_id=client_id, kind="produce", pattern=pattern, size=1_000)
-
-
 def run(ahead: Sequence[Pair], **other: Any) -> OpenLoopRun:
     base = OpenLoopRun(
         scenario="mixed", kafka_version="4.3.1", brokers=1, seconds=10.0, requests=len(ahead),
@@ -55,35 +47,6 @@ def run(ahead: Sequence[Pair], **other: Any) -> OpenLoopRun:
 
 def missed(found: Sequence[Must]) -> list[str]:
     return [one.what for one in found if not one.kept]
-
-
-def test_a_summary_counts_verdicts_and_sums():
-    found = summary([pair(), pair(10, 12), pair(0, 30), pair(40, 0), pair(100, 100)])
-
-    assert (found.requests, found.throttled, found.throttled_predicted) == (5, 3, 3)
-    assert found.wrong_verdicts == 2
-    assert found.agreement == pytest.approx(0.6)
-    assert (found.sum_ms, found.sum_predicted_ms) == (142, 150)
-    assert found.sum_error == pytest.approx(150 / 142 - 1)
-    assert (found.error_median_ms, found.error_p95_ms) == (2.0, 40.0)
-
-
-def test_requests_are_put_to_their_buckets_and_timers_kept_apart():
-    quotas: Mapping[Entity, Mapping[str, float]] = {
-        Entity.of({"user": "orders"}): {"producer_byte_rate": 1_000.0},
-        Entity.of({"user": "sensors", "client-id": DEFAULT}): {"producer_byte_rate": 1_000.0},
-    }
-    clients = [client("orders", "app", Poisson(rate=1)), client("sensors", "tick", Timer(period_s=1)),
-               client("sensors", "app", Poisson(rate=1))]  # fmt: skip
-    rows = [predicted(1), predicted(2, user="sensors", client_id="tick"), predicted(3, user="sensors"), predicted(4)]
-
-    found = pairs(rows, {1: 0, 2: 7, 3: 5}, quotas, clients)
-
-    assert [(one.number, one.group, one.bucket.user, one.bucket.client_id, one.observed_ms) for one in found] == [
-        (1, "produce", "orders", "", 0), (2, "timers", "sensors", "tick", 7), (3, "produce", "sensors", "app", 5),
-    ]  # fmt: skip
-    assert list(by_group(found)) == ["produce", "timers"]
-    assert len(by_bucket(found)) == 3
 
 
 def over_for(seconds: int, *, throttled: Sequence[int], bucket: BucketId = BUCKET) -> list[Pair]:
@@ -132,15 +95,6 @@ def test_a_contradicted_proof_is_missed():
     assert missed(musts(found)) == [
         "seconds of its own log that were the opposite", "verdicts by whole seconds that were the opposite",
     ]  # fmt: skip
-
-
-def test_a_refused_request_ends_the_benchmark():
-    answer = {"responses": [{"partitionResponses": [{"errorCode": 6}]}]}
-    document = {"requestHeader": {"requestApiKey": 0, "correlationId": 12}, "response": answer}
-    line = f"[2026-11-21 20:00:01,500] DEBUG Completed request:{json.dumps(document)} (kafka.request.logger)"
-
-    with pytest.raises(SystemExit, match="error 6"):
-        of_line(line)
 
 
 def test_figures_are_put_between_their_marks_and_nothing_else_changes():

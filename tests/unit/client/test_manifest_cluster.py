@@ -12,13 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, manifests
-from reconciler.errors import (
-    FileAccessError,
-    ManifestError,
-    StalePlanError,
-    TrafficError,
-    UsageError,
-)
+from reconciler.errors import FileAccessError, ManifestError, StalePlanError, TrafficError, UsageError
 from tests.support.command import invoke
 
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -109,10 +103,7 @@ def test_broken_manifests_raise_with_every_finding(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [
-        ({"paths": "quotas"}, "paths is a list"),
-        ({"snapshot": "now.json", "bootstrap_server": "b:9092"}, "give one of"),
-    ],
+    [({"paths": "quotas"}, "paths is a list"), ({"snapshot": "now.json", "bootstrap_server": "b:9092"}, "give one of")],
 )
 def test_arguments_that_cannot_work_are_refused_at_once(arguments: dict[str, object], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):

@@ -24,13 +24,7 @@ from reconciler.client import (
     open_manifests,
     prefix,
 )
-from reconciler.errors import (
-    GuardRefusedError,
-    NotAppliedError,
-    StalePlanError,
-    UsageError,
-    WrongClusterError,
-)
+from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError, UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, WindowKind
 from reconciler.model.plan import ApplyResult
 from reconciler.model.state import ClusterIdentity

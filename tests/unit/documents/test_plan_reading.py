@@ -96,11 +96,7 @@ WRONG = [
     (("changes", 0, "entity"), {}, "changes[0].entity must be filled, not {}"),
     (("changes", 0, "keys"), {}, "changes[0].keys must be filled, not {}"),
     (("changes", 0, "note"), None, "changes[0].note must be a string, not null"),
-    (
-        (*KEY, "after"),
-        "12",
-        "changes[0].keys.consumer_byte_rate.after must be a number or one of NaN",
-    ),
+    ((*KEY, "after"), "12", "changes[0].keys.consumer_byte_rate.after must be a number or one of NaN"),
     ((*KEY, "after"), float("inf"), "changes[0].keys.consumer_byte_rate"),
     ((*KEY, "after"), 10**400, "changes[0].keys.consumer_byte_rate.after must be a number in the range of a double"),
     ((*KEY, "after"), None, "changes[0].keys.consumer_byte_rate must be two different values"),

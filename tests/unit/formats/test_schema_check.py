@@ -41,12 +41,7 @@ def test_a_problem_is_where_it_is_written(body, kind, line, column, words):
 def test_every_problem_of_a_document_is_found_at_once():
     body = "metadta: {}\nspec:\n  quotas:\n    - match: {usr: a}\n    - quotas: {producer_byte_rat: 1}\n"
 
-    assert [problem[0] for problem in found(body)] == [
-        "unknown-field",
-        "unknown-field",
-        "missing-field",
-        "unknown-field",
-    ]
+    assert [problem[0] for problem in found(body)] == ["unknown-field", "unknown-field", "missing-field", "unknown-field"]
 
 
 def test_the_place_of_a_problem_does_not_depend_on_the_good_entries_around_it():

@@ -62,10 +62,7 @@ def test_a_cluster_with_everything_is_read():
     assert spec.safety.guards.too_many_changes == GuardLimits().too_many_changes
     assert spec.safety.accept == (
         Acceptance(
-            guard="default-entity",
-            reason="planned",
-            until=datetime.date(2027, 1, 31),
-            match=Selector(types=default_user),
+            guard="default-entity", reason="planned", until=datetime.date(2027, 1, 31), match=Selector(types=default_user)
         ),
     )
     assert spec.safety.accept[0].span == Span(file="c.yaml", line=11, column=12)

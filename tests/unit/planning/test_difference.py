@@ -60,11 +60,7 @@ BOTH = {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0}
         ({"producer_byte_rate": 1.0}, {"producer_byte_rate": 2}, Action.UPDATE),
         ({"producer_byte_rate": 1.0}, {"consumer_byte_rate": 2}, Action.UPDATE),
         (BOTH, {"producer_byte_rate": 1}, Action.UPDATE),
-        (
-            BOTH,
-            {"producer_byte_rate": 5, "consumer_byte_rate": 6},
-            Action.UPDATE,
-        ),
+        (BOTH, {"producer_byte_rate": 5, "consumer_byte_rate": 6}, Action.UPDATE),
         ({"producer_byte_rate": 1.0, "future_rate": 2.0}, {}, Action.UPDATE),
         (BOTH, {}, Action.DELETE),
     ],

@@ -20,13 +20,7 @@ OLD, NEW, OTHER = {"producer_byte_rate": 1.0}, {"producer_byte_rate": 2.0}, {"pr
 
 
 def compared(
-    wanted: Values,
-    was: Values,
-    live: Values,
-    *,
-    has_baseline: bool = True,
-    scope: Scope = EVERYTHING,
-    prune: Prune = Prune.NEVER,
+    wanted: Values, was: Values, live: Values, *, has_baseline: bool = True, scope: Scope = EVERYTHING, prune: Prune = Prune.NEVER
 ) -> Comparison:
     state = desired(*([] if wanted is None else [declared(ALICE, 7, **wanted)]))
     side: dict[Entity, dict[str, float]] = {} if was is None else {ALICE: was}

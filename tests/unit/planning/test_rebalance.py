@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.quota import ClusterTotal, Proportional, QuotaKey
 from reconciler.model.state import DesiredEntity, DesiredQuota
-from reconciler.planning.diff import (
-    brokers_of_part,
-    difference,
-    is_leader_part,
-    keep_leader_parts,
-    keep_parts,
-)
+from reconciler.planning.diff import brokers_of_part, difference, is_leader_part, keep_leader_parts, keep_parts
 from reconciler.planning.drift import compare
 from tests.builders import current, desired, span, user
 

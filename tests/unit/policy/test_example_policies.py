@@ -84,10 +84,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"changes": (change(user("payments-a"), 1.0, 2.0), change(DEFAULT, 1.0, 2.0))},
     ),
     "production-from-a-commit": ({"changes": MANY[:1], "source": EDITED}, {"changes": MANY[:1]}),
-    "production-in-office-hours": (
-        {"changes": MANY[:1], "now": MONDAY.replace(hour=3)},
-        {"changes": MANY[:1], "now": MONDAY},
-    ),
+    "production-in-office-hours": ({"changes": MANY[:1], "now": MONDAY.replace(hour=3)}, {"changes": MANY[:1], "now": MONDAY}),
 }
 
 

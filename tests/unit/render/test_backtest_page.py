@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import itertools
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.model import DeclaredQuotas, RateSeries, Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.plan import ManifestCommit
 from reconciler.render.backtest_card import anchor
-from reconciler.render.backtest_plot import scale_of, spread, time_ticks
 from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_page import policy, view_html
 from tests.support.backtest_reports import START, full, member, rates, report_of, verdict
@@ -150,34 +145,6 @@ def test_a_limit_far_above_the_traffic_is_named_and_does_not_flatten_the_drawing
     figure = figure_of(view_html(backtest_view(report_of(verdict(limit_after=1024 * MIB, rates=rates())), page=True)))
     assert "\N{UPWARDS ARROW} proposed 1 GiB/s" in figure
     assert 'class="line proposed"' not in figure
-
-
-@given(st.floats(min_value=1e-3, max_value=1e15), st.lists(st.floats(min_value=1e-3, max_value=1e15), max_size=4))
-def test_a_scale_has_few_round_ticks_and_room_for_the_peak(peak: float, limits: list[float]) -> None:
-    scale = scale_of("producer_byte_rate", peak, limits)
-    assert scale.top >= peak
-    assert scale.top >= max([one for one in limits if one <= 4 * peak], default=0.0)
-    assert 3 <= len(scale.ticks) <= 6
-    assert scale.ticks[0] == 0.0
-    assert scale.top <= 2.6 * max([peak, *(one for one in limits if one <= 4 * peak)])
-
-
-@given(st.lists(st.floats(min_value=0, max_value=100), max_size=8))
-def test_labels_keep_their_order_and_their_distance(places: list[float]) -> None:
-    moved = spread(sorted(places))
-    assert len(moved) == len(places)
-    assert all(after - before >= 9.99 for before, after in itertools.pairwise(moved))
-    assert all(one <= 100 for one in moved)
-
-
-@pytest.mark.parametrize(
-    ("length", "count", "first"),
-    [(1, 2, "08:00:00"), (17, 4, "08:00:00"), (3600, 7, "08:00"), (86_400, 8, "09:00"), (30 * 86_400, 7, "11-23")],
-)
-def test_moments_are_round_and_at_most_nine(length: int, count: int, first: str) -> None:
-    ticks = time_ticks(START, length)
-    assert (len(ticks), ticks[0][1]) == (count, first)
-    assert all(START <= moment <= START + datetime.timedelta(seconds=length) for moment, _ in ticks)
 
 
 def test_one_second_of_history_and_no_history_are_drawn() -> None:

@@ -62,11 +62,7 @@ def test_the_first_line_says_the_verdict(report: BacktestReport, words: str) -> 
 def with_unjudged(report: BacktestReport, *names: str) -> BacktestReport:
     changes = (
         UnjudgedChange(
-            entity=Entity.of({"user": name}),
-            key="producer_byte_rate",
-            before=None,
-            after=1048576.0,
-            reason=NotJudged.NO_CLIENT,
+            entity=Entity.of({"user": name}), key="producer_byte_rate", before=None, after=1048576.0, reason=NotJudged.NO_CLIENT
         )
         for name in names
     )

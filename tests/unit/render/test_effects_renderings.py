@@ -161,12 +161,7 @@ def test_no_affected_client_is_said_and_unknown_effects_give_the_reason() -> Non
         None,
         PlanEffects(
             effects=(
-                Effect(
-                    client=KnownAddress(ip=OTHER),
-                    key=KEY,
-                    before=Limit(value=math.inf, entity=ip(), level=2),
-                    after=None,
-                ),
+                Effect(client=KnownAddress(ip=OTHER), key=KEY, before=Limit(value=math.inf, entity=ip(), level=2), after=None),
             )
         ),
     ],

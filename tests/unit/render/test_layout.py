@@ -13,10 +13,7 @@ from reconciler.render.terminal import cells, plain
 
 SENTENCE = "Cuts producer_byte_rate for user=orders-service from 8 MiB/s to 2 MiB/s, which is 25 % of its current value."
 COLUMNS = (Column(title="verdict"), Column(title="group", least=8), Column(title="over", to_the_right=True))
-ROWS = (
-    (("throttled", Style.BAD), "user orders-service with a long name", "57 %"),
-    ("clear", "user bob", "0 %"),
-)
+ROWS = ((("throttled", Style.BAD), "user orders-service with a long name", "57 %"), ("clear", "user bob", "0 %"))
 
 
 def test_wrapped_rows_hang_below_the_text_and_break_between_words() -> None:

@@ -26,8 +26,7 @@ def test_a_place_is_a_link_to_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "files"),
-    [("teams/a.yaml", None), ("/etc/passwd", FILES), ("a.yaml", "javascript:alert(1)//"), ("a.yaml", "x")],
+    ("file", "files"), [("teams/a.yaml", None), ("/etc/passwd", FILES), ("a.yaml", "javascript:alert(1)//"), ("a.yaml", "x")]
 )
 def test_without_a_plain_address_a_place_is_text(file: str, files: str | None) -> None:
     text = view_html(findings_view([finding(file)]), RepositoryLinks(files=files))

@@ -60,10 +60,7 @@ def test_a_foreign_form_is_named_with_a_line_and_what_serves(tmp_path: Path, for
 
 @pytest.mark.parametrize(
     "text",
-    [
-        f"2026-11-21T13:00:00.123456789Z stdout F {GOOD}",
-        f"2026-11-21T13:00:00.123+0100 DEBUG [kafka.request.logger] - {MESSAGE}",
-    ],
+    [f"2026-11-21T13:00:00.123456789Z stdout F {GOOD}", f"2026-11-21T13:00:00.123+0100 DEBUG [kafka.request.logger] - {MESSAGE}"],
     ids=["CRI", "another layout"],
 )
 def test_whole_lines_with_a_time_are_read(tmp_path: Path, text: str) -> None:

@@ -15,14 +15,7 @@ from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.resolver import ADDRESS_KEY
 from reconciler.resolution.views import ViewKind
 from reconciler.workflows.intent import Intent
-from reconciler.workflows.resolve import (
-    current_view,
-    difference_between,
-    is_unknown,
-    manifests_view,
-    notes_about,
-    planned_view,
-)
+from reconciler.workflows.resolve import current_view, difference_between, is_unknown, manifests_view, notes_about, planned_view
 from tests.builders import cluster_spec, current, declared, desired, ip, pair, user
 from tests.fakes import FakeCluster
 

@@ -8,13 +8,7 @@ from reconciler.errors import AuthorizationError
 from reconciler.model.cluster import CallbackClass, ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.model.state import DesiredState
-from reconciler.resolution.reserved_users import (
-    GROUP_CALLBACK,
-    GroupLimit,
-    GroupMember,
-    MemberKind,
-    reserved_entity,
-)
+from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
 from reconciler.workflows.backtest import proposal_of, proposal_of_settings
 from reconciler.workflows.connect import with_facts
 from reconciler.workflows.describe import stored_rule_notes
