@@ -45,6 +45,8 @@ class CompactOptions:
     max_unreadable: float = 0.01
     prometheus: PrometheusRequest | None = None
     """The server to read, in place of ``traffic``: its pages go into the folder as they are."""
+    keep: int | None = None
+    """Totals and samples of a folder that are more days older than the newest are removed; ``None``: none."""
     known_clients: Path | None = None
     """Clients to look up where a server's series have user and client-id in metric names."""
 
@@ -71,6 +73,8 @@ class CompactResult:
     """Days of a dataset that were not written."""
     samples: int | None = None
     """Of a metrics server, which were read now."""
+    removed: int | None = None
+    """Segments, or hours of samples, that --keep removed."""
     notes: tuple[Message, ...] = ()
 
 
@@ -88,7 +92,25 @@ def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progre
         segments=0,
         samples=pages.samples,
         notes=pages.notes,
+        removed=None if options.keep is None else _drop_pages(Path(options.folder), options.keep),
     )
+
+
+def _drop_pages(folder: Path, days: int) -> int:
+    """Remove hours of samples that are so many days older than the newest, by the names of their files."""
+    pages = {path: moment for path in folder.rglob("*.parquet") if (moment := _hour_of(path)) is not None}
+    newest = max(pages.values(), default=datetime.datetime.max)
+    old = [path for path, moment in pages.items() if newest - moment > datetime.timedelta(days=days)]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
+
+
+def _hour_of(path: Path) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.strptime(path.stem, "%Y-%m-%dT%H")
+    except ValueError:
+        return None
 
 
 def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactResult:
@@ -109,6 +131,8 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         return _pages(options, options.prometheus, progress)
     if options.known_clients is not None:
         raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
+    if dataset is not None and options.keep is not None:
+        raise UsageError(f"--folder {dataset}: --keep is for a folder of this machine")
     if dataset is None and (options.since or options.until or options.replace):
         raise UsageError("--since, --until and --replace are for --folder with an address or a table, which is written by day")
     traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, None))
@@ -139,6 +163,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         empty=tuple(str(path) for path in empty),
         requests=sum(segment.requests for segment in made),
         copies=sum(segment.summary.copies for segment in made),
+        removed=None if options.keep is None else folder.drop_older(options.keep),
         segments=len(folder.segments()),
     )
 

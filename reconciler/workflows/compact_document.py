@@ -14,7 +14,7 @@ COMPACT: Final = Document(
     title="kafka-quotas compact",
     codec=VALUES.extended(
         {
-            CompactResult: row("compacted known empty requests copies segments? samples? days? left_out?"),
+            CompactResult: row("compacted known empty requests copies segments? samples? removed? days? left_out?"),
             SmallerDay: row("date broker kind before now"),
         }
     ),

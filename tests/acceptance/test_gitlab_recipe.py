@@ -87,7 +87,7 @@ def test_every_job_has_a_stage_and_its_words_are_gitlab_s(offline: Pipeline) -> 
     assert list(jobs) == ["validate", "plan", "apply", "drift"]
     assert {job["stage"] for job in jobs.values()} == set(offline.jobs["stages"])
     for job in jobs.values():
-        known = {"stage", "rules", "script", "artifacts", "parallel", "resource_group", "environment"}
+        known = {"stage", "rules", "script", "artifacts", "parallel", "resource_group", "environment", "variables"}
         assert set(job) <= known
         assert all(isinstance(line, str) for line in job["script"])
         assert set(job["artifacts"].get("reports", {})) <= {"codequality", "junit", "dotenv"}

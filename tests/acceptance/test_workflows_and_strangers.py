@@ -94,7 +94,7 @@ def test_the_trusted_run_comments_with_the_base_branch_s_settings(forge: Forge) 
     head, _ = forge.propose(label="fork:change")
     ran = forge.on_fork_run(head)
     assert only(ran["comment"]).result == "success", only(ran["comment"]).log
-    assert ran["clusters"][0].outputs["matrix"] == '[{"cluster":"prod","slug":"prod"}]'
+    assert ran["clusters"][0].outputs["matrix"] == '[{"cluster":"prod","slug":"prod","traffic":""}]'
     text = comment(forge)
     assert f"commit {head[:7]}" in text
     assert "payments-api" in text

@@ -109,7 +109,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     first = forge.on_push(forge.ref("refs/heads/main"), "quotas-apply.yml")
     applied = only(first["apply"], "apply")
     assert applied.result == "success", applied.log
-    assert applied.matrix == {"cluster": "staging", "slug": "staging"}
+    assert applied.matrix == {"cluster": "staging", "slug": "staging", "traffic": ""}
     assert applied.environment == "staging"
     assert "CLIENT_PROPERTIES" not in applied.log
     assert applied.concurrency == {"group": "kafka-quotas-apply-staging", "cancel-in-progress": False}

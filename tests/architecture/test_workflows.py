@@ -23,9 +23,10 @@ MAY_WRITE = {
     "plan.yml": {"checks", "pull-requests"},
     "release.yml": {"attestations", "contents", "id-token", "packages"},
     "snapshot.yml": {"contents"},
+    "traffic.yml": {"contents"},
 }
 """Everything else reads, and reads the contents only."""
-VERIFIES = {"backtest.yml", "drift.yml", "fork.yml", "plan.yml", "snapshot.yml"}
+VERIFIES = {"backtest.yml", "drift.yml", "fork.yml", "plan.yml", "snapshot.yml", "traffic.yml"}
 """These ask which run stored a reference."""
 
 

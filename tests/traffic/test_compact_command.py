@@ -14,6 +14,7 @@ from reconciler.documents import BACKTEST
 from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import Entity
 from tests.support.command import Command, invoke
+from tests.traffic.log_lines import line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,3 +113,16 @@ def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -
     assert bare.code == 1
     assert "has no per-second totals yet" in bare.err
     assert json.dumps(sorted(path.name for path in tmp_path.iterdir())) == '["cells", "quotas.yaml"]'
+
+
+def test_totals_that_are_days_older_than_the_newest_go(tmp_path: Path) -> None:
+    for day in (18, 20, 21):
+        logs = tmp_path / f"day-{day}.log"
+        logs.write_text(line(at=f"2026-11-{day} 13:00:00,123", correlation_id=day) + "\n", encoding="utf-8")
+        compact = invoke("compact", "--traffic", f"1={logs}", "--folder", "kept", "--keep", "2", "--format", "json", cwd=tmp_path)
+        assert compact.code == 0, compact.err
+    assert (compact.json()["removed"], compact.json()["segments"]) == (1, 2)
+    names = {json.loads(path.read_text("utf-8"))["source"] for path in (tmp_path / "kept" / "segments").iterdir()}
+    assert {Path(name).name for name in names} == {"day-20.log", "day-21.log"}
+    assert len(list((tmp_path / "kept" / "data").iterdir())) == 2
+    assert invoke("compact", "--traffic", str(logs), "--folder", "kept", "--keep", "0", cwd=tmp_path).code == 64

@@ -23,6 +23,7 @@ from reconciler.cli.traffic_options import (
     since_option,
     traffic_option,
 )
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import Message
@@ -46,6 +47,12 @@ class CompactArguments:
         metavar="DIR",
         help="write the totals, or samples of Prometheus, into this folder, beside those of earlier runs. Spark writes totals "
         "by day to an address (file://, s3a://, hdfs://) or table:CATALOG.DB.TABLE",
+    )
+    keep: int | None = option(
+        "--keep",
+        type=int,
+        metavar="DAYS",
+        help="remove totals and samples of the folder that are more days older than the newest [default: none]",
     )
     replace: bool = option("--replace", help="write days also if the address or table has more of them than --traffic")
     since: datetime.datetime | None = since_option(
@@ -74,6 +81,7 @@ def run(args: CompactArguments) -> Result:
         since=args.since if prometheus is None else None,
         until=args.until if prometheus is None else None,
         replace=args.replace,
+        keep=_days(args.keep),
         spark=args.spark.session(),
         log_timezone=args.log_timezone,
         mapping=args.mapping,
@@ -83,6 +91,12 @@ def run(args: CompactArguments) -> Result:
     )
     result = compact_traffic(chosen, progress=output.StderrProgress(every_s=30.0))
     return Result(view=lambda: _lines(result, args.folder), document=lambda: COMPACT.write(result))
+
+
+def _days(keep: int | None) -> int | None:
+    if keep is not None and keep < 1:
+        raise UsageError(f"--keep takes a number of days from 1 on, not {keep}")
+    return keep
 
 
 def _prometheus_request(args: CompactArguments) -> PrometheusRequest | None:
@@ -105,12 +119,13 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
     from reconciler.text import count_of
 
     where = display_name(folder)
+    removed = [line(f"Removed {count_of(result.removed, 'part')} of older days.")] if result.removed else []
     if result.samples is not None:
         read, known = len(result.compacted), len(result.known)
         summary = f"Read {result.samples:,} samples in {count_of(read, 'hour')} into {where}."
         verb = "is" if known == 1 else "are"
         earlier = [line(f"{count_of(known, 'hour')} had been read before and {verb} complete.")] if known else []
-        return (line(summary), *earlier, *map(line, result.notes))
+        return (line(summary), *earlier, *removed, *map(line, result.notes))
     done = count_of(len(result.compacted), "file") if result.days is None else count_of(len(result.days), "day")
     lines = [line(f"Compacted {done} with {result.requests:,} charged requests into {where}.")]
     if result.copies:
@@ -119,7 +134,7 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
         lines.append(line(f"{len(result.known)} files had been compacted before and are as long as then."))
     if result.empty:
         lines.append(line(f"{len(result.empty)} files have no whole line yet."))
-    lines.extend(line(_left_out(day)) for day in result.left_out)
+    lines += [*removed, *(line(_left_out(day)) for day in result.left_out)]
     return tuple(lines)
 
 

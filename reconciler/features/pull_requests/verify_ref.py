@@ -36,7 +36,7 @@ _BRANCH: Final = re.compile(r"refs/(?:heads|remotes/[^/]+)/(?P<name>.+)")
 _NOT_FOUND: Final = 404
 _OWN_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
 """What starts a run of this repository's own commits. Others run for a commit of a stranger, or beside one."""
-_AGAIN: Final = "Run the workflow that stores it again (the one that calls apply.yml or snapshot.yml)"
+_AGAIN: Final = "Run the workflow that stores it again (the one that calls apply.yml, snapshot.yml or traffic.yml)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,12 @@ class InitArguments:
         metavar="OWNER/NAME@COMMIT",
         help="let pipelines take kafka-quotas from this repository on github.com [default: a placeholder]",
     )
+    traffic: str | None = option(
+        "--traffic",
+        metavar="SOURCE",
+        help="judge pull requests by this traffic: prometheus+https://HOST, an address or table of per-second totals, or a "
+        "folder of request logs on a runner. A nightly workflow keeps totals of logs [default: none]",
+    )
     overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
     adopt: bool = option(
         "--adopt", help="make an owner with a folder for each prefix of names on the cluster, and isolate owners"
@@ -70,9 +76,11 @@ def init(args: InitArguments) -> Result:
         raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current. Give one")
     if args.adopt and state is None:
         raise UsageError("--adopt adopts the quotas of --bootstrap-server, --zookeeper or --current. Give one")
+    if args.traffic is not None and state is None:
+        raise UsageError("--traffic is of the cluster of --bootstrap-server, --zookeeper or --current. Give one")
     made = make_repository(
         folder,
-        Setting(forge=args.ci, version=reconciler.__version__, workflows=workflows),
+        Setting(forge=args.ci, version=reconciler.__version__, workflows=workflows, traffic=args.traffic),
         overwrite=args.overwrite,
         state=state,
         connection=_connection(args, folder),
@@ -138,6 +146,8 @@ def _lines(args: InitArguments, made: Made) -> list[Line]:
         lines.append(line(f"The manifests declare {made.export.declared} entities of cluster {display_name(made.clusters[0])}."))
     if made.placeholders:
         lines.append(line(("Replace ", Style.WARN), " and ".join(made.placeholders), ". README.md lists the values."))
+    if args.traffic is None and args.ci != "none":
+        lines.append(line("No traffic is named, so pull requests are not checked against any: docs/get-a-history.md."))
     lines.append(line(("Next:", Style.STRONG)))
     lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
     return lines

@@ -24,11 +24,13 @@ from reconciler.model import (
     EntityType,
     Finding,
     MatchKind,
+    MetricServer,
     QuotaKey,
     Quotas,
     Selector,
     Severity,
     Span,
+    TrafficPlace,
     TypeMatch,
     escaped,
     in_canonical_order,
@@ -91,12 +93,14 @@ def emit(
     connection: Connection | None = None,
     place: Callable[[Entity], FilePlace] = lambda _: _TOP,
     isolate: bool = False,
+    traffic: MetricServer | TrafficPlace | None = None,
 ) -> Export:
-    """The manifests of a state. The cluster is called by its name, else by its id, else ``kafka``.
+    """The manifests of a state.
 
-    ``place``: the folder and the owner of each entity. ``isolate``: let the Cluster manifest isolate owners.
+    ``place``: the folder and the owner of each entity. ``isolate``: let the Cluster manifest isolate owners. ``traffic``: its
+    ``spec.traffic``.
     """
-    name = state.cluster.name or state.cluster.id or "kafka"
+    name = name_of_cluster(state)
     groups: dict[tuple[FilePlace, str], list[str]] = {}
     left_out: list[str] = []
     findings: list[Finding] = []
@@ -119,8 +123,19 @@ def emit(
     files = [file for (at, group), entries in groups.items() for file in _quota_files(group, entries, name, at=at)]
     if lowered:
         files.append(_repository_file(sorted(lowered)))
-    files.append(_cluster_file(state, name, connection, left_out, isolate=isolate))
+    settings = ["  isolate: owner"] if isolate else []
+    if isinstance(traffic, MetricServer):
+        settings.append(f"  traffic: {{prometheus: {_quoted(traffic.address)}}}")
+    elif traffic is not None:
+        days = "" if traffic.days is None else f", days: {traffic.days}"
+        settings.append(f"  traffic: {{source: {_quoted(traffic.place)}{days}}}")
+    files.append(_cluster_file(state, name, connection, left_out, settings=settings))
     return Export(files=tuple(files), findings=tuple(findings), declared=declared, cluster_name=name)
+
+
+def name_of_cluster(state: CurrentState) -> str:
+    """What the manifests call it: its name, else its id, else ``kafka``."""
+    return state.cluster.name or state.cluster.id or "kafka"
 
 
 def emit_clusters(clusters: Mapping[str | None, Mapping[Entity, Quotas]], *, mark: str) -> tuple[ExportedFile, ...]:
@@ -258,16 +273,14 @@ def _repository_file(rule_ids: Iterable[str], mark: str = MARK) -> ExportedFile:
 
 
 def _cluster_file(
-    state: CurrentState, name: str, connection: Connection | None, left_out: Sequence[str], *, isolate: bool
+    state: CurrentState, name: str, connection: Connection | None, left_out: Sequence[str], *, settings: Sequence[str]
 ) -> ExportedFile:
     lines = [f"metadata: {{name: {scalar_text(name)}}}", "spec:"]
     if state.cluster.id:
         lines.append(f"  clusterId: {scalar_text(state.cluster.id)}")
     if connection is not None:
         lines += _connection(connection)
-    lines.append("  prune: never")
-    if isolate:
-        lines.append("  isolate: owner")
+    lines += ["  prune: never", *settings]
     if left_out:
         lines += ["# On the cluster, and not declared:", *left_out]
     return ExportedFile(path="cluster.yaml", text=_head("Cluster", "cluster") + "\n".join(lines) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +16,23 @@ from reconciler.features.starting.manifests import (
     Export,
     ExportedFile,
     emit,
+    name_of_cluster,
     owners_by_prefix,
     owners_yaml,
     places_of_owners,
 )
 from reconciler.files import bundled_folder
 from reconciler.manifest import REPOSITORY_FILE
-from reconciler.model import Connection, CurrentState, escaped, slug_of
+from reconciler.model import Connection, CurrentState, MetricServer, TrafficKind, TrafficPlace, escaped, slug_of
+from reconciler.workflows import is_prometheus, prometheus_address
 from reconciler.yaml import scalar_text
 
+_NIGHTLY: Final = ".github/workflows/quotas-traffic.yml"
+"""Written for logs on a runner only."""
+_SAMPLE_TRAFFIC: Final = ("      cluster: production\n", "        /var/log/kafka\n")
+"""What the template has in it for a cluster and its logs."""
+_DAYS: Final = 14
+"""How many days of an address a new repository judges by; as many as the nightly workflow keeps."""
 TEMPLATE: Final = "examples/gitops-repository"
 
 _OF_FORGE: Final = {".github": "github", ".gitlab-ci.yml": "gitlab"}
@@ -136,6 +144,19 @@ class Setting:
     forge: str
     version: str
     workflows: Workflows | None = None
+    traffic: str | None = None
+    """As ``--traffic`` of ``backtest`` takes it."""
+
+    def traffic_of(self, cluster: str) -> MetricServer | TrafficPlace | None:
+        """``spec.traffic`` of this cluster. On GitHub, a nightly workflow keeps the totals of a folder in a reference."""
+        if self.traffic is None:
+            return None
+        if is_prometheus(self.traffic):
+            return MetricServer(address=prometheus_address(self.traffic))
+        place = TrafficPlace(place=self.traffic)
+        if place.kind is TrafficKind.FOLDER and self.forge == "github":
+            return TrafficPlace(place=f"refs/kafka-quotas/traffic/{slug_of(cluster)}")
+        return replace(place, days=_DAYS) if place.kind is TrafficKind.ADDRESS else place
 
 
 def make_repository(
@@ -159,9 +180,11 @@ def make_repository(
     if state is not None:
         owners = owners_by_prefix(state.entities) if adopt else {}
         place = places_of_owners(owners)
-        export = emit(state, connection=connection, place=place, isolate=adopt)
+        traffic = setting.traffic_of(name_of_cluster(state))
+        export = emit(state, connection=connection, place=place, isolate=adopt, traffic=traffic)
         clusters = (export.cluster_name,)
         files = tuple(_adopted(files, export, forge=setting.forge, owners=owners_yaml(owners) if adopt else ""))
+    files = tuple(_with_nightly(files, setting, clusters[0]))
     files = tuple(sorted(files, key=lambda file: file.path))
     write_files(files, folder)
     return Made(
@@ -171,6 +194,18 @@ def make_repository(
         export=export,
         placeholders=tuple(word for word in _PLACEHOLDERS if any(word in f.text for f in files if f.path != "README.md")),
     )
+
+
+def _with_nightly(files: Sequence[ExportedFile], setting: Setting, cluster: str) -> Iterator[ExportedFile]:
+    """The files, with the workflow that keeps traffic where this setting needs it."""
+    traffic = setting.traffic_of(cluster)
+    for file in files:
+        if file.path != _NIGHTLY:
+            yield file
+        elif isinstance(traffic, TrafficPlace) and traffic.kind is TrafficKind.REFERENCE:
+            name, logs = _SAMPLE_TRAFFIC
+            text = file.text.replace(name, f"      cluster: {scalar_text(cluster)}\n")
+            yield replace(file, text=text.replace(logs, f"        {setting.traffic}\n"))
 
 
 def _adopted(files: Sequence[ExportedFile], export: Export, *, forge: str, owners: str = "") -> Iterator[ExportedFile]:

@@ -30,6 +30,7 @@ from reconciler.traffic.sources.normal_form import CHARGED
 
 _log: Final = logging.getLogger(__name__)
 MINUTE_US: Final = 60_000_000
+_MINUTES_A_DAY: Final = 24 * 60
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """The first and the last minute since 1970 of each run of minutes, rising."""
 
@@ -98,6 +99,11 @@ class Segment:
         """Charged ones, of all brokers."""
         return self.summary.statuses.get(CHARGED, 0)
 
+    @property
+    def end(self) -> int:
+        """The minute of its last row, since 1970; 0 without any."""
+        return max((ranges[-1][1] for ranges in self.summary.minutes.values() if ranges), default=0)
+
 
 class SegmentFolder:
     """``root`` is ``DIR``."""
@@ -147,6 +153,16 @@ class SegmentFolder:
         except OSError as error:
             raise FileAccessError(f"cannot write per-second totals to {target}: {error.strerror}") from error
         write_whole(self.root / _SEGMENTS / f"{segment.id}.json", [document_text(msgspec.to_builtins(segment, str_keys=True))])
+
+    def drop_older(self, days: int) -> int:
+        """Remove segments that end more than so many days before the newest, and return how many."""
+        segments = self.segments()
+        newest = max((segment.end for segment in segments), default=0)
+        old = [segment for segment in segments if newest - segment.end > days * _MINUTES_A_DAY]
+        for segment in old:
+            (self.root / _SEGMENTS / f"{segment.id}.json").unlink(missing_ok=True)
+        self.sweep()
+        return len(old)
 
     def sweep(self) -> None:
         """Remove what no document names: the remains of runs that were cut short, and of segments that were replaced."""

@@ -66,7 +66,8 @@ def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_pat
     expected = {path for path in files(TEMPLATE) if not path.startswith((".github", ".gitlab")) or path.startswith(of_forge)} | {
         f".schemas/{kind}.v1.schema.json" for kind in ("client-quotas", "cluster", "repository")
     }
-    assert set(made) == expected
+    # Only where there are logs to keep.
+    assert set(made) == expected - {".github/workflows/quotas-traffic.yml"}
     assert "<!--" not in made["README.md"]
     assert (".github" in made["README.md"], ".gitlab-ci.yml" in made["README.md"]) == (forge == "github", forge == "gitlab")
     assert invoke("validate", "--fail-on", "info", cwd=tmp_path / "repo").code == 0
@@ -75,6 +76,37 @@ def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_pat
             named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
             assert named is not None
             assert (tmp_path / "repo" / path).parent.joinpath(named[1]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("forge", "source", "traffic"),
+    [
+        ("github", "prometheus+https://prom.example.org/", {"prometheus": "https://prom.example.org/"}),
+        ("github", "s3a://lake/seconds", {"source": "s3a://lake/seconds", "days": 14}),
+        ("github", "/var/log/a 'b': c", {"source": "refs/kafka-quotas/traffic/prod"}),
+        ("gitlab", "/srv/history", {"source": "/srv/history"}),
+        ("none", "table:lake.quotas", {"source": "table:lake.quotas", "days": 14}),
+    ],
+)
+def test_traffic_is_named_in_the_cluster_manifest_and_logs_are_kept_every_night(
+    tmp_path: Path, forge: str, source: str, traffic: dict[str, object]
+) -> None:
+    (tmp_path / "now.json").write_text(EMPTY)
+    done = init(tmp_path, "a", "--current", "now.json", "--name", "prod", "--ci", forge, "--traffic", source)
+    assert done.code == 0, done.err
+    assert "No traffic is named" not in done.out
+    assert yaml.safe_load((tmp_path / "a/clusters/prod.yaml").read_text("utf-8"))["spec"]["traffic"] == traffic
+    nightly = tmp_path / "a/.github/workflows/quotas-traffic.yml"
+    assert nightly.exists() == str(traffic.get("source")).startswith("refs/")
+    if nightly.exists():
+        inputs = yaml.safe_load(nightly.read_text("utf-8"))["jobs"]["traffic"]["with"]
+        assert (inputs["cluster"], inputs["traffic"]) == ("prod", f"{source}\n")
+    assert invoke("validate", "--fail-on", "info", cwd=tmp_path / "a").code == 0
+
+
+def test_traffic_needs_a_cluster_and_without_any_the_next_step_says_so(tmp_path: Path) -> None:
+    assert init(tmp_path, "a", "--traffic", "/var/log/kafka").code == 64
+    assert "pull requests are not checked against any" in init(tmp_path, "b").out
 
 
 def test_the_next_commands_are_ones_that_work(tmp_path: Path) -> None:
