@@ -69,6 +69,14 @@ if TYPE_CHECKING:
         is_clean,
         write_baseline,
     )
+    from reconciler.workflows.entry_edits import (
+        entry_at,
+        entry_of_value,
+        with_field,
+        with_override,
+        with_revisions,
+        without_field,
+    )
     from reconciler.workflows.every_cluster import (
         PLACEHOLDER,
         find_changed_clusters,

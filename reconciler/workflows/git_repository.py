@@ -1,4 +1,4 @@
-"""A git repository, read through git itself and never changed: no work tree, index or configuration of it is touched.
+"""A git repository, read through git itself: no work tree, index or configuration of it is touched.
 
 What is read may come from a stranger's pull request, so nothing in the work tree may choose the repository: the working directory
 does. Links below it are not followed to another one, embedded bare repositories are not entered, and from a submodule the way
@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -88,7 +88,7 @@ class Git:
         """A tag named like a branch would quietly win, and its author may lack the right to push the branch."""
         name = _AFTER_NAME.split(ref)[0]
         meanings = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
-        known = _text(self._output("for-each-ref", "--format=%(refname)", *meanings)).split("\n")
+        known = _text(self.output("for-each-ref", "--format=%(refname)", *meanings)).split("\n")
         both = [meaning for meaning in meanings if meaning in known]
         if len(both) > 1:
             msg = f"{shown(ref)} is ambiguous: there are {' and '.join(both)}. Write the one you mean in full"
@@ -98,7 +98,7 @@ class Git:
         """True when anything at or below a folder differs from the checked-out commit."""
         place = self.relative(folder)
         chosen = (f":(top,literal){place}",) if place else ()
-        return bool(self._output("status", "--porcelain", "--untracked-files=normal", "--", *chosen).strip())
+        return bool(self.output("status", "--porcelain", "--untracked-files=normal", "--", *chosen).strip())
 
     def shallow(self) -> bool:
         """True when the history is cut off somewhere."""
@@ -135,7 +135,7 @@ class Git:
     def entries(self, commit: str, below: Sequence[str]) -> tuple[TreeEntry, ...]:
         """All files of a commit at or below these paths; submodules are left out."""
         wanted = [] if "" in below else below
-        listed = self._output("ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--", *wanted)
+        listed = self.output("ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--", *wanted)
         return tuple(entry for row in listed.split(b"\0") if row and (entry := _entry(row)) is not None)
 
     def file(self, commit: str, path: str) -> bytes | None:
@@ -150,7 +150,7 @@ class Git:
 
     def tracked(self, path: str) -> tuple[str, ...]:
         """The files, links and submodules of the index at or below a path."""
-        listed = self._output("ls-files", "--cached", "-z", "--full-name", "--", f":(top,literal){path}")
+        listed = self.output("ls-files", "--cached", "-z", "--full-name", "--", f":(top,literal){path}")
         return tuple(os.fsdecode(path) for path in listed.split(b"\0") if path)
 
     def blobs(self, entries: Sequence[TreeEntry]) -> tuple[bytes, ...]:
@@ -158,7 +158,7 @@ class Git:
         if not entries:
             return ()
         request = "".join(f"{entry.blob}\n" for entry in entries).encode()
-        answer = self._output("cat-file", "--batch", given=request)
+        answer = self.output("cat-file", "--batch", given=request)
         contents, at = [], 0
         for entry in entries:
             end = answer.index(b"\n", at)
@@ -181,13 +181,13 @@ class Git:
 
     def work_trees(self) -> tuple[str, ...]:
         """The top folders of all work trees of the repository, this one first."""
-        listed = self._output("worktree", "list", "--porcelain").split(b"\n")
+        listed = self.output("worktree", "list", "--porcelain").split(b"\n")
         folders = (os.fsdecode(line.removeprefix(b"worktree ")) for line in listed if line.startswith(b"worktree "))
         return tuple(dict.fromkeys((self.top, *folders)))
 
     def message(self, commit: str) -> str:
         """What the author of a commit wrote."""
-        return _text(self._output("show", "--no-patch", "--no-show-signature", "--format=%B", commit))
+        return _text(self.output("show", "--no-patch", "--no-show-signature", "--format=%B", commit))
 
     def contains(self, commit: str, earlier: str) -> bool:
         """True when a commit is the earlier one or descends from it; one that is not here is in none."""
@@ -199,12 +199,12 @@ class Git:
         """True when a branch that is at ``branch`` now was at ``commit`` once. It never was at commits that a merge brought."""
         if not _COMMIT_ID.fullmatch(commit):
             return False
-        return commit in _text(self._output("rev-list", "--first-parent", branch)).split("\n")
+        return commit in _text(self.output("rev-list", "--first-parent", branch)).split("\n")
 
     def commit_before(self, moment: datetime.datetime) -> str | None:
         """The newest commit of the checked-out branch that was committed at a moment or earlier; merged branches do not count."""
         limit = f"--before={int(moment.timestamp())}"
-        return _text(self._output("rev-list", "--max-count=1", "--first-parent", limit, "HEAD")).strip() or None
+        return _text(self.output("rev-list", "--max-count=1", "--first-parent", limit, "HEAD")).strip() or None
 
     def dated_commits(
         self, *, until: datetime.datetime, places: Sequence[str], since: datetime.datetime | None = None, most: int | None = None
@@ -214,18 +214,18 @@ class Git:
         limits += [f"--after={int(since.timestamp())}"] if since is not None else []
         limits += [f"--max-count={most}"] if most is not None else []
         wanted = [] if "" in places else [f":(top,literal){place}" for place in places]
-        rows = _text(self._output("rev-list", "--timestamp", "--first-parent", *limits, "HEAD", "--", *wanted)).split("\n")
+        rows = _text(self.output("rev-list", "--timestamp", "--first-parent", *limits, "HEAD", "--", *wanted)).split("\n")
         pairs = [row.split(" ") for row in rows if row]
         return [(commit, datetime.datetime.fromtimestamp(int(at), tz=datetime.UTC)) for at, commit in pairs]
 
     def blame_line(self, commit: str, path: str, line: int) -> BlamedLine:
         """The commit that last changed one line of a file, as that is in ``commit``. White space does not count."""
         place = f"-L{line},{line}"
-        answer = _text(self._output("blame", "--porcelain", "-w", place, commit, "--", path))
+        answer = _text(self.output("blame", "--porcelain", "-w", place, commit, "--", path))
         rows = answer.split("\n")
         number, first, *_ = rows[0].split(" ")
         known = dict(row.partition(" ")[::2] for row in rows[1:] if not row.startswith("\t"))
-        parents = _text(self._output("rev-list", "--parents", "--max-count=1", number)).split()
+        parents = _text(self.output("rev-list", "--parents", "--max-count=1", number)).split()
         return BlamedLine(
             commit=number,
             line=int(first),
@@ -237,10 +237,11 @@ class Git:
 
     def missing_commits(self, *, base: str) -> int:
         """How many commits of ``base`` the checked-out commit does not contain. Raises ``GitError`` when there is none yet."""
-        return int(self._output("rev-list", "--count", base, "^HEAD"))
+        return int(self.output("rev-list", "--count", base, "^HEAD"))
 
-    def _output(self, *arguments: str, given: bytes | None = None) -> bytes:
-        done = _run(self.program, self.top, *arguments, given=given)
+    def output(self, *arguments: str, given: bytes | None = None, variables: Mapping[str, str] | None = None) -> bytes:
+        """What git prints. ``given``: its standard input. Raises ``GitError``."""
+        done = _run(self.program, self.top, *arguments, given=given, variables=variables)
         if done.returncode != 0:
             msg = f"git {arguments[0]} failed in {self.top}: {_reason(done.stderr)}"
             raise GitError(msg)
@@ -327,8 +328,11 @@ def _nearest(folder: str) -> tuple[Git, str | None]:
     return Git(program=program, top=lines[0]), lines[2] if len(lines) > 2 else None
 
 
-def _run(program: str, folder: str, *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def _run(
+    program: str, folder: str, *arguments: str, given: bytes | None = None, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     command = [program, *_SETTINGS, "-C", folder, *arguments]
+    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     try:
         with timed_event(_log, "git ran", folder=folder, arguments=arguments) as data:
             done = subprocess.run(
@@ -337,7 +341,7 @@ def _run(program: str, folder: str, *arguments: str, given: bytes | None = None)
                 capture_output=True,
                 timeout=_SECONDS,
                 check=False,
-                env={**{name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}, **_ENVIRONMENT},
+                env={**inherited, **_ENVIRONMENT, **(variables or {})},
             )
             data["exit_code"] = done.returncode
             return done

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         field_before,
         insert,
         item_first,
+        remove_field,
         scalar_text,
     )
     from reconciler.yaml.reading import Plain, YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence, read_yaml

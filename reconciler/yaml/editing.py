@@ -214,3 +214,38 @@ def _lines(content: bytes) -> list[str]:
 
 def _character_at(content: bytes, line: int, column: int) -> str:
     return _lines(content)[line - 1][column - 1 : column]
+
+
+def remove_field(fields: YamlMapping, name: str, content: bytes, *, owner: tuple[int, int]) -> bytes:
+    """The file without one field whose value is a scalar, and with ``{}`` where it was the only one.
+
+    ``owner``: the line and column of the key whose value is ``fields``. Raises ``ScalarEditError`` for a value that is not a
+    scalar, and ``ValueError`` for a field that shares its line with others in block style. The caller compares the meaning.
+    """
+    value = fields.items[name]
+    edit = ScalarEdit(line=value.line, column=value.column, old=value.text if isinstance(value, YamlScalar) else "", new="")
+    text = content.decode("utf-8")
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    text = text.removeprefix(mark)
+    starts = [0, *(match.end() for match in _BREAKS.finditer(text))]
+    line, column = fields.keys[name]
+    begin = starts[line - 1] + column - 1
+    end = _extent(text, starts, edit)[1]
+    end += text[end : end + 1] in ("'", '"')
+    if _character_at(content, fields.line, fields.column) == "{":
+        names = list(fields.keys)
+        following = fields.keys[names[names.index(name) + 1]] if name != names[-1] else None
+        if following is not None:
+            end = starts[following[0] - 1] + following[1] - 1
+        elif len(names) > 1:
+            begin = text.rindex(",", 0, begin)
+        return f"{mark}{text[:begin]}{text[end:]}".encode()
+    begin = starts[line - 1]
+    if text[begin : begin + column - 1].strip() or value.line != line:
+        raise ValueError(name)
+    rest = text[starts[line] :] if line < len(starts) else ""
+    kept = text[:begin]
+    if len(fields.keys) == 1:
+        colon = text.index(":", starts[owner[0] - 1] + owner[1] - 1) + 1
+        kept = f"{text[:colon]} {{}}{text[colon:begin]}"
+    return f"{mark}{kept}{rest}".encode()

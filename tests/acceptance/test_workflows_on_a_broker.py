@@ -28,6 +28,7 @@ API = frozenset({("user", "payments-api")})
 CLICKS = frozenset({("user", "analytics-clickstream")})
 PAYMENTS = "teams/payments/quotas.yaml"
 MIB = 1024 * 1024
+PROPOSAL = "refs/heads/kafka-quotas/drift/staging"
 BASELINE, SNAPSHOT = "refs/kafka-quotas/baseline/staging", "refs/kafka-quotas/snapshot/staging"
 
 
@@ -150,6 +151,62 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     tells_drift(forge, clean_kafka)
 
 
+@pytest.fixture
+def proposing(forge: Forge) -> Forge:
+    """The template applied once, with a token that proposes."""
+    assert only(forge.on_push(forge.ref("refs/heads/main"), "apply.yml")["apply"]).result == "success"
+    forge.environments["staging-read"] = {**forge.environments["staging-read"], "PROPOSE_TOKEN": TOKEN}
+    forge.github.head_of = lambda branch: forge.ref(f"refs/heads/{branch}")
+    forge.github.pulls = []
+    return forge
+
+
+def drifted(forge: Forge, how: str) -> JobRun:
+    """A run of drift that proposes."""
+    return only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml", propose=how, fail_on_drift=False)["drift"])
+
+
+def merge_proposal(forge: Forge) -> str:
+    """The drift's branch becomes a part of main."""
+    forge.work.git("fetch", "-q", "origin", PROPOSAL)
+    forge.work.git("merge", "-q", "--no-ff", "-m", "a merge", "FETCH_HEAD")
+    forge.github.pulls[0]["state"] = "closed"
+    return forge.push()
+
+
+def test_drift_that_is_adopted_leaves_nothing_to_apply(proposing: Forge, clean_kafka: Sandbox) -> None:
+    raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * MIB}})
+    run = drifted(proposing, "adopt")
+    assert run.result == "success", run.log
+    assert TOKEN not in run.log
+    assert [pull["title"] for pull in proposing.github.pulls] == ["Adopt drift of staging: 1 entity"]
+    commit = merge_proposal(proposing)
+    again = only(proposing.on_push(commit, "apply.yml")["apply"])
+    assert again.result == "success", again.log
+    assert "Nothing to do" in again.summary, again.summary
+    assert live(proposing, clean_kafka)[CLICKS]["producer_byte_rate"] == 7 * MIB
+    assert drifted(proposing, "adopt").step("drift").outputs["drifted"] == "false"
+    assert proposing.ref(PROPOSAL) == ""
+
+
+def test_drift_that_is_reverted_is_restored_by_the_apply_of_its_merge(proposing: Forge, clean_kafka: Sandbox) -> None:
+    declared = live(proposing, clean_kafka)
+    raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * MIB}, API: {"request_percentage": 3.0}})
+    assert drifted(proposing, "revert").result == "success"
+    assert [pull["title"] for pull in proposing.github.pulls] == ["Revert drift of staging: 2 entities"]
+    restored = only(proposing.on_push(merge_proposal(proposing), "apply.yml")["apply"])
+    assert restored.result == "success", restored.log
+    assert live(proposing, clean_kafka) == declared
+
+
+def test_without_its_token_drift_proposes_nothing_and_says_so(proposing: Forge, clean_kafka: Sandbox) -> None:
+    del proposing.environments["staging-read"]["PROPOSE_TOKEN"]
+    raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * MIB}})
+    run = drifted(proposing, "adopt")
+    assert (run.result, proposing.github.pulls) == ("success", [])
+    assert "nothing proposed" in run.log
+
+
 def test_a_scheduled_snapshot_renews_the_proof_of_the_baseline(forge: Forge, clean_kafka: Sandbox) -> None:
     assert only(forge.on_push(forge.ref("refs/heads/main"), "quotas-apply.yml")["apply"], "apply").result == "success"
     before, baseline, commit = forge.ref(SNAPSHOT), forge.ref(BASELINE), applied_commit(forge)
@@ -193,7 +250,7 @@ def test_a_guard_stops_apply_until_it_is_accepted_and_the_cluster_is_found_again
     # Once more, nothing differs: the live state says so, and not what an earlier run stored.
     again = only(forge.on_push(commit, "apply.yml")["apply"])
     assert again.result == "success"
-    assert "nothing to do" in again.summary
+    assert "Nothing to do" in again.summary
 
 
 def test_an_old_commit_is_not_applied_over_a_newer_one(forge: Forge, clean_kafka: Sandbox) -> None:

@@ -151,6 +151,8 @@ class GitHubServer(ForgeServer):
         super().__init__(TOKEN, BOT)
         self.identity = False
         self.pulls = [pull_request(NUMBER, HEAD)]
+        self.head_of: Callable[[str], str] = lambda branch: HEAD
+        """The newest commit of a branch of the repository."""
         self.reviews: list[dict[str, Any]] = []
         self.runs: dict[int, dict[str, Any]] = {}
         self.artifacts: dict[int, set[str]] = {}
@@ -177,6 +179,8 @@ class GitHubServer(ForgeServer):
 
     def _route(self, request: Request, path: str, query: Mapping[str, str], login: str) -> Reply:
         parts = path.split("/")[1:]
+        if not parts:
+            return Reply(status=200, document={"full_name": REPOSITORY, "default_branch": "main"})
         reply = self._pulls(request, parts, query) if request.method == "GET" else self._write(request, parts, login)
         return reply or refused(404, "Not Found")
 
@@ -199,7 +203,26 @@ class GitHubServer(ForgeServer):
                 return bad or Reply(status=200, document=self.comments[int(comment)])
             case "DELETE", ["issues", "comments", comment] if self.comments.pop(int(comment), None):
                 return Reply(status=204)
+        return self._propose(request, parts)
+
+    def _propose(self, request: Request, parts: list[str]) -> Reply | None:
+        match request.method, parts:
+            case "POST", ["pulls"]:
+                return self._open(request.body)
+            case "PATCH", ["pulls", number]:
+                (pull,) = [one for one in self.pulls if one["number"] == int(number)]
+                pull |= request.body
+                return Reply(status=200, document=pull)
         return None
+
+    def _open(self, body: dict[str, str]) -> Reply:
+        label = f"{REPOSITORY.partition('/')[0]}:{body['head']}"
+        if any((one["state"], one["head"]["label"]) == ("open", label) for one in self.pulls):
+            errors = [{"resource": "PullRequest", "code": "custom", "message": f"A pull request already exists for {label}."}]
+            return Reply(status=422, document={"message": "Validation Failed", "errors": errors, "documentation_url": _DOCS})
+        made = pull_request(len(self.pulls) + 100, self.head_of(body["head"]), label=label)
+        self.pulls.insert(0, {**made, "title": body["title"], "body": body["body"]})
+        return Reply(status=201, document=self.pulls[0])
 
     def _check_run(self, body: dict[str, Any]) -> Reply:
         number = len(self.checks) + 1

@@ -92,6 +92,10 @@ class GitLabServer(ForgeServer):
                 return Reply(status=200, document={"iid": NUMBER, "approved": bool(approved), "approved_by": approved})
             case ["merge_requests", number, "notes"] if number == str(NUMBER):
                 return self.page(list(self.comments.values()), request, query)
+            case []:
+                return Reply(status=200, document={"id": int(PROJECT_ID), "default_branch": "main"})
+            case ["merge_requests"] if "source_branch" in query:
+                return self.page([one for one in self.pulls if one["source_branch"] == query["source_branch"]], request, query)
             case ["repository", "commits", commit, "merge_requests"]:
                 fields = ("sha", "merge_commit_sha", "squash_commit_sha")
                 listed = [one for one in self.pulls if commit in [one[field] for field in fields]]
@@ -124,6 +128,19 @@ class GitLabServer(ForgeServer):
                 return _bad_note() if bad else Reply(status=200, document=self.comments[int(note_id)])
             case "DELETE", ["merge_requests", number, "notes", note_id] if self.comments.pop(int(note_id), None):
                 return Reply(status=204)
+        return self._propose(request, parts)
+
+    def _propose(self, request: Request, parts: list[str]) -> Reply | None:
+        match request.method, parts:
+            case "POST", ["merge_requests"]:
+                made = {**merge_request(len(self.pulls) + 100, HEAD), **request.body}
+                self.pulls.insert(0, made)
+                return Reply(status=201, document=made)
+            case "PUT", ["merge_requests", number]:
+                (merge,) = [one for one in self.pulls if one["iid"] == int(number)]
+                merge |= request.body
+                merge["state"] = {"close": "closed"}.get(merge.pop("state_event", ""), merge["state"])
+                return Reply(status=200, document=merge)
         return None
 
     def _thread(self, body: dict[str, Any], name: str) -> Reply:

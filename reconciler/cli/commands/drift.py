@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, result_for
 from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import DRIFT_FORMATS, OutFile, Result
-from reconciler.errors import ReconcilerError
+from reconciler.errors import ReconcilerError, UsageError
+from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
     from reconciler.model import Drift
@@ -28,6 +30,13 @@ class DriftArguments:
     baseline: str | None = BASELINE
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="compare every cluster (not with --cluster)")
     current: str | None = option_groups.CURRENT
+    propose: str | None = option(
+        "--propose",
+        section="Git",
+        choices=("adopt", "revert"),
+        metavar="HOW",
+        help="keep a pull request about changes made on the cluster: adopt them into the manifests, or revert them on merge",
+    )
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 on drift, to which unmanaged entities do not belong")
     format: str = option_groups.format_option(DRIFT_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(DRIFT_FORMATS)
@@ -38,7 +47,10 @@ def run(args: DriftArguments) -> Result:
     from reconciler.cli.output import PatientProgress
     from reconciler.workflows import References, with_lint
 
-    args.clusters.check(current=args.current)
+    args.clusters.check(current=args.current, propose=args.propose)
+    if args.propose and not args.baseline:
+        msg = "--propose needs --baseline: without one, a merged change that is not applied yet looks like a change by hand"
+        raise UsageError(msg)
     args.clusters.access(args.current)
     wanted = Wanted(paths=args.paths, choice=args.clusters, references=References(trusted=args.trusted_ref))
     with PatientProgress() as progress:
@@ -46,7 +58,9 @@ def run(args: DriftArguments) -> Result:
         baseline = baseline_reader(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
 
         def compare(intent: Intent) -> Result:
-            return _result(args, _drift(args, with_lint(intent), baseline(intent.trusted), progress))
+            given = baseline(intent.trusted)
+            drift = _drift(args, with_lint(intent), given, progress)
+            return dataclasses.replace(_result(args, drift), then=lambda: _propose(args, intent, drift, given))
 
         return result_for(wanted, compare, args.format, args.out)
 
@@ -89,3 +103,19 @@ def _drift(args: DriftArguments, intent: Intent, given: GivenBaseline | None, pr
         raise
     output.notify(intent.spec, drift, command="drift")
     return drift
+
+
+def _propose(args: DriftArguments, intent: Intent, drift: Drift, given: GivenBaseline | None) -> None:
+    """Keep the pull request, with the plan that restores the declared values. Raises ``ReconcilerError``."""
+    if args.propose is None:
+        return
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import make_plan, quota_reader
+
+    place = next(added("DRIFT_PROPOSERS"), None)
+    if place is None:
+        raise UsageError("drift --propose needs the feature drift_requests, and its folder is not installed")
+    with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as reader:
+        plan = make_plan(intent, reader, accepted=(), clock=SystemClock(), given=given, show_effects=True)
+    for sentence in load(place)(intent, drift, plan, mode=args.propose):
+        output.tell(sentence)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import datetime
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, cast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import ValueRefusedError, parse_value, value_text
-from reconciler.manifest import ClientQuotasDocument, read_documents
 from reconciler.model import (
     DesiredQuota,
     Entity,
@@ -30,26 +28,19 @@ from reconciler.workflows import (
     AlterRequest,
     ClusterTarget,
     LoadedManifests,
-    adjusted,
     clusters_of_values,
     desired_for,
+    entry_of_value,
     read_manifest,
     revise_file,
     stop_on,
+    with_override,
+    with_revisions,
 )
 from reconciler.yaml import (
-    Plain,
     ScalarEdit,
     ScalarEditError,
-    YamlMapping,
-    YamlNode,
-    YamlSequence,
     expand_scalars,
-    field_before,
-    insert,
-    item_first,
-    read_yaml,
-    scalar_text,
 )
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
@@ -115,7 +106,13 @@ def temporary_values(request: AlterRequest, target: ClusterTarget, *, until: dat
         def edit(content: bytes, some: Sequence[ScalarEdit]) -> bytes:
             content = expand_scalars(content, some) if some else content
             values = overrides.get(file)
-            return with_override(content, sources[file], target.spec.name or "", values) if values else content
+            path = entry_of_value(content, sources[file]) if values else None
+            if not values:
+                return content
+            if path is None:
+                place = sources[file]
+                raise ScalarEditError(ScalarEdit(line=place.line, column=place.column, old="quotas", new="overrides"))
+            return with_override(content, path, target.spec.name or "", values)
 
         return edit
 
@@ -129,13 +126,7 @@ def temporary_values(request: AlterRequest, target: ClusterTarget, *, until: dat
 
 def _require_valid(revisions: Sequence[FileRevision], loaded: LoadedManifests, cluster: str | None) -> None:
     """Raise ``ManifestError`` for a value that the rules of the repository refuse: the manifests would stop every later run."""
-    contents = {revision.path: read_documents(revision.after, revision.path) for revision in revisions}
-    revised = (document for content in contents.values() for document in content.documents)
-    documents = [document for document in loaded.documents if document.file not in contents]
-    documents += [document for document in revised if isinstance(document, ClientQuotasDocument)]
-    findings = [finding for content in contents.values() for finding in content.findings]
-    _, _, of_cluster = desired_for(replace(loaded, documents=tuple(documents)), cluster)
-    stop_on((*adjusted(findings, loaded.repository.lint), *of_cluster))
+    stop_on(desired_for(with_revisions(loaded, revisions), cluster)[2])
 
 
 def require_unchanged(revisions: Sequence[FileRevision]) -> None:
@@ -221,61 +212,3 @@ def _sharing(key: QuotaKey, source: Span, target: ClusterTarget) -> Iterator[Ent
         quota = declared.quotas.get(key)
         if quota is not None and quota.source == source:
             yield entity
-
-
-def with_override(content: bytes, place: Span, cluster: str, values: Mapping[str, str]) -> bytes:
-    """The file with an override for this cluster, by key the texts of its values, in the entry that has a value at ``place``.
-
-    Raises ``ScalarEditError`` where the entry does not have its values at that place, or cannot take an override in place.
-    """
-    quotas = ", ".join(f"{key}: {value}" for key, value in values.items())
-    text = f"{{clusters: [{scalar_text(cluster)}], quotas: {{{quotas}}}}}"
-    refusal = ScalarEditError(ScalarEdit(line=place.line, column=place.column, old="quotas", new=f"overrides: [{text}]"))
-    documents = read_yaml(content).documents
-    place_of_entry = next((each for each in _entries(documents) if _has_value_at(each[2], place)), None)
-    if place_of_entry is None:
-        raise refusal
-    number, index, entry = place_of_entry
-    overrides = entry.items.get("overrides")
-    try:
-        if isinstance(overrides, YamlSequence) and overrides.items:
-            insertion = item_first(overrides, text, content)
-        elif overrides is None:
-            insertion = field_before(entry, "quotas", f"overrides: [{text}]", content)
-        else:
-            raise refusal
-        after = insert(content, insertion)
-    except (ValueError, IndexError):
-        raise refusal from None
-    wanted = [copy.deepcopy(document.data) for document in documents]
-    data = cast("dict[str, list[Plain]]", _field(wanted[number], "spec"))["quotas"][index]
-    assert isinstance(data, dict)
-    earlier = data.get("overrides")
-    data["overrides"] = [read_yaml(text.encode("utf-8")).documents[0].data, *(earlier if isinstance(earlier, list) else ())]
-    stream = read_yaml(after)
-    if stream.problems or [document.data for document in stream.documents] != wanted:
-        raise refusal
-    return after
-
-
-def _entries(documents: Sequence[YamlNode]) -> Iterator[tuple[int, int, YamlMapping]]:
-    """The entries of quotas, with the numbers of their documents and their own."""
-    for number, document in enumerate(documents):
-        quotas = _node(_node(document, "spec"), "quotas")
-        for index, entry in enumerate(quotas.items if isinstance(quotas, YamlSequence) else ()):
-            if isinstance(entry, YamlMapping):
-                yield number, index, entry
-
-
-def _has_value_at(entry: YamlMapping, place: Span) -> bool:
-    quotas = entry.items.get("quotas")
-    values = quotas.items.values() if isinstance(quotas, YamlMapping) else ()
-    return any((value.line, value.column) == (place.line, place.column) for value in values)
-
-
-def _node(node: YamlNode | None, name: str) -> YamlNode | None:
-    return node.items.get(name) if isinstance(node, YamlMapping) else None
-
-
-def _field(data: Plain, name: str) -> Plain:
-    return data[name] if isinstance(data, dict) else None

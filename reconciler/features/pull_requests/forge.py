@@ -79,6 +79,17 @@ class Request:
     """The commits that a place in GitLab's diff names."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchRequest:
+    """A pull request from a branch of the repository itself. ``commit``: the newest of the branch when it was open."""
+
+    number: int
+    is_open: bool
+    commit: str | None
+    title: str
+    body: str
+
+
 class Forge(RestApi):
     """A repository on a forge. Methods raise ``ForgeError``."""
 
@@ -94,7 +105,7 @@ class Forge(RestApi):
     commit_variable: ClassVar[str]
     """The variable of a job with its commit. ``starter_variables``: with the account that started it, the best first."""
     starter_variables: ClassVar[tuple[str, ...]]
-    token_variable: ClassVar[str]
+    login_variable: ClassVar[str]
 
     suggestion: ClassVar[str] = "suggestion"
     """What follows the ticks of a block that replaces the line of its comment."""
@@ -108,6 +119,12 @@ class Forge(RestApi):
     author: ClassVar[tuple[str, str]]
     """The fields of a comment that lead to its author's login."""
     repository: str
+
+    requests_path: ClassVar[str]
+    """The path of the list of pull requests. ``branch_fields``: for a new one, the names of branch, target and text."""
+    branch_fields: ClassVar[tuple[str, str, str]]
+    closing: ClassVar[tuple[str, str]]
+    """The field and value that close a pull request."""
 
     @property
     @abc.abstractmethod
@@ -153,6 +170,40 @@ class Forge(RestApi):
     @abc.abstractmethod
     def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
         """A new comment on a line that the pull request shows."""
+
+    @abc.abstractmethod
+    def requests_from(self, branch: str) -> list[BranchRequest]:
+        """The pull requests from a branch, in any state, the newest first."""
+
+    def default_branch(self) -> str:
+        """The branch that pull requests are merged into by default."""
+        doing = f"read the default branch of {self.repository}"
+        name = text_of(self.get(self.path, doing=doing), "default_branch")
+        if name is None:
+            raise self.unexpected(doing)
+        return name
+
+    def open_request(self, branch: str, target: str, title: str, body: str) -> int:
+        """A new pull request; its number."""
+        doing = f"open a {self.request} from {branch} in {self.repository}"
+        document = dict(zip(self.branch_fields, (branch, target, body), strict=True)) | {"title": title}
+        answer = self.send("POST", self.path + self.requests_path, document, doing=doing)
+        number = answer.get(self.number) if isinstance(answer, dict) else None
+        if not isinstance(number, int):
+            raise self.unexpected(doing)
+        return number
+
+    def change_request(self, number: int, title: str, body: str) -> None:
+        """Another title and text."""
+        document = {"title": title, self.branch_fields[2]: body}
+        self._send_to(number, document, doing=f"change {self.request} {number} of {self.repository}")
+
+    def close_request(self, number: int) -> None:
+        """Close it without merging."""
+        self._send_to(number, dict([self.closing]), doing=f"close {self.request} {number} of {self.repository}")
+
+    def _send_to(self, number: int, document: Mapping[str, str], *, doing: str) -> None:
+        self.send(self.change, f"{self.path}{self.requests_path}/{number}", document, doing=doing)
 
     def name(self, number: int) -> str:
         """``pull request #12``."""

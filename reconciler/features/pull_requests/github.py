@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import BranchRequest, Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
 from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
@@ -43,9 +43,12 @@ class GitHub(Forge):
     comment_path: ClassVar = "/issues/comments/{id}"
     review_path: ClassVar = "/pulls/comments/{id}"
     author: ClassVar = ("user", "login")
+    requests_path: ClassVar = "/pulls"
+    branch_fields: ClassVar = ("head", "base", "body")
+    closing: ClassVar = ("state", "closed")
     commit_variable: ClassVar = "GITHUB_SHA"
     starter_variables: ClassVar = ("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR")
-    token_variable: ClassVar = "GITHUB_TOKEN"  # noqa: S105 - its name
+    login_variable: ClassVar = "GITHUB_TOKEN"
     subject: ClassVar = "the repository, pull request or comment"
     """What may be missing when the answer is *not found*."""
     needed: ClassVar = (
@@ -62,7 +65,7 @@ class GitHub(Forge):
             raise UsageError("the repository is not known. Set GITHUB_REPOSITORY to OWNER/NAME")
         if not _REPOSITORY.fullmatch(repository):
             raise UsageError(f"a repository is OWNER/NAME, not {escaped(repository)!r}")
-        made = cls(address, read_token(environment, token_file, variable=cls.token_variable), clock=clock, patience=patience)
+        made = cls(address, read_token(environment, token_file, variable=cls.login_variable), clock=clock, patience=patience)
         made.repository = repository
         return made
 
@@ -209,6 +212,27 @@ class GitHub(Forge):
                         yield number, by == job.commit
                 case _:
                     raise self.unexpected(doing)
+
+    def requests_from(self, branch: str) -> list[BranchRequest]:
+        """The first hundred, which is more than there are."""
+        doing = f"list the pull requests from {branch} in {self.repository}"
+        head = quoted(f"{self.repository.partition('/')[0]}:{branch}")
+        listed = []
+        for document in self.pages(f"{self.path}/pulls?state=all&head={head}&per_page=100", doing=doing):
+            match document:
+                case {"number": int(number), "state": str(state), "title": str(title)}:
+                    listed.append(
+                        BranchRequest(
+                            number=number,
+                            is_open=state == "open",
+                            commit=text_of(document, "head", "sha"),
+                            title=title,
+                            body=(text_of(document, "body") or "").replace("\r\n", "\n"),
+                        )
+                    )
+                case _:
+                    raise self.unexpected(doing)
+        return listed
 
     @property
     def path(self) -> str:

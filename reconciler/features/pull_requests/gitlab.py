@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import UsageError
-from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import BranchRequest, Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
 from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
@@ -54,9 +54,12 @@ class GitLab(Forge):
     review_path: ClassVar = comment_path
     suggestion: ClassVar = "suggestion:-0+0"
     author: ClassVar = ("author", "username")
+    requests_path: ClassVar = "/merge_requests"
+    branch_fields: ClassVar = ("source_branch", "target_branch", "description")
+    closing: ClassVar = ("state_event", "close")
     commit_variable: ClassVar = "CI_COMMIT_SHA"
     starter_variables: ClassVar = ("GITLAB_USER_LOGIN",)
-    token_variable: ClassVar = "GITLAB_TOKEN"  # noqa: S105 - its name
+    login_variable: ClassVar = "GITLAB_TOKEN"
 
     @classmethod
     def connect(cls, environment: Mapping[str, str], token_file: Path | None, *, clock: Clock, patience: float) -> Self:
@@ -67,7 +70,7 @@ class GitLab(Forge):
             raise UsageError("the project is not known. Set CI_PROJECT_ID to its number or its path, GROUP/NAME")
         if not _PROJECT.fullmatch(project):
             raise UsageError(f"a project is GROUP/NAME or its number, not {escaped(project)!r}")
-        token, file = read_token(environment, token_file, variable=cls.token_variable), environment.get("CI_SERVER_TLS_CA_FILE")
+        token, file = read_token(environment, token_file, variable=cls.login_variable), environment.get("CI_SERVER_TLS_CA_FILE")
         made = cls(address, token, clock=clock, patience=patience, ca_file=Path(file) if file else None)
         made.repository = project
         made.pipeline = environment.get("CI_PIPELINE_ID", "")
@@ -206,6 +209,28 @@ class GitLab(Forge):
                         yield iid, job.commit in {rest.get(key) for key in ("merge_commit_sha", "squash_commit_sha", "sha")}
                 case _:
                     raise self.unexpected(doing)
+
+    def requests_from(self, branch: str) -> list[BranchRequest]:
+        """Those of the project's own branch."""
+        doing = f"list the merge requests from {branch} in {self.repository}"
+        listed = []
+        for document in self.pages(f"{self.path}/merge_requests?source_branch={quoted(branch)}&per_page=100", doing=doing):
+            match document:
+                case {"iid": int(number), "state": str(state), "title": str(title), **rest}:
+                    if rest.get("source_project_id") != rest.get("target_project_id"):
+                        continue
+                    listed.append(
+                        BranchRequest(
+                            number=number,
+                            is_open=state == "opened",
+                            commit=text_of(document, "sha"),
+                            title=title,
+                            body=(text_of(document, "description") or "").replace("\r\n", "\n"),
+                        )
+                    )
+                case _:
+                    raise self.unexpected(doing)
+        return listed
 
     @property
     def path(self) -> str:

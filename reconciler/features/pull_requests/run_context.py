@@ -33,7 +33,7 @@ def run_context(environment: Mapping[str, str]) -> Iterator[RunContext]:
         started_by=next((environment[name] for name in forge.starter_variables if environment.get(name)), None),
     )
     yield RunContext(job=facts)
-    if not environment.get(forge.token_variable):
+    if not environment.get(forge.login_variable):
         return
     api = forge.connect(environment, None, clock=SystemClock(), patience=_PATIENCE)
     try:

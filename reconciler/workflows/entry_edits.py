@@ -1,0 +1,165 @@
+"""Entries of manifests with other values, in place: order, comments and style of the file stay."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias, cast
+
+from reconciler.manifest import ClientQuotasDocument, read_documents
+from reconciler.model import FileRevision, Span
+from reconciler.workflows.load import LoadedManifests, adjusted, stop_on
+from reconciler.yaml import (
+    Plain,
+    ScalarEdit,
+    ScalarEditError,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    edit_scalars,
+    field_before,
+    insert,
+    item_first,
+    read_yaml,
+    remove_field,
+    scalar_text,
+)
+
+EntryPath: TypeAlias = tuple[int, int]
+"""The number of a document in its file, and of an entry in its quotas: edits move lines, and neither of these."""
+_QUOTAS: Final = "quotas"
+
+
+def entry_at(content: bytes, place: Span) -> EntryPath | None:
+    """The entry whose ``match`` is at this place."""
+    return _path(content, lambda entry: _is_at(entry.items.get("match"), place))
+
+
+def entry_of_value(content: bytes, place: Span) -> EntryPath | None:
+    """The entry that has a value of its quotas at this place."""
+
+    def has_value(entry: YamlMapping) -> bool:
+        quotas = entry.items.get(_QUOTAS)
+        return isinstance(quotas, YamlMapping) and any(_is_at(value, place) for value in quotas.items.values())
+
+    return _path(content, has_value)
+
+
+def with_override(content: bytes, path: EntryPath, cluster: str, values: Mapping[str, str | None]) -> bytes:
+    """The file with an override for this cluster: by key the texts of its values, ``None`` for a key to drop.
+
+    Raises ``ScalarEditError`` where the entry cannot take one in place.
+    """
+    quotas = ", ".join(f"{key}: {value or 'null'}" for key, value in values.items())
+    text = f"{{clusters: [{scalar_text(cluster)}], quotas: {{{quotas}}}}}"
+    entry = _entry(content, path)
+    overrides = entry.items.get("overrides")
+    refusal = _refusal(entry, f"overrides: [{text}]")
+    try:
+        if isinstance(overrides, YamlSequence) and overrides.items:
+            insertion = item_first(overrides, text, content)
+        elif overrides is None:
+            insertion = field_before(entry, _QUOTAS, f"overrides: [{text}]", content)
+        else:
+            raise refusal
+        after = insert(content, insertion)
+    except (ValueError, IndexError, KeyError):
+        raise refusal from None
+
+    def add(data: dict[str, Plain]) -> None:
+        earlier = data.get("overrides")
+        made = read_yaml(text.encode("utf-8")).documents[0].data
+        data["overrides"] = [made, *(earlier if isinstance(earlier, list) else ())]
+
+    return _checked(content, after, path, add, refusal)
+
+
+def with_field(content: bytes, path: EntryPath, key: str, text: str) -> bytes:
+    """The file with another value for a key of an entry's quotas, or with one more key.
+
+    Raises ``ScalarEditError`` for a value that is more than a scalar, ``KeyError`` for an entry without quotas of its own.
+    """
+    entry = _entry(content, path)
+    quotas = entry.items[_QUOTAS]
+    refusal = _refusal(entry, f"{key}: {text}")
+    if not isinstance(quotas, YamlMapping):
+        raise refusal
+    value = quotas.items.get(key)
+    if isinstance(value, YamlScalar):
+        return edit_scalars(content, [ScalarEdit(line=value.line, column=value.column, old=value.text, new=text)])
+    if value is not None or not quotas.items:
+        raise refusal
+    first = next(iter(quotas.keys))
+    after = insert(content, field_before(quotas, first, f"{key}: {text}", content))
+    made = read_yaml(text.encode("utf-8")).documents[0].data
+    return _checked(content, after, path, lambda data: _quotas_of(data).update({key: made}), refusal)
+
+
+def without_field(content: bytes, path: EntryPath, key: str) -> bytes:
+    """The file without a key of an entry's quotas. Without any, the entry has ``quotas: {}``, and keeps its place.
+
+    Raises ``ScalarEditError`` and ``ValueError`` where that cannot be done in place, ``KeyError`` for a key that is not there.
+    """
+    entry = _entry(content, path)
+    quotas = entry.items[_QUOTAS]
+    refusal = _refusal(entry, "quotas")
+    if not isinstance(quotas, YamlMapping):
+        raise refusal
+    after = remove_field(quotas, key, content, owner=entry.keys[_QUOTAS])
+    return _checked(content, after, path, lambda data: _quotas_of(data).pop(key), refusal)
+
+
+def with_revisions(loaded: LoadedManifests, revisions: Sequence[FileRevision]) -> LoadedManifests:
+    """The manifests with the documents of revised and new files. Raises ``ManifestError`` for errors in these files."""
+    contents = {revision.path: read_documents(revision.after, revision.path) for revision in revisions}
+    stop_on(adjusted([finding for content in contents.values() for finding in content.findings], loaded.repository.lint))
+    kept = (document for document in loaded.documents if document.file not in contents)
+    revised = (document for content in contents.values() for document in content.documents)
+    return replace(loaded, documents=(*kept, *(document for document in revised if isinstance(document, ClientQuotasDocument))))
+
+
+def _path(content: bytes, is_it: Callable[[YamlMapping], bool]) -> EntryPath | None:
+    return next((path for path, entry in _entries(read_yaml(content).documents) if is_it(entry)), None)
+
+
+def _entry(content: bytes, path: EntryPath) -> YamlMapping:
+    return dict(_entries(read_yaml(content).documents))[path]
+
+
+def _entries(documents: Sequence[YamlNode]) -> Iterator[tuple[EntryPath, YamlMapping]]:
+    for number, document in enumerate(documents):
+        quotas = _node(_node(document, "spec"), _QUOTAS)
+        for index, entry in enumerate(quotas.items if isinstance(quotas, YamlSequence) else ()):
+            if isinstance(entry, YamlMapping):
+                yield (number, index), entry
+
+
+def _checked(
+    before: bytes, after: bytes, path: EntryPath, change: Callable[[dict[str, Plain]], object], refusal: ScalarEditError
+) -> bytes:
+    """The new content. Raises ``refusal`` unless it means the old one with this change of the entry alone."""
+    wanted = [copy.deepcopy(document.data) for document in read_yaml(before).documents]
+    number, index = path
+    change(cast("dict[str, dict[str, list[dict[str, Plain]]]]", wanted[number])["spec"][_QUOTAS][index])
+    stream = read_yaml(after)
+    if stream.problems or [document.data for document in stream.documents] != wanted:
+        raise refusal
+    return after
+
+
+def _quotas_of(data: dict[str, Plain]) -> dict[str, Plain]:
+    return cast("dict[str, Plain]", data[_QUOTAS])
+
+
+def _refusal(entry: YamlMapping, new: str) -> ScalarEditError:
+    return ScalarEditError(ScalarEdit(line=entry.line, column=entry.column, old=_QUOTAS, new=new))
+
+
+def _is_at(node: YamlNode | None, place: Span) -> bool:
+    return node is not None and (node.line, node.column) == (place.line, place.column)
+
+
+def _node(node: YamlNode | None, name: str) -> YamlNode | None:
+    return node.items.get(name) if isinstance(node, YamlMapping) else None

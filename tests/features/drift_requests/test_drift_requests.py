@@ -1,0 +1,227 @@
+"""``drift --propose``: one branch and pull request, kept true, and left alone where a person has a hand in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.builders import user
+from tests.support import gitlab_server as gitlab
+from tests.support import manifests
+from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
+from tests.support.github_server import REPOSITORY, TOKEN, Fault, GitHubServer, github_server
+
+MIB = 1024 * 1024
+ALICE, BOB = user("alice"), user("bob")
+BRANCH = "refs/heads/kafka-quotas/drift/prod"
+QUOTAS = """\
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 10MiB} # agreed
+"""
+
+
+class Repository:
+    """A clone of main on a bare remote, whose commit is the baseline, and a snapshot in place of the cluster."""
+
+    def __init__(self, folder: Path, github: GitHubServer) -> None:
+        self.folder, self.github = folder, github
+        self.git = GitRepository(folder / "quotas")
+        self.git.git("init", "-q", "--bare", str(folder / "remote.git"))
+        self.git.git("remote", "add", "origin", str(folder / "remote.git"))
+        self.git.write("cluster.yaml", manifests.cluster())
+        self.git.write("quotas.yaml", QUOTAS)
+        github.head_of = lambda branch: self.ref(f"refs/heads/{branch}")
+        github.pulls = []
+        self.push()
+        self.git.git("tag", "applied")
+        self.live = {ALICE: {"producer_byte_rate": 7.0 * MIB}}
+
+    def push(self) -> None:
+        self.git.commit()
+        self.git.git("push", "-q", "origin", "HEAD:refs/heads/main")
+
+    def ref(self, name: str) -> str:
+        return self.git.git("ls-remote", "origin", name).partition("\t")[0]
+
+    def drift(self, mode: str = "adopt", *, token: str = TOKEN, variables: Mapping[str, str] | None = None) -> Done:
+        snapshot = self.folder / "live.json"
+        snapshot.write_text(manifests.snapshot(self.live))
+        github = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_API_URL": self.github.url, "GITHUB_TOKEN": token}
+        command = ("drift", ".", "--current", str(snapshot), "--baseline", "applied", "--propose", mode)
+        return invoke(*command, cwd=self.git.folder, env=variables or github)
+
+    def proposed(self) -> str:
+        """The changes of the branch."""
+        self.git.git("fetch", "-q", "origin", BRANCH)
+        return self.git.git("diff", "--unified=0", "HEAD", "FETCH_HEAD")
+
+    @property
+    def state(self) -> list[str]:
+        return [str(pull["state"]) for pull in self.github.pulls]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Repository]:
+    with github_server() as github:
+        yield Repository(tmp_path, github)
+
+
+def test_a_value_that_was_changed_on_the_cluster_comes_back_as_a_pull_request(repository: Repository) -> None:
+    before = repository.git.state()
+    done = repository.drift()
+    assert (done.code, "Pull request #100 proposes to adopt the drift." in done.err) == (0, True), done.err
+    assert "+      quotas: {producer_byte_rate: 7MiB} # agreed" in repository.proposed()
+    (pull,) = repository.github.pulls
+    assert (pull["title"], pull["head"]["label"]) == ("Adopt drift of prod: 1 entity", "acme:kafka-quotas/drift/prod")
+    assert "**Merge to keep the values of the cluster.**" in pull["body"]
+    assert "10\N{NO-BREAK SPACE}MiB/s" in pull["body"]
+    assert "      - {user: alice}" in pull["body"]
+    status, _, index = repository.git.state()
+    assert (status, index) == (before[0], before[2])
+    assert TOKEN not in done.err
+
+
+def test_a_second_run_changes_nothing_and_other_drift_updates_the_same_one(repository: Repository) -> None:
+    repository.drift()
+    first = repository.ref(BRANCH)
+    again = repository.drift()
+    assert "Pull request #100 proposes this already." in again.err
+    assert repository.ref(BRANCH) == first
+    repository.live = {ALICE: {"producer_byte_rate": 6.0 * MIB}, BOB: {"producer_byte_rate": 1.0 * MIB}}
+    assert "Pull request #100 is updated." in repository.drift().err
+    assert "+      quotas: {producer_byte_rate: 6MiB} # agreed" in repository.proposed()
+    assert "found-on-prod-users.yaml" in repository.proposed()
+    assert [pull["title"] for pull in repository.github.pulls] == ["Adopt drift of prod: 2 entities"]
+
+
+def test_reverting_is_a_commit_that_changes_no_file(repository: Repository) -> None:
+    repository.drift("revert")
+    assert repository.proposed() == ""
+    assert repository.ref(BRANCH) != repository.ref("refs/heads/main")
+    (pull,) = repository.github.pulls
+    assert "**Merge to restore the declared values.**" in pull["body"]
+
+
+def test_a_drift_that_is_gone_closes_the_request_and_removes_the_branch(repository: Repository) -> None:
+    repository.drift()
+    repository.live = {ALICE: {"producer_byte_rate": 10.0 * MIB}}
+    assert "The drift is gone, so pull request #100 is closed." in repository.drift().err
+    assert (repository.ref(BRANCH), repository.state) == ("", ["closed"])
+    assert repository.drift().err == ""
+
+
+def test_a_branch_that_a_person_pushed_to_is_left_alone(repository: Repository) -> None:
+    repository.drift()
+    repository.git.git("fetch", "-q", "origin", BRANCH)
+    repository.git.git("checkout", "-q", "FETCH_HEAD")
+    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "8MiB"))
+    repository.git.git("commit", "-q", "-a", "--amend", "-m", "Another value")
+    repository.git.git("push", "-q", "-f", "origin", f"HEAD:{BRANCH}")
+    repository.git.git("checkout", "-q", "main")
+    theirs = repository.ref(BRANCH)
+    for mode in ("adopt", "revert"):
+        assert "is left alone: Somebody pushed to it" in repository.drift(mode).err.replace(
+            "kafka-quotas pushed", "Somebody pushed"
+        )
+    repository.live = {ALICE: {"producer_byte_rate": 10.0 * MIB}}
+    repository.drift()
+    assert (repository.ref(BRANCH), repository.state) == (theirs, ["open"])
+
+
+def test_a_request_that_a_person_closed_is_not_opened_again_for_the_same_drift(repository: Repository) -> None:
+    repository.drift()
+    repository.github.pulls[0]["state"] = "closed"
+    assert "pull request #100 with this drift was closed" in repository.drift().err
+    repository.live = {ALICE: {"producer_byte_rate": 6.0 * MIB}}
+    repository.drift()
+    assert sorted(repository.state) == ["closed", "open"]
+
+
+def test_after_a_merge_new_drift_opens_a_new_one(repository: Repository) -> None:
+    repository.drift()
+    repository.git.git("fetch", "-q", "origin", BRANCH)
+    repository.git.git("merge", "-q", "--no-ff", "-m", "Merge", "FETCH_HEAD")
+    repository.github.pulls[0]["state"] = "closed"
+    repository.push()
+    assert repository.drift().err == ""
+    assert repository.ref(BRANCH) == ""
+    repository.git.git("tag", "-f", "applied")
+    repository.live = {ALICE: {"producer_byte_rate": 3.0 * MIB}}
+    repository.drift()
+    assert "+      quotas: {producer_byte_rate: 3MiB} # agreed" in repository.proposed()
+
+
+def test_a_merged_change_that_waits_for_its_apply_is_no_drift_to_propose(repository: Repository) -> None:
+    repository.live = {ALICE: {"producer_byte_rate": 10.0 * MIB}}
+    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "11MiB"))
+    repository.push()
+    assert repository.drift().code == 0
+    assert repository.github.pulls == []
+
+
+@pytest.mark.parametrize("token", ["", "not-this-one"])
+def test_without_a_token_that_counts_nothing_is_pushed(repository: Repository, token: str) -> None:
+    done = repository.drift(token=token)
+    assert done.code in (1, 64)
+    assert "token" in done.err
+    assert repository.ref(BRANCH) == ""
+
+
+def test_manifests_that_are_not_committed_are_not_proposed(repository: Repository) -> None:
+    repository.git.write("quotas.yaml", QUOTAS.replace("agreed", "not committed"))
+    repository.git.write("report.json", "{}")
+    assert "has manifests that are not committed" in repository.drift().err
+    assert repository.ref(BRANCH) == ""
+
+
+def test_a_commit_that_is_not_the_newest_proposes_nothing(repository: Repository) -> None:
+    repository.git.write("README.md", "words")
+    repository.push()
+    repository.git.git("checkout", "-q", "HEAD^")
+    assert "this commit is not the newest of main" in repository.drift().err
+    assert repository.ref(BRANCH) == ""
+
+
+def test_a_forge_that_refuses_is_an_error_after_the_drift_was_printed(repository: Repository) -> None:
+    repository.github.faults = [Fault(status=403, body=b'{"message": "no"}', method="POST")]
+    done = repository.drift()
+    assert (done.code, "1 changed" in done.out) == (1, True)
+    assert "cannot open a pull request from kafka-quotas/drift/prod" in done.err
+    # The next run finds its own branch, and opens the request.
+    assert "Pull request #100 proposes to adopt the drift." in repository.drift().err
+
+
+@pytest.mark.parametrize("options", [("--all-clusters",), ()])
+def test_a_baseline_and_one_cluster_are_needed(repository: Repository, options: tuple[str, ...]) -> None:
+    done = invoke("drift", ".", "--propose", "adopt", *options, cwd=repository.git.folder)
+    assert done.code == 64
+    assert "--propose" in done.err
+
+
+def test_gitlab_has_the_same_with_a_merge_request(repository: Repository) -> None:
+    with gitlab.gitlab_server() as server:
+        server.pulls = []
+        variables = {
+            "GITLAB_CI": "true",
+            "CI_API_V4_URL": server.url,
+            "CI_PROJECT_ID": gitlab.PROJECT_ID,
+            "GITLAB_TOKEN": gitlab.TOKEN,
+        }
+        assert "Merge request !100 proposes to adopt the drift." in repository.drift(variables=variables).err
+        (merge,) = server.pulls
+        assert (merge["source_branch"], merge["target_branch"]) == ("kafka-quotas/drift/prod", "main")
+        assert "Merge request !100 proposes this already." in repository.drift(variables=variables).err
+        repository.live = {ALICE: {"producer_byte_rate": 6.0 * MIB}}
+        assert "Merge request !100 is updated." in repository.drift("revert", variables=variables).err
+        assert merge["title"] == "Revert drift of prod: 1 entity"
+        repository.live = {ALICE: {"producer_byte_rate": 10.0 * MIB}}
+        assert "The drift is gone, so merge request !100 is closed." in repository.drift(variables=variables).err
+        assert (merge["state"], repository.ref(BRANCH)) == ("closed", "")
