@@ -114,8 +114,9 @@ class Approver:
 
     def show_findings(self, plan: Plan) -> None:
         """Print the findings of a plan as ``plan`` does, above the plan and the question."""
-        with self.progress.silent():
-            output.print_findings(plan.findings)
+        if plan.findings:
+            with self.progress.silent():
+                output.print_findings(plan.findings)
 
     def preview(self, plan: Plan) -> None:
         """Show a plan that is not going to be written."""
@@ -129,10 +130,13 @@ class Approver:
 
     def confirm(self, plan: Plan) -> bool:
         """Show the plan and ask; from a yes on, signals are noted. Raises ``NotConfirmedError`` without a terminal to ask at."""
-        confirmed = self._ask(plan)
-        if confirmed:
-            INTERRUPTS.hold()
-        return confirmed
+        with self.progress.silent():
+            if not self._is_silent:
+                self._show(plan)
+            if not self.write.auto_approve and not _is_answered_yes():
+                return False
+        INTERRUPTS.hold()
+        return True
 
     @property
     def _is_silent(self) -> bool:
@@ -143,16 +147,13 @@ class Approver:
 
         output.print_lines(plan_view(plan, most_changes=MANY_CHANGES).lines, sys.stderr if self.as_json else sys.stdout)
 
-    def _ask(self, plan: Plan) -> bool:
-        with self.progress.silent():
-            if not self._is_silent:
-                self._show(plan)
-            if self.write.auto_approve:
-                return True
-            if os.environ.get("CI") or not sys.stdin.isatty():
-                raise NotConfirmedError("this run has no terminal to ask at. Review the plan and pass --auto-approve")
-            print("Apply these changes? Only 'yes' is accepted: ", end="", file=sys.stderr, flush=True)
-            return sys.stdin.readline().strip() == "yes"
+
+def _is_answered_yes() -> bool:
+    """Ask the person at the terminal. Raises ``NotConfirmedError`` without one."""
+    if os.environ.get("CI") or not sys.stdin.isatty():
+        raise NotConfirmedError("this run has no terminal to ask at. Review the plan and pass --auto-approve")
+    print("Apply these changes? Only 'yes' is accepted: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == "yes"
 
 
 @contextlib.contextmanager
@@ -355,7 +356,7 @@ def finish(
 
 
 def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str, also: Callable[[], None] | None) -> int:
-    from reconciler.documents import APPLY_REPORT
+    from reconciler import documents
     from reconciler.files import write_whole
     from reconciler.model import ApplyResult
     from reconciler.render import apply_report_lines
@@ -369,16 +370,11 @@ def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str,
     }[report.result]
     if report.withheld and code == exit_codes.DONE:
         code = exit_codes.REFUSED
-    result = Result(view=lambda: apply_report_lines(report), document=lambda: APPLY_REPORT.write(report))
-
-    def to_file() -> None:
-        if write.report:
-            write_whole(Path(write.report), [APPLY_REPORT.text(report)])
-
-    def to_stdout() -> None:
-        show(result, form)
-
-    for leave in (lambda: audit.ended(report), to_file, to_stdout, also, lambda: audit.notify(report)):
+    result = Result(view=lambda: apply_report_lines(report), document=lambda: documents.APPLY_REPORT.write(report))
+    file = write.report
+    to_file = (lambda: write_whole(Path(file), [documents.APPLY_REPORT.text(report)])) if file else None
+    traces = (lambda: audit.ended(report), to_file, lambda: show(result, form), also, lambda: audit.notify(report))
+    for leave in filter(None, traces):
         failed = _left(leave, report)
         code = code or failed
     if report.message and form == "json":
@@ -386,12 +382,11 @@ def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str,
     return code
 
 
-def _left(leave: Callable[[], None] | None, report: ApplyReport) -> int:
+def _left(leave: Callable[[], object], report: ApplyReport) -> int:
     """Leave one trace of the run; the exit code if that fails, which never states that less was written than was."""
     failed = exit_codes.PARTIAL if report.wrote else exit_codes.NOT_DONE
     try:
-        if leave is not None:
-            leave()
+        leave()
     except (OutputError, FileAccessError) as error:
         output.tell(str(error))
         return failed

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from reconciler.model.drift import Baseline, BaselineKind, BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift
     from reconciler.model.effect import (
         OTHER,
+        BucketName,
         ClientName,
         Direction,
         Effect,
@@ -214,7 +215,6 @@ if TYPE_CHECKING:
         CONTROLLER,
         NO_ADVICE,
         Advice,
-        BucketName,
         BucketVerdict,
         Form,
         GroupRows,

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
+from reconciler.model.effect import BucketName
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
 from reconciler.model.metric_samples import JudgedQuotas, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
-from reconciler.model.verdict import CONTROLLER, BucketName, BucketVerdict, Form, Verdict, worst_of_buckets
+from reconciler.model.verdict import CONTROLLER, BucketVerdict, Form, Verdict, worst_of_buckets
 
 NOT_RECORDED: Final = "traffic-not-recorded"
 """Id of the finding about a changed quota that limits no recorded traffic."""

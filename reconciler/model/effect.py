@@ -5,10 +5,19 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import FromOne
+
+
+class BucketName(NamedTuple):
+    """The tags of a quota group: Kafka's metric tags, with the raw user name. Empty means that the tag is absent."""
+
+    user: str
+    client_id: str
+    other: tuple[tuple[str, str], ...] = ()
+    """Further tags that a quota callback gave, sorted by their names."""
 
 
 class Other(enum.Enum):

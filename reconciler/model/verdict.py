@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from reconciler.model.cluster import Verdict
+from reconciler.model.effect import BucketName
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.message import Message, compose, join_messages, name_part
 from reconciler.model.metric_samples import MetricSamples
@@ -47,15 +48,6 @@ class PeakBound(enum.StrEnum):
     def words(self) -> str:
         """What stands before the rate: nothing, ``at most`` or ``at least``, and a blank."""
         return {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}[self]
-
-
-class BucketName(NamedTuple):
-    """The tags of a quota group: Kafka's metric tags, with the raw user name. Empty means that the tag is absent."""
-
-    user: str
-    client_id: str
-    other: tuple[tuple[str, str], ...] = ()
-    """Further tags that a quota callback gave, sorted by their names."""
 
 
 def bucket_words(name: BucketName) -> Message:

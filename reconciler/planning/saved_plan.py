@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.documents import read_plan
+from reconciler import documents
 from reconciler.errors import AlteredDocumentError, DocumentVersionError, StalePlanError
 from reconciler.model import (
     CurrentState,
@@ -30,7 +30,7 @@ def read_saved_plan(text: str, *, name: str) -> Plan:
     whose changes do not give its digest: the reviewer of that file saw something else than it stands for.
     """
     try:
-        return read_plan(text, name=name)
+        return documents.read_plan(text, name=name)
     except (AlteredDocumentError, DocumentVersionError) as error:
         raise StalePlanError(f"{error}. Plan again") from error
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from reconciler.documents import ApplySummary
 from reconciler.errors import FileAccessError
 from reconciler.model import (
     ApplyReport,
@@ -27,6 +26,9 @@ from reconciler.render.layout import Block, Column, Line, Style, View, Words, ch
 from reconciler.render.plan_text import cluster_title, withheld_words
 from reconciler.resolution import callback_notes
 from reconciler.text import all_changes, amount_part, count_of, duration, list_some
+
+if TYPE_CHECKING:
+    from reconciler.documents import ApplySummary
 
 
 def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:

@@ -27,7 +27,6 @@ from reconciler.model import (
     ChangeStatus,
     ClusterIdentity,
     ClusterSpec,
-    Drift,
     Finding,
     ManifestCommit,
     Plan,
@@ -44,6 +43,7 @@ from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import plan_from
 
 if TYPE_CHECKING:
+    from reconciler.model import Drift
     from reconciler.workflows.drift import GivenBaseline
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def apply_manifests(
     progress.step("reading the cluster's quotas")
     current = read_for(intent, cluster)
     plan = plan_from(intent, current, accepted=approval.accepted, source=intent.source(), clock=clock, given=given)
-    plan = in_steps(plan, approval.step_down)
+    if approval.step_down is not None:
+        plan = in_steps(plan, approval.step_down)
     stop_on(plan.findings, intent.fail_on)
     dialogue.show(plan)
     saved = approval.saved

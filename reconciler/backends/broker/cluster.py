@@ -102,7 +102,7 @@ class BrokerCluster:
 
     def identity(self) -> ClusterIdentity:
         """Name as configured, the cluster's own id, and the Kafka release that its API versions fit best."""
-        return self._identity_in(self._metadata())
+        return self._identity_in(self._retry_elsewhere(self._transport.metadata))
 
     def _identity_in(self, metadata: Any) -> ClusterIdentity:
         release = self._transport.release
@@ -111,7 +111,9 @@ class BrokerCluster:
 
     def brokers(self) -> Sequence[BrokerNode]:
         """The brokers that are up now, sorted by id."""
-        nodes = (BrokerNode(id=b.node_id, host=b.host, port=b.port) for b in self._metadata().brokers)
+        nodes = (
+            BrokerNode(id=b.node_id, host=b.host, port=b.port) for b in self._retry_elsewhere(self._transport.metadata).brokers
+        )
         return tuple(sorted(nodes, key=lambda node: node.id))
 
     def current_state(self) -> CurrentState:
@@ -126,7 +128,7 @@ class BrokerCluster:
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
         everything = entity_filter == EntityFilter()
         entities = self._describe_everything() if everything else self.describe(entity_filter)
-        metadata = self._metadata()
+        metadata = self._retry_elsewhere(self._transport.metadata)
         return CurrentState(
             cluster=self._identity_in(metadata),
             observed=observed,
@@ -309,9 +311,6 @@ class BrokerCluster:
             return UnsupportedClusterError(f"the broker's answer is malformed: {error}")
         except BackendError as error:
             return error
-
-    def _metadata(self) -> Any:
-        return self._retry_elsewhere(self._transport.metadata)
 
     def _write(self, request: Any) -> Any:
         """Send once; only what certainly was not sent, because its broker is gone, is sent to another one."""

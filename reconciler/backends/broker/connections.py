@@ -114,10 +114,8 @@ class _Tokens:
         return dict(self._tokens.extensions)
 
 
-def login_settings(login: BrokerLogin | None, *, host: str) -> dict[str, Any]:
+def login_settings(login: BrokerLogin, *, host: str) -> dict[str, Any]:
     """The library's settings for a login; ``host`` is that of a bootstrap server."""
-    if login is None:
-        return {}
     opened = login.opened(host)
     if isinstance(opened, SaslLogin):
         return {

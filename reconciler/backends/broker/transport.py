@@ -69,6 +69,7 @@ class Transport:
             logging.getLogger(name).addFilter(_drop_bytes)
         self._settings = settings
         self._tls = TlsSockets(settings.security.tls) if settings.security.tls is not None else None
+        sasl = settings.security.sasl
         self._net = NetworkSelector(client_id=settings.client_id)
         self._manager = KafkaConnectionManager(
             self._net,
@@ -82,7 +83,7 @@ class Transport:
                 "proxy_url": PROXY_URL,
                 "ssl_context": self._tls.context if self._tls is not None else None,
                 "security_protocol": settings.security.protocol,
-                **login_settings(settings.security.sasl, host=settings.servers[0][0]),
+                **({} if sasl is None else login_settings(sasl, host=settings.servers[0][0])),
             },
         )
         self._home: Any = None
@@ -244,9 +245,11 @@ class Transport:
         except kafka_errors.IncompatibleBrokerVersion:
             raise
         except kafka_errors.KafkaError as error:
-            self._log_exchange("no answer from broker", node, message, begun, reason=describe_error(error))
+            if _log.isEnabledFor(logging.DEBUG):
+                self._log_exchange("no answer from broker", node, message, begun, reason=describe_error(error))
             raise AnswerLostError(describe_error(error)) from error
-        self._log_exchange("broker answered", node, message, begun, answer=answer)
+        if _log.isEnabledFor(logging.DEBUG):
+            self._log_exchange("broker answered", node, message, begun, answer=answer)
         return answer
 
     def _identify(self, connection: Any, node: Any, answer: Any) -> None:
@@ -269,8 +272,6 @@ class Transport:
         self, event: str, node: Any, message: Any, begun: float, *, answer: Any = None, reason: str | None = None
     ) -> None:
         """One request and what became of it. ``begun``: seconds of the monotonic clock when it was sent."""
-        if not _log.isEnabledFor(logging.DEBUG):
-            return
         data: dict[str, Datum] = {
             "api": message.name.removesuffix("Request"),
             "api_version": message.API_VERSION,

@@ -64,13 +64,7 @@ def run(args: ApplyArguments) -> Result:
     from reconciler.cli.output import PatientProgress
     from reconciler.policy import check_guard_ids
     from reconciler.ports import SystemClock
-    from reconciler.workflows import (
-        Dialogue,
-        apply_manifests,
-        check_recordable,
-        open_cluster,
-        source_of,
-    )
+    from reconciler.workflows import Dialogue, apply_manifests, open_cluster, source_of
 
     check_guard_ids(args.write.accept)
     args.clusters.check(
@@ -92,6 +86,8 @@ def run(args: ApplyArguments) -> Result:
         intent = load_one(args.wanted)
         given = baseline_reader(args.baseline, args.paths)(intent.trusted)
         if args.record_baseline:
+            from reconciler.workflows import check_recordable
+
             check_recordable(intent, Path(args.record_baseline), validate_only=args.write.validate_only)
         audit.about(intent.spec, access, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
         progress.step("connecting to the cluster")
@@ -106,14 +102,16 @@ def run(args: ApplyArguments) -> Result:
                 progress=progress,
                 given=given,
             )
-    return writing.finish(args.write, report, audit, args.format, also=lambda: _record(args, report, intent))
+    baseline = args.record_baseline
+    also = (lambda: _record(baseline, report, intent)) if baseline is not None else None
+    return writing.finish(args.write, report, audit, args.format, also=also)
 
 
 def _approval(args: ApplyArguments) -> Approval:
-    from reconciler.planning import read_saved_plan
+    from reconciler import planning
     from reconciler.workflows import Approval
 
-    saved = read_saved_plan(output.read_file(Path(args.plan)), name=args.plan) if args.plan else None
+    saved = planning.read_saved_plan(output.read_file(Path(args.plan)), name=args.plan) if args.plan else None
     return Approval(
         accepted=args.write.accept,
         expected_digest=args.write.expect_digest,
@@ -123,12 +121,10 @@ def _approval(args: ApplyArguments) -> Approval:
     )
 
 
-def _record(args: ApplyArguments, report: ApplyReport, intent: Intent) -> None:
+def _record(file: str, report: ApplyReport, intent: Intent) -> None:
     from reconciler.workflows import is_clean, write_baseline
 
-    if not args.record_baseline:
-        return
     if is_clean(report):
-        write_baseline(intent, report, Path(args.record_baseline))
+        write_baseline(intent, report, Path(file))
     elif not output.is_quiet():
         output.tell("no baseline was recorded: the run was not a complete one")
