@@ -157,6 +157,8 @@ class RequestWriter:
 
     def _refusal(self, request: Sequence[Change]) -> Stop | None:
         """Why not everything in a request that was answered is done. What is not attempted then, the cluster found changed."""
+        if all(self._outcomes[change].status is ChangeStatus.APPLIED for change in request):
+            return None
         self._look_again(request)
         left = [self._outcomes[c] for c in request if self._outcomes[c].status is not ChangeStatus.APPLIED]
         if not left:

@@ -86,13 +86,15 @@ def _root_of(path: str, is_root: Callable[[str], bool], within: str | None) -> s
 
 
 def discover(
-    paths: Sequence[str], *, root: str | None, excluded: Callable[[str], bool], include: IncludedFiles | None = None
+    paths: Sequence[str], *, root: str | None, excluded: Callable[[str], bool] | None = None, include: IncludedFiles | None = None
 ) -> Discovery:
     """The files to read: with ``include`` and a root, only those and the Repository file.
 
     Paths that do not exist, loops and things that are not files come back as findings.
     """
     walk = _Walk(excluded)
+    selected: frozenset[str] | None = None
+    shown_root: str | None = None
     if root is None:
         folders = [path for path in paths if os.path.isdir(path)]
         walk.tops = frozenset(map(os.path.realpath, folders))
@@ -101,15 +103,16 @@ def discover(
         for path in paths:
             if path not in folders:
                 walk.add_file(os.path.normpath(path), os.path.basename(path))
-        return walk.result(root=None, selected=None, filtered=len(folders) < len(paths))
-    walk.include = include
-    shown_root = root if any(os.path.isabs(path) for path in paths) else os.path.relpath(root)
-    walk.tops = frozenset({os.path.realpath(root)})
-    walk.add_tree(shown_root)
-    if any(os.path.abspath(path) == root for path in paths):
-        return walk.result(root=shown_root, selected=None, filtered=False)
-    chosen = frozenset(walk.chosen_by(paths))
-    return walk.result(root=shown_root, selected=chosen, filtered=True)
+        filtered = len(folders) < len(paths)
+    else:
+        walk.include = include
+        shown_root = root if any(os.path.isabs(path) for path in paths) else os.path.relpath(root)
+        walk.tops = frozenset({os.path.realpath(root)})
+        walk.add_tree(shown_root)
+        filtered = not any(os.path.abspath(path) == root for path in paths)
+        selected = frozenset(walk.chosen_by(paths)) if filtered else None
+    files = tuple(sorted(walk.files.values(), key=lambda file: file.path if root is None else file.relative))
+    return Discovery(files=files, findings=tuple(walk.findings), root=shown_root, selected=selected, filtered=filtered)
 
 
 class IncludedFiles:
@@ -156,7 +159,7 @@ class _Folder:
 class _Walk:
     """Collects files of folders, each folder once. ``tops`` are the real paths of the folders that links may lead into."""
 
-    def __init__(self, excluded: Callable[[str], bool]) -> None:
+    def __init__(self, excluded: Callable[[str], bool] | None) -> None:
         self.excluded = excluded
         self.include: IncludedFiles | None = None
         self.tops: frozenset[str] = frozenset()
@@ -165,10 +168,6 @@ class _Walk:
         self.visited: set[Identity] = set()
         self.pending: list[_Folder] = []
         self.links: list[_Folder] = []
-
-    def result(self, *, root: str | None, selected: frozenset[str] | None, filtered: bool) -> Discovery:
-        files = tuple(sorted(self.files.values(), key=lambda file: file.path if root is None else file.relative))
-        return Discovery(files=files, findings=tuple(self.findings), root=root, selected=selected, filtered=filtered)
 
     def add_file(self, path: str, relative: str) -> None:
         absolute = os.path.abspath(path)
@@ -198,7 +197,7 @@ class _Walk:
             children = list(entries)
         for entry in children:
             relative = f"{folder.relative}{entry.name}"
-            if not self.excluded(relative):
+            if self.excluded is None or not self.excluded(relative):
                 self.child(entry, os.path.normpath(entry.path), relative, (*folder.above, identity))
 
     def child(self, entry: os.DirEntry[str], path: str, relative: str, above: tuple[Identity, ...]) -> None:

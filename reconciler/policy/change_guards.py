@@ -252,10 +252,10 @@ def large_reduction(context: GuardContext) -> Measurement:
 
 def _ratio(key: KeyChange) -> float:
     """New over old; 1 where there is not both, or the old value is none that a limit can have."""
-    lowest = _lowest(key)
-    if key.before is None or lowest is None or not key.before > 0:
+    if key.before is None or not key.before > 0:
         return 1.0
-    return lowest / key.before
+    lowest = _lowest(key)
+    return 1.0 if lowest is None else lowest / key.before
 
 
 def _lowest(key: KeyChange) -> float | None:

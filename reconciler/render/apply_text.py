@@ -31,12 +31,8 @@ if TYPE_CHECKING:
     from reconciler.documents import ApplySummary
 
 
-def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:
+def apply_report_lines(report: ApplyReport) -> Iterator[Line]:
     """An apply report as lines: a count of applied changes, and each other change by name."""
-    return tuple(_report_lines(report))
-
-
-def _report_lines(report: ApplyReport) -> Iterator[Line]:
     for outcome in report.outcomes:
         if outcome.status in (ChangeStatus.FAILED, ChangeStatus.UNKNOWN):
             code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""

@@ -293,12 +293,14 @@ def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> t
     connection = spec.connection
     if connection is None or not (connection.bootstrap_servers or connection.zookeeper):
         raise UsageError(f"No connection is configured for {display_name(spec.name) if spec.name else 'the cluster'}. {_HOW}")
-    return connection, file if file is not None else _beside_the_document(spec, connection.properties, trusted)
+    if file is None and connection.properties is not None:
+        file = _beside_the_document(spec, connection.properties, trusted)
+    return connection, file
 
 
-def _beside_the_document(spec: ClusterSpec, properties: str | None, trusted: TrustedTree | None) -> Path | None:
-    if properties is None or spec.span is None:
-        return Path(properties) if properties is not None else None
+def _beside_the_document(spec: ClusterSpec, properties: str, trusted: TrustedTree | None) -> Path:
+    if spec.span is None:
+        return Path(properties)
     document = spec.span.file if trusted is None else trusted.path_of(spec.span.file)
     return Path(document).parent / properties
 

@@ -196,7 +196,8 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None, at: dat
     root = _root(paths, trust, within, contents)
     repository = None if root is None else _repository_of(root, contents)
     include = IncludedFiles(repository.include, path_matcher(repository.include)) if repository and repository.include else None
-    discovered = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()), include=include)
+    excluded = path_matcher(repository.exclude) if repository and repository.exclude else None
+    discovered = discover(paths, root=root, excluded=excluded, include=include)
     findings = list(discovered.findings)
     documents: list[Document] = []
     for file in discovered.files:

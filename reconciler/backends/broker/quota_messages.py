@@ -303,6 +303,8 @@ def _int32_length(body: bytes, position: int) -> tuple[int, int]:
 
 
 def _compact_length(body: bytes, position: int) -> tuple[int, int]:
+    if (byte := body[position]) < TWO_BYTES:
+        return byte - 1, position + 1
     length, position = _varint(body, position)
     return length - 1, position
 

@@ -77,14 +77,12 @@ def parse_servers(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     if not parts:
         raise UsageError("no bootstrap server is given. Write HOST:PORT, several with commas between them")
-    return tuple(_parse_server(part) for part in parts)
-
-
-def _parse_server(text: str) -> tuple[str, int]:
-    server = parse_server(text)
-    if server is None:
-        raise UsageError(f"{text!r} is not a bootstrap server. Write HOST:PORT (an IPv6 address in brackets: [::1]:9092)")
-    return server
+    servers = []
+    for part in parts:
+        if (server := parse_server(part)) is None:
+            raise UsageError(f"{part!r} is not a bootstrap server. Write HOST:PORT (an IPv6 address in brackets: [::1]:9092)")
+        servers.append(server)
+    return tuple(servers)
 
 
 def parse_server(text: str, *, default_port: int | None = None) -> tuple[str, int] | None:

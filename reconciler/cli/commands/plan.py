@@ -91,13 +91,14 @@ def _result(args: PlanArguments, plan: Plan) -> Result:
     refused = [guard.id for guard in (*plan.tripped, *plan.withholding_guards)] if args.fail_on_guard else []
     if refused:
         code = exit_codes.REFUSED
-    if any(finding.fails(limit) for finding in findings):
+    stops = any(finding.fails(limit) for finding in findings)
+    if stops:
         code = exit_codes.NOT_DONE
     made = result_of_plan(plan)
     if refused:
         need = "guard needs acceptance" if len(refused) == 1 else "guards need acceptance"
         made = dataclasses.replace(made, notes=(f"{len(refused)} {need}: {', '.join(refused)}. apply would refuse this plan",))
-    return dataclasses.replace(made, exit=code, beside=plan.findings, then=lambda: stop_on(findings, limit))
+    return dataclasses.replace(made, exit=code, beside=plan.findings, then=(lambda: stop_on(findings, limit)) if stops else None)
 
 
 def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, progress: Progress) -> Plan:

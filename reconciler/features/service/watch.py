@@ -61,7 +61,7 @@ class Watch(Generic[T]):
         except UsageError:
             # Paths of different roots: loading says so, and to whom.
             root = None
-        discovered = discover(self._paths, root=root, excluded=lambda _: False)
+        discovered = discover(self._paths, root=root)
         hashed = hashlib.sha256()
         for file in discovered.files:
             hashed.update(f"{_status_of(file.path)} {file.path}\0".encode("utf-8", "surrogateescape"))

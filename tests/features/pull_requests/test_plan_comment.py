@@ -16,7 +16,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.render.markdown import RepositoryLinks, code, prose
-from reconciler.render.plan_text import direction_sentence
+from reconciler.render.plan_text import plan_view
 from tests.builders import pair, plan, span, user
 from tests.support.backtest_reports import report_of, verdict
 from tests.support.comments import findings_markdown, plan_markdown
@@ -328,10 +328,10 @@ def test_a_marker_survives_the_line_ends_that_a_form_makes_of_it() -> None:
 def test_the_first_sentence_counts_directions() -> None:
     moves = [(1, 2), (1, 2), (2, 1), (None, 1), (None, 1), (1, None), (float("nan"), 5)]
     one = plan(*(change(user(f"u{n}"), before, after) for n, (before, after) in enumerate(moves)))
-    assert direction_sentence(one) == "2 tighten, 2 loosen, 2 first limits, 1 removed"
+    assert plan_view(one).lead.startswith("2 tighten, 2 loosen, 2 first limits, 1 removed: ")
     single = dataclasses.replace(one, changes=one.changes[2:4])
-    assert direction_sentence(single) == "1 tightens, 1 first limit"
-    assert direction_sentence(plan()) == ""
+    assert plan_view(single).lead.startswith("1 tightens, 1 first limit: ")
+    assert plan_view(plan()).lead.startswith("No changes: ")
 
 
 @pytest.mark.parametrize(
