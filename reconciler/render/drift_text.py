@@ -38,10 +38,10 @@ _UNMANAGED_ROWS: Final = 10
 """How many unmanaged entities of the scope are listed unless the user asks for all."""
 
 
-def drift_view(drift: Drift, *, show_unmanaged: bool = False) -> View:
+def drift_view(drift: Drift) -> View:
     """The whole comparison, key by key.
 
-    Unmanaged entities are counted; the first of those in the scope are listed, and all when asked for.
+    Unmanaged entities are counted, and the first of those in the scope are listed.
     """
     origin = f", {read_words(drift.observed)}{_against(drift.baseline)}"
     return View(
@@ -49,19 +49,18 @@ def drift_view(drift: Drift, *, show_unmanaged: bool = False) -> View:
         cluster=drift.cluster.name,
         title=line(("Drift of ", Style.STRONG), (cluster_title(drift.cluster), Style.STRONG), origin),
         answer=line((drift_sentence(drift), Style.STRONG)),
-        blocks=tuple(_blocks(drift, show_unmanaged=show_unmanaged)),
+        blocks=tuple(_blocks(drift)),
     )
 
 
-def _blocks(drift: Drift, *, show_unmanaged: bool) -> Iterator[Block]:
+def _blocks(drift: Drift) -> Iterator[Block]:
     yield line()
-    shown = [entity for entity in drift.entities if show_unmanaged or entity.drift is not DriftClass.UNMANAGED]
+    shown = [entity for entity in drift.entities if entity.drift is not DriftClass.UNMANAGED]
     if shown:
         yield heading("Differences")
         yield table(_COLUMNS, (row for entity_drift in shown for row in _entity(entity_drift, drift)), indent=6)
         yield line()
-    if not show_unmanaged:
-        yield from _unmanaged(drift)
+    yield from _unmanaged(drift)
     if drift.notes or not drift.complete:
         yield heading("Notes")
     yield from map(note_line, drift.notes)
@@ -101,7 +100,7 @@ def _unmanaged(drift: Drift) -> Iterator[Block]:
     for entity_drift in unmanaged[:_UNMANAGED_ROWS]:
         yield line((f"  ? {entity_drift.entity}", Style.FAINT), pages=(entity_drift.entity,))
     if len(unmanaged) > _UNMANAGED_ROWS:
-        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS:,} more. --show-unmanaged lists all", Style.FAINT))
+        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS:,} more. --format json lists all", Style.FAINT))
     yield line()
 
 

@@ -25,7 +25,6 @@ class DriftArguments:
     """The command line of ``drift``."""
 
     paths: tuple[str, ...] = option_groups.PATHS
-    show_unmanaged: bool = option("--show-unmanaged", help="list unmanaged entities in the text too")
     trusted_ref: str | None = option_groups.TRUSTED_REF
     baseline: str | None = BASELINE
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="compare every cluster (not with --cluster)")
@@ -71,7 +70,7 @@ def _result(args: DriftArguments, drift: Drift) -> Result:
 
     return Result(
         exit=_exit_code(args, drift),
-        view=lambda: drift_view(drift, show_unmanaged=args.show_unmanaged),
+        view=lambda: drift_view(drift),
         document=lambda: DRIFT.write(drift),
         findings=lambda: (*findings_of_drift(drift), *drift.findings),
         forms={"outputs": lambda: drift_outputs(drift)},

@@ -125,6 +125,8 @@ class Forge(RestApi):
     branch_fields: ClassVar[tuple[str, str, str]]
     closing: ClassVar[tuple[str, str]]
     """The field and value that close a pull request."""
+    newest: ClassVar[tuple[str, ...]]
+    """The fields of a pull request that lead to the newest commit of its branch."""
 
     @property
     @abc.abstractmethod
@@ -172,8 +174,29 @@ class Forge(RestApi):
         """A new comment on a line that the pull request shows."""
 
     @abc.abstractmethod
+    def from_branch(self, branch: str) -> str:
+        """The query for the pull requests from a branch, in any state."""
+
     def requests_from(self, branch: str) -> list[BranchRequest]:
-        """The pull requests from a branch, in any state, the newest first."""
+        """The pull requests from a branch, the newest first."""
+        doing = f"list the {self.request}s from {branch} in {self.repository}"
+        listed = []
+        for document in self.pages(f"{self.path}{self.requests_path}?{self.from_branch(branch)}&per_page=100", doing=doing):
+            number = document.get(self.number) if isinstance(document, dict) else None
+            if not isinstance(document, dict) or not isinstance(number, int):
+                raise self.unexpected(doing)
+            # GitLab lists those of forks, too.
+            if document.get("source_project_id") == document.get("target_project_id"):
+                listed.append(
+                    BranchRequest(
+                        number=number,
+                        is_open=document.get("state") in ("open", "opened"),
+                        commit=text_of(document, *self.newest),
+                        title=text_of(document, "title") or "",
+                        body=(text_of(document, self.branch_fields[2]) or "").replace("\r\n", "\n"),
+                    )
+                )
+        return listed
 
     def default_branch(self) -> str:
         """The branch that pull requests are merged into by default."""

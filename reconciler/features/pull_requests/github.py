@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.features.pull_requests.forge import BranchRequest, Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
 from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
@@ -46,6 +46,7 @@ class GitHub(Forge):
     requests_path: ClassVar = "/pulls"
     branch_fields: ClassVar = ("head", "base", "body")
     closing: ClassVar = ("state", "closed")
+    newest: ClassVar = ("head", "sha")
     commit_variable: ClassVar = "GITHUB_SHA"
     starter_variables: ClassVar = ("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR")
     login_variable: ClassVar = "GITHUB_TOKEN"
@@ -213,26 +214,9 @@ class GitHub(Forge):
                 case _:
                     raise self.unexpected(doing)
 
-    def requests_from(self, branch: str) -> list[BranchRequest]:
-        """The first hundred, which is more than there are."""
-        doing = f"list the pull requests from {branch} in {self.repository}"
-        head = quoted(f"{self.repository.partition('/')[0]}:{branch}")
-        listed = []
-        for document in self.pages(f"{self.path}/pulls?state=all&head={head}&per_page=100", doing=doing):
-            match document:
-                case {"number": int(number), "state": str(state), "title": str(title)}:
-                    listed.append(
-                        BranchRequest(
-                            number=number,
-                            is_open=state == "open",
-                            commit=text_of(document, "head", "sha"),
-                            title=title,
-                            body=(text_of(document, "body") or "").replace("\r\n", "\n"),
-                        )
-                    )
-                case _:
-                    raise self.unexpected(doing)
-        return listed
+    def from_branch(self, branch: str) -> str:
+        """A branch of the repository itself."""
+        return f"state=all&head={quoted(self.repository.partition('/')[0])}:{quoted(branch)}"
 
     @property
     def path(self) -> str:

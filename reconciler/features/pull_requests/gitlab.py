@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import UsageError
-from reconciler.features.pull_requests.forge import BranchRequest, Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
 from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.features.pull_requests.status_check import StatusCheck
@@ -57,6 +57,7 @@ class GitLab(Forge):
     requests_path: ClassVar = "/merge_requests"
     branch_fields: ClassVar = ("source_branch", "target_branch", "description")
     closing: ClassVar = ("state_event", "close")
+    newest: ClassVar = ("sha",)
     commit_variable: ClassVar = "CI_COMMIT_SHA"
     starter_variables: ClassVar = ("GITLAB_USER_LOGIN",)
     login_variable: ClassVar = "GITLAB_TOKEN"
@@ -210,27 +211,9 @@ class GitLab(Forge):
                 case _:
                     raise self.unexpected(doing)
 
-    def requests_from(self, branch: str) -> list[BranchRequest]:
-        """Those of the project's own branch."""
-        doing = f"list the merge requests from {branch} in {self.repository}"
-        listed = []
-        for document in self.pages(f"{self.path}/merge_requests?source_branch={quoted(branch)}&per_page=100", doing=doing):
-            match document:
-                case {"iid": int(number), "state": str(state), "title": str(title), **rest}:
-                    if rest.get("source_project_id") != rest.get("target_project_id"):
-                        continue
-                    listed.append(
-                        BranchRequest(
-                            number=number,
-                            is_open=state == "opened",
-                            commit=text_of(document, "sha"),
-                            title=title,
-                            body=(text_of(document, "description") or "").replace("\r\n", "\n"),
-                        )
-                    )
-                case _:
-                    raise self.unexpected(doing)
-        return listed
+    def from_branch(self, branch: str) -> str:
+        """A branch of this name, of forks too."""
+        return f"source_branch={quoted(branch)}"
 
     @property
     def path(self) -> str:

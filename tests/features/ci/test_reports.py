@@ -218,7 +218,7 @@ def test_a_summary_lists_the_first_undeclared_entities_and_counts_the_rest() -> 
     many = (drifted(f"user-{number:04}", DriftClass.UNMANAGED) for number in range(2010))
     text = view_markdown(drift_view(drift(*many)), budget=60_000)
     assert text.count("- `user=user-") == 10
-    assert "- and 2,000 more. `--show-unmanaged` lists all" in text
+    assert "- and 2,000 more. `--format` json lists all" in text
     assert "2,010 unmanaged" in text
 
 
