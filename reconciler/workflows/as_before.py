@@ -82,7 +82,7 @@ class EarlierFindings:
         if finding.severity is Severity.ERROR:
             return False
         facts = facts_of(finding)
-        for severity in Severity:
+        for severity in reversed(Severity):  # its own first, so that a worse one is left for a worse finding
             if severity.at_least(finding.severity) and self._left[facts, severity]:
                 self._left[facts, severity] -= 1
                 return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ def findings(document: dict[str, Any], *, as_before: bool) -> list[tuple[str, st
 def test_a_change_of_one_line_shows_its_own_finding_and_counts_the_others(repo: GitRepository) -> None:
     change(repo, *entries(user_3=0.4))
 
-    done = plan(repo, "--out", "json=../plan.json", "--out", "github=../lines.txt", "--out", "outputs=../outputs.txt")
+    files = ("json=../plan.json", "github=../lines.txt", "outputs=../outputs.txt", "sarif=../plan.sarif")
+    done = plan(repo, *(argument for file in files for argument in ("--out", file)))
 
     assert done.code == 0
     assert len(done.err.splitlines()) == 2
@@ -67,6 +69,8 @@ def test_a_change_of_one_line_shows_its_own_finding_and_counts_the_others(repo: 
     document = json.loads((repo.folder.parent / "plan.json").read_text())
     assert findings(document, as_before=False) == [("percentage-small", "user-3")]
     assert len(findings(document, as_before=True)) == 29
+    results = json.loads((repo.folder.parent / "plan.sarif").read_text())["runs"][0]["results"]
+    assert Counter(each.get("baselineState") for each in results) == {None: 1, "unchanged": 29}
     (annotation,) = (repo.folder.parent / "lines.txt").read_text().splitlines()
     assert "0.4" in annotation
     outputs = (repo.folder.parent / "outputs.txt").read_text().splitlines()
@@ -168,6 +172,19 @@ def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitReposi
     assert "1 effect as before" in text
 
 
+def test_the_comment_folds_limits_that_differ_without_the_change(repo: GitRepository) -> None:
+    live(repo.folder.parent, user_1=5.0, user_4=5.0)
+    change(repo, *entries(user_2=0.4))
+    (repo.folder.parent / "plan.json").write_text(plan(repo, "--format", "json").out)
+
+    comment = invoke("comment", "../plan.json", "--dry-run", cwd=repo.folder).out
+
+    above, _, folded = comment.partition("2 limits differ from the cluster without this change")
+    rows = [[name for name in ("user-1", "user-2", "user-4") if f"{name}`" in part] for part in (above, folded)]
+    assert rows[0] == ["user-2"]
+    assert {"user-1", "user-4"} <= set(rows[1])
+
+
 def test_drift_at_a_base_that_is_checked_out_is_what_apply_is_for(repo: GitRepository) -> None:
     live(repo.folder.parent, user_1=5.0)
 
@@ -184,6 +201,7 @@ def test_the_comment_folds_what_was_there_before(repo: GitRepository) -> None:
 
     above = comment[: comment.index("<details>")]
     assert "as before" not in above
+    assert sum(line.startswith("| <span") for line in above.splitlines()) == 1
     assert "0.4 % of one thread is little" in comment
     assert comment.index("0.4 % of one thread") < comment.index("29 findings as before") < comment.index("0.5 % of one thread")
 

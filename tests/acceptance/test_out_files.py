@@ -59,7 +59,7 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
     assert set(files) == set(FORMATS[command])
     validated(files["json"], "findings")
     assert all("unknown-unit" in text for name, text in files.items() if name != "outputs")
-    assert files["outputs"] == "errors=1\nwarnings=0\ninfos=0\n"
+    assert files["outputs"] == "errors=1\nwarnings=0\ninfos=0\nas_before=0\n"
     assert "junit" not in files or ET.fromstring(files["junit"])[0].get("failures") == "1"
 
 

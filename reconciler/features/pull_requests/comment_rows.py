@@ -123,6 +123,13 @@ class ChangeRow:
     """The profile that sets the limit."""
     declared: tuple[str, ...] = ()
     """What the limit was computed from, and why it changes when brokers came or went."""
+    as_before: bool = False
+    """Whether the cluster differs from the base in this limit already."""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether it is not of this change, and no client is known to notice it."""
+        return self.as_before and self.state not in (RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE)
 
     @property
     def unknown(self) -> bool:
@@ -258,6 +265,7 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
                 direction=direction(key),
                 groups=groups,
                 unjudged=results.unjudged.get((change.entity, key.key)),
+                as_before=key.as_before,
             )
 
 

@@ -251,8 +251,10 @@ class _CommentWriter:
         if len(kept) < len(rows):
             rows = tuple(sorted(rows, key=lambda row: not row.removed))
             kept = self._fitting(rows, room)
-        loud = [each for each in kept if each[0].state not in _QUIET]
-        quiet = [each for each in kept if each[0].state in _QUIET]
+        earlier = [each for each in kept if each[0].is_folded]
+        own = [each for each in kept if not each[0].is_folded]
+        loud = [each for each in own if each[0].state not in _QUIET]
+        quiet = [each for each in own if each[0].state in _QUIET]
         # Those without traffic stand open only where there are no others.
         opened, more, rest = (loud[:OPEN_ROWS], loud[OPEN_ROWS:], quiet) if loud else (quiet[:OPEN_ROWS], [], quiet[OPEN_ROWS:])
         head = table_head(self._history())
@@ -263,6 +265,9 @@ class _CommentWriter:
         if rest:
             title = f"{RowState.NO_TRAFFIC.sign} {count_of(len(rest), 'change')} without recorded traffic"
             tables.append(fold(title, (*head, *(text for _, text in rest))))
+        if earlier:
+            title = f"{count_of(len(earlier), 'limit differs', 'limits differ')} from the cluster without this change"
+            tables.append(fold(title, (*head, *(text for _, text in earlier))))
         if len(kept) == len(rows):
             return tables, []
         removed = sum(row.removed for row in rows[len(kept) :])
