@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 REPOSITORY = "acme/quotas"
@@ -22,6 +24,8 @@ HEAD = "a1" * 20
 TOKEN = "ghs_0123456789abcdefSECRET"
 BOT = "github-actions[bot]"
 PREFIX = "/api/v3"
+EXCHANGES = "KAFKA_QUOTAS_TEST_EXCHANGES"
+"""The variable with a folder that gets what servers were asked and answered."""
 _MOST_CHARACTERS = 65_536
 _DOCS = "https://docs.github.com/rest"
 
@@ -77,6 +81,8 @@ class ForgeServer:
         self.pulls: list[dict[str, Any]] = []
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
+        self.exchanges: list[tuple[Request, Reply]] = []
+        """Requests with proper answers."""
         self.before: Callable[[Request], None] = lambda request: None
         self.url = ""
         self._bot = bot
@@ -254,11 +260,11 @@ class GitHubServer(ForgeServer):
             case ["issues", number, "comments"] if number == str(NUMBER):
                 listed = list(self.comments.values())
             case ["pulls"]:
-                listed = [one for one in self.pulls if one["head"]["label"] == query.get("head")]
+                listed = [_in_list(one) for one in self.pulls if one["head"]["label"] == query.get("head")]
             case ["pulls", number, "reviews"] if number == str(NUMBER):
                 listed = self.reviews
             case ["commits", commit, "pulls"]:
-                listed = [one for one in self.pulls if commit in (one["head"]["sha"], one["merge_commit_sha"])]
+                listed = [_in_list(one) for one in self.pulls if commit in (one["head"]["sha"], one["merge_commit_sha"])]
             case ["pulls", number, "files"] if number == str(NUMBER):
                 listed = self.files
             case ["pulls", number, "comments"] if number == str(NUMBER):
@@ -320,6 +326,11 @@ def pull_request(number: int, head: str, *, label: str = "acme:change", merged_a
     }
 
 
+def _in_list(pull: dict[str, Any]) -> dict[str, Any]:
+    """A ``pull-request-simple``, which lacks a field that the pull request itself has."""
+    return {name: value for name, value in pull.items() if name != "merged_by"}
+
+
 def review(login: str, state: str) -> dict[str, Any]:
     """A ``pull-request-review``."""
     return {"id": sum(login.encode()), "user": user(login), "body": "", "state": state, "submitted_at": "2026-01-02T12:30:00Z"}
@@ -371,6 +382,25 @@ def serving(state: ForgeServer, *, tls: ssl.SSLContext | None = None) -> Iterato
         server.shutdown()
         server.server_close()
         thread.join()
+        _keep_exchanges(state)
+
+
+def _keep_exchanges(state: ForgeServer) -> None:
+    """In a file of this process, where a test asks for them."""
+    folder = os.environ.get(EXCHANGES)
+    if folder is None:
+        return
+    with Path(folder, f"{type(state).__name__}-{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
+        for request, reply in state.exchanges:
+            path = request.path.removeprefix(state.prefix)
+            row = {
+                "method": request.method,
+                "path": path,
+                "body": request.body,
+                "status": reply.status,
+                "document": reply.document,
+            }
+            file.write(json.dumps(row) + "\n")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -392,7 +422,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.state.before(request)
         fault = self.state.faults[0] if self.state.faults and self.state.faults[0].method in (None, self.command) else None
         if fault is None:
-            self.reply(self.state.answer(request))
+            reply = self.state.answer(request)
+            self.state.exchanges.append((request, reply))
+            self.reply(reply)
             return
         self.state.faults.pop(0)
         self.spoil(fault, self.state.answer(request) if fault.done or fault.cut is not None else None)

@@ -71,7 +71,9 @@ class PullRequest:
             path = row.split("\t")[1]
             patch = self.work.git("diff", "main...HEAD", "--", path)
             patch = patch[patch.index("@@") :]
-            self.server.files.append({"filename": path, "patch": patch, "old_path": path, "new_path": path, "diff": patch})
+            on_gitlab = {"old_path": path, "new_path": path, "diff": patch}
+            on_github = {"filename": path, "patch": patch, "status": "modified"}
+            self.server.files.append(on_gitlab if isinstance(self.server, lab.GitLabServer) else on_github)
         merge = lab.merge_request(NUMBER, head) if isinstance(self.server, lab.GitLabServer) else pull_request(NUMBER, head)
         self.server.pulls = [merge]
         return head
