@@ -68,7 +68,8 @@ def backtest() -> BacktestReport:
 
 
 def posted(report: BacktestReport | None) -> str:
-    links = RepositoryLinks(files="https://git.example.org/o/r/blob/abc", report="https://git.example.org/o/r/artifacts/1")
+    at = "https://git.example.org/o/r"
+    links = RepositoryLinks(files=f"{at}/blob/abc", report=f"{at}/artifacts/1", docs=f"{at}/blob/abc/docs/guards.md")
     content = plan_comment(twelve_changes(), report=report, links=links)
     status = CommentStatus(state=CommentState.PLANNED, commit="a1" * 20, link="https://git.example.org/o/r/actions/runs/1")
     return render_sticky_comment(content, status)

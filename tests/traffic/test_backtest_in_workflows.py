@@ -58,7 +58,7 @@ def test_a_pull_request_is_judged_by_the_traffic_that_a_reference_of_the_reposit
 @pytest.mark.parametrize(
     ("traffic", "result", "reason"),
     [
-        (None, "success", "Set up recorded traffic"),
+        (None, "success", "set it up"),
         ({"source": REF}, "failure", f"git knows no commit '{REF}'"),
         ({"source": "nowhere"}, "failure", "nowhere: no such file or folder"),
         ({"prometheus": "http://127.0.0.1:9/"}, "failure", "127.0.0.1:9"),

@@ -18,7 +18,7 @@ from reconciler.model import BacktestReport, Finding, Plan, Severity, Verdict
 from reconciler.render import code, prose, undecided_words
 from reconciler.text import count_of, list_some
 
-_MOST_NAMED: Final = 3
+_MOST_NAMED: Final = 2
 _NAME: Final = 100
 _CORRECT: Final = "Correct the manifests, then push again."
 _UNKNOWN: Final = (RowState.INCONCLUSIVE, RowState.NOT_RECORDED, RowState.NOT_CHECKED, RowState.NO_TRAFFIC)
@@ -112,7 +112,7 @@ def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRo
     elif not plan.complete:
         yield "**Only some manifests were planned**, so nothing is pruned."
     if report is None and any(row.unknown for row in rows):
-        yield f"**Nothing was checked against traffic.** {unchecked}"
+        yield f"**Nothing was checked against traffic**: {unchecked}"
     if report is not None:
         yield from _failed_rules(report)
         yield f"{_of_changed(report)}."

@@ -228,7 +228,7 @@ class _CommentWriter:
         if self.unread:
             return f"{prose(str(self.unread[0].message).rstrip('.'), begins_line=False)}."
         page = web_address(urllib.parse.urljoin(self.links.docs, "get-a-history.md") if self.links.docs else "")
-        return f"[Set up recorded traffic]({page})." if page else "Set `spec.traffic` in the Cluster manifest."
+        return f"[set it up]({page})." if page else "set `spec.traffic` in the Cluster manifest."
 
     def _history(self) -> str | None:
         """The title of the column of results: how long the traffic is, and when it ended unless that was lately."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -69,7 +70,7 @@ def test_the_whole_comment_of_a_small_plan() -> None:
     assert lines[3:5] == [
         "> [!WARNING]",
         (
-            "> **Nothing was checked against traffic.** Set `spec.traffic` in the Cluster manifest. "
+            "> **Nothing was checked against traffic**: set `spec.traffic` in the Cluster manifest. "
             "**1 guard needs acceptance**: `default-entity`."
         ),
     ]
@@ -103,7 +104,7 @@ def alert(one: Plan) -> str:
 
 def test_the_alert_names_what_is_wrong_before_what_is_not_checked() -> None:
     error = Finding(id="x", severity=Severity.ERROR, message="wrong")
-    unchecked = "**Nothing was checked against traffic.** Set `spec.traffic` in the Cluster manifest."
+    unchecked = "**Nothing was checked against traffic**: set `spec.traffic` in the Cluster manifest."
     assert alert(plan(change(user("a"), 1.0, 2.0))) == unchecked
     assert alert(plan()) == "No changes: the cluster has every declared value."
     both = plan(change(user("a"), 1.0, 2.0), findings=(error,), guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),))
