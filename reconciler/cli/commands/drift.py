@@ -105,16 +105,14 @@ def _drift(args: DriftArguments, intent: Intent, given: GivenBaseline | None, pr
 
 
 def _propose(args: DriftArguments, intent: Intent, drift: Drift, given: GivenBaseline | None) -> None:
-    """Keep the pull request, with the plan that restores the declared values. Raises ``ReconcilerError``."""
+    """Keep the pull request. Raises ``ReconcilerError``."""
     if args.propose is None:
         return
-    from reconciler.ports import SystemClock
-    from reconciler.workflows import make_plan, quota_reader
+    from reconciler.workflows import quota_reader
 
     place = next(added("DRIFT_PROPOSERS"), None)
     if place is None:
         raise UsageError("drift --propose needs the feature drift_requests, and its folder is not installed")
     with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as reader:
-        plan = make_plan(intent, reader, accepted=(), clock=SystemClock(), given=given, show_effects=True)
-    for sentence in load(place)(intent, drift, plan, mode=args.propose):
-        output.tell(sentence)
+        for sentence in load(place)(intent, drift, reader, given, mode=args.propose):
+            output.tell(sentence)

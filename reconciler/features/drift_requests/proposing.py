@@ -11,23 +11,25 @@ from typing import Final
 
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
 from reconciler.features.drift_requests.proposal_branch import BranchState, ProposalBranch, require_clean
-from reconciler.features.drift_requests.request_text import proposal_body, proposal_title
+from reconciler.features.drift_requests.replay import replay_markdown
+from reconciler.features.drift_requests.request_text import TRAFFIC_BYTES, proposal_body, proposal_title, revert_markdown
 from reconciler.features.pull_requests.forge import Forge
 from reconciler.features.pull_requests.posting import forge_here
-from reconciler.model import Drift, EntityDrift, Plan, escaped, slug_of
-from reconciler.ports import SystemClock
-from reconciler.workflows import Intent, repository_around
+from reconciler.model import Drift, EntityDrift, escaped, slug_of
+from reconciler.ports import QuotaReader, SystemClock
+from reconciler.workflows import GivenBaseline, Intent, make_plan, read_for, repository_around
 
 _PATIENCE: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftProposal:
-    """What is proposed. ``plan``: what an apply of the manifests would write."""
+    """What is proposed, and the reader of its cluster."""
 
     intent: Intent
     drift: Drift
-    plan: Plan
+    reader: QuotaReader
+    given: GivenBaseline | None
     mode: str
     """``adopt`` or ``revert``."""
 
@@ -48,12 +50,12 @@ class DriftProposal:
         return f"{self.mode} sha256:{digest}"
 
 
-def propose_drift(intent: Intent, drift: Drift, plan: Plan, *, mode: str) -> Iterator[str]:
+def propose_drift(intent: Intent, drift: Drift, reader: QuotaReader, given: GivenBaseline | None, *, mode: str) -> Iterator[str]:
     """Open, update or close the request. Sentences state what was done.
 
     Raises ``ForgeError``, ``GitError``, ``UsageError`` without a token, ``FileAccessError`` and ``ManifestError``.
     """
-    proposal = DriftProposal(intent=intent, drift=drift, plan=plan, mode=mode)
+    proposal = DriftProposal(intent=intent, drift=drift, reader=reader, given=given, mode=mode)
     kind = forge_here(os.environ).forge
     forge = kind.connect(os.environ, None, clock=SystemClock(), patience=_PATIENCE)
     try:
@@ -102,7 +104,7 @@ def _open(proposal: DriftProposal, forge: Forge, branch: ProposalBranch, state: 
         return
     content, commit = proposal.content(), state.commit
     title = proposal_title(proposal.drift, proposal.mode, len(adoption.adopted))
-    body = proposal_body(proposal.drift, proposal.plan, adoption, mode=proposal.mode, spec=proposal.intent.spec)
+    body = proposal_body(proposal.drift, _reverting(proposal), adoption, mode=proposal.mode, spec=proposal.intent.spec)
     listed = forge.requests_from(branch.name)
     current = next((each for each in listed if each.is_open), None)
     if state.content == content:
@@ -119,6 +121,15 @@ def _open(proposal: DriftProposal, forge: Forge, branch: ProposalBranch, state: 
         yield f"{forge.name(current.number).capitalize()} is updated."
     else:
         yield f"{forge.name(current.number).capitalize()} proposes this already."
+
+
+def _reverting(proposal: DriftProposal) -> tuple[str, ...]:
+    """What an apply of the manifests as they are would write, with its effects, guards and backtest."""
+    intent, clock = proposal.intent, SystemClock()
+    plan = make_plan(intent, proposal.reader, accepted=(), clock=clock, given=proposal.given, show_effects=True)
+    current = read_for(intent, proposal.reader) if intent.spec.traffic is not None else None
+    replayed = replay_markdown(intent, current, budget=TRAFFIC_BYTES) if current is not None else ()
+    return (*revert_markdown(plan, proposal.mode), *replayed)
 
 
 def _reverted(entities: Sequence[EntityDrift]) -> Adoption:

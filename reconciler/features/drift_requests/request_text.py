@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,8 +14,9 @@ from reconciler.yaml import scalar_text
 
 _LIMIT: Final = 60_000
 """Bytes of the whole text. GitHub accepts 65,536 characters."""
-_TABLE: Final = 24_000
-_PLAN: Final = 20_000
+_TABLE: Final = 18_000
+_PLAN: Final = 16_000
+TRAFFIC_BYTES: Final = 16_000
 _MOST: Final = 20
 _NAME: Final = 120
 
@@ -26,8 +27,8 @@ def proposal_title(drift: Drift, mode: str, count: int) -> str:
     return f"{mode.capitalize()} drift of {name}: {count_of(count, 'entity', 'entities')}"
 
 
-def proposal_body(drift: Drift, plan: Plan, adoption: Adoption, *, mode: str, spec: ClusterSpec) -> str:
-    """What changed on the cluster, what a merge does, and how to ignore an entity instead."""
+def proposal_body(drift: Drift, reverting: Sequence[str], adoption: Adoption, *, mode: str, spec: ClusterSpec) -> str:
+    """What changed on the cluster, what a merge does, what a revert writes, and how to ignore an entity instead."""
     chosen = replace(
         drift,
         entities=tuple(each for each in drift.entities if each.drift in PROPOSED),
@@ -42,7 +43,7 @@ def proposal_body(drift: Drift, plan: Plan, adoption: Adoption, *, mode: str, sp
         view_markdown(drift_view(chosen), budget=_TABLE).partition("\n\n")[2].strip(),
         "",
         *_left(adoption),
-        *_reverting(plan, mode),
+        *reverting,
         *_ignoring(adoption.adopted, spec),
     ]
     text = "\n".join(lines).rstrip() + "\n"
@@ -78,7 +79,7 @@ def _left(adoption: Adoption) -> Iterator[str]:
     yield ""
 
 
-def _reverting(plan: Plan, mode: str) -> Iterator[str]:
+def revert_markdown(plan: Plan, mode: str) -> Iterator[str]:
     """The plan of the manifests as they are, with its effects on clients and its guards."""
     title = "What the merge writes" if mode == "revert" else "What a revert would write"
     text = view_markdown(plan_view(plan), budget=_PLAN).partition("\n\n")[2].strip()

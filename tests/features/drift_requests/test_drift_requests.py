@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.support.git_repository import GitRepository
 from tests.support.github_server import REPOSITORY, TOKEN, Fault, GitHubServer, github_server
 
 MIB = 1024 * 1024
+RECORDING = Path(__file__).parents[2] / "traffic" / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"
 ALICE, BOB = user("alice"), user("bob")
 BRANCH = "refs/heads/kafka-quotas/drift/prod"
 QUOTAS = """\
@@ -225,3 +227,27 @@ def test_gitlab_has_the_same_with_a_merge_request(repository: Repository) -> Non
         repository.live = {ALICE: {"producer_byte_rate": 10.0 * MIB}}
         assert "The drift is gone, so merge request !100 is closed." in repository.drift(variables=variables).err
         assert (merge["state"], repository.ref(BRANCH)) == ("closed", "")
+
+
+def replayed(repository: Repository) -> str:
+    """The text of a pull request about a limit that the cluster has far above the declared one."""
+    repository.git.write("cluster.yaml", manifests.cluster(traffic={"source": "history"}))
+    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "10KiB"))
+    repository.push()
+    repository.git.git("tag", "-f", "applied")
+    repository.live = {ALICE: {"producer_byte_rate": 1024.0 * MIB}}
+    done = repository.drift("revert")
+    assert done.code == 0, done.err
+    return str(repository.github.pulls[0]["body"])
+
+
+def test_the_declared_values_are_replayed_against_the_traffic_of_the_cluster_manifest(repository: Repository) -> None:
+    (repository.git.folder / "history").mkdir()
+    (repository.git.folder / "history" / "kafka-request.log").write_bytes(gzip.decompress(RECORDING.read_bytes()))
+    body = replayed(repository)
+    assert "<summary>What recorded traffic shows" in body
+    assert "throttled" in body.partition("What recorded traffic shows")[2]
+
+
+def test_traffic_that_is_not_there_is_named_in_the_request(repository: Repository) -> None:
+    assert "**Not checked against traffic:**" in replayed(repository)
