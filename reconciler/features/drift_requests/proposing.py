@@ -79,19 +79,19 @@ def _kept(proposal: DriftProposal, forge: Forge) -> Iterator[str]:
         yield f"The branch {branch.name} is left alone: {state.stranger} pushed to it. Merge or delete it to get new proposals."
         return
     if not proposal.entities:
-        yield from _close(forge, branch, state)
+        yield from _close(forge, branch, state, because="The drift is gone")
         return
     yield from _open(proposal, forge, branch, state, target=target)
 
 
-def _close(forge: Forge, branch: ProposalBranch, state: BranchState) -> Iterator[str]:
-    """Close the request of a drift that is gone."""
+def _close(forge: Forge, branch: ProposalBranch, state: BranchState, *, because: str) -> Iterator[str]:
+    """Close the request, if there is one, and remove the branch."""
     if state.commit is None:
         return
     for request in forge.requests_from(branch.name):
         if request.is_open:
             forge.close_request(request.number)
-            yield f"The drift is gone, so {forge.name(request.number)} is closed."
+            yield f"{because}, so {forge.name(request.number)} is closed."
     branch.delete(state.commit)
 
 
@@ -101,6 +101,7 @@ def _open(proposal: DriftProposal, forge: Forge, branch: ProposalBranch, state: 
         yield f"{each.entity} is not adopted: {reason}."
     if not adoption.adopted:
         yield "Nothing is proposed: every entity needs a change by hand."
+        yield from _close(forge, branch, state, because="Nothing can be proposed")
         return
     content, commit = proposal.content(), state.commit
     title = proposal_title(proposal.drift, proposal.mode, len(adoption.adopted))

@@ -91,6 +91,8 @@ def histories(state: CurrentState, paths: Sequence[str], *, cluster: str | None,
     """Where the values of these entities come from. Raises ``GitError``, ``ManifestError`` and ``FileAccessError``."""
     recorded = read_runs(audit)
     now = manifests_at("HEAD", paths)
+    if now.git.shallow():
+        raise GitError("--history needs the whole history, and this is a shallow clone. Fetch all commits")
     known = [run for run in recorded.runs if run.is_of(state.cluster)]
     quotas = [(entity, key) for entity in in_canonical_order(state.entities) for key in sorted(state.entities[entity])]
     if len(quotas) > _MOST_QUOTAS:

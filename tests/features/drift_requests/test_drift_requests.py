@@ -251,3 +251,15 @@ def test_the_declared_values_are_replayed_against_the_traffic_of_the_cluster_man
 
 def test_traffic_that_is_not_there_is_named_in_the_request(repository: Repository) -> None:
     assert "**Not checked against traffic:**" in replayed(repository)
+
+
+def test_a_request_is_closed_when_nothing_of_the_drift_can_be_adopted_any_more(repository: Repository) -> None:
+    repository.drift()
+    repository.git.write("quotas.yaml", QUOTAS.replace("{user: alice}", "{user: [alice, bob]}"))
+    repository.push()
+    repository.git.git("tag", "-f", "applied")
+    repository.live = {ALICE: {"producer_byte_rate": 7.0 * MIB}, BOB: {"producer_byte_rate": 10.0 * MIB}}
+    done = repository.drift()
+    assert "user=alice is not adopted: the entry names other entities, too." in done.err
+    assert "Nothing can be proposed, so pull request #100 is closed." in done.err
+    assert (repository.state, repository.ref(BRANCH)) == (["closed"], "")

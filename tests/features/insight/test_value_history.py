@@ -147,3 +147,12 @@ def test_what_cannot_be_asked_is_a_usage_error(tmp_path: Path, arguments: tuple[
     (tmp_path / "s.json").write_text(manifests.snapshot({ALICE: {"producer_byte_rate": 1.0}}))
     done = invoke(*arguments, cwd=tmp_path)
     assert (done.code, words in done.err) == (64, True), done.err
+
+
+def test_a_shallow_clone_names_nobody(history: History) -> None:
+    """git blames the oldest commit that it has for every line."""
+    history.git.git("clone", "-q", "--depth", "1", f"file://{history.git.folder}", str(history.folder / "clone"))
+    history.git.folder = history.folder / "clone"
+    done = history.ask(2 * MIB)
+    assert (done.code, done.out) == (1, "")
+    assert "--history needs the whole history, and this is a shallow clone" in done.err
