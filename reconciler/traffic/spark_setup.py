@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import io
 import logging
 import os
@@ -54,6 +55,22 @@ def require_arrow() -> None:
     except ImportError as error:
         raise _missing(error) from error
     del msgspec, numpy, pyarrow
+
+
+def has_spark() -> bool:
+    """Whether PySpark is installed. It is not imported, which takes a second."""
+    try:
+        return importlib.util.find_spec("pyspark") is not None
+    except ValueError:  # an import of it has failed
+        return False
+
+
+def require_spark_above(size: int, most: int, *, unit: str) -> None:
+    """Raise ``MissingPackageError`` for traffic larger than this process judges without PySpark. ``unit``: of both sizes."""
+    if size > most:
+        amount, limit = (f"{number / 1e9:.1f} GB" if unit == "bytes" else f"{number:,} {unit}" for number in (size, most))
+        remark = f". Without it, up to {limit} are judged: give less of the traffic, such as fewer days"
+        raise MissingPackageError(f"recorded traffic of {amount} needs", "pyspark", remark=remark)
 
 
 def require_packages() -> None:

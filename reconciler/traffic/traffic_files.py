@@ -26,6 +26,7 @@ from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
+from reconciler.traffic.spark_setup import has_spark, require_spark_above
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ _SOURCES: Final = (
 )
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
+MOST_BYTES_ALONE: Final = 2 * 1024**3
+"""Where PySpark is not installed. A request log of 1 GB takes 13 s of one core and 1 GB of memory."""
 _COMPRESSED: Final = (".gz", ".zst", ".gz.open")
 _PACKED: Final = 12
 """How many times larger compressed text is when it is read, or more."""
@@ -151,6 +154,9 @@ class Traffic:
         if not self.is_local or not self.has_rows:
             return self.is_local
         read_bytes, most_bytes = self.read_bytes, self.most_bytes_here(compacting=compacting)
+        if options.unasked and read_bytes > most_bytes and not has_spark():
+            most_bytes = max(most_bytes, MOST_BYTES_ALONE)
+            require_spark_above(read_bytes, most_bytes, unit="bytes")
         small = read_bytes <= most_bytes
         why = ("the traffic is small" if small else "the traffic is large") if options.unasked else "Spark was asked for"
         here = options.unasked and small

@@ -7,6 +7,8 @@ import gzip
 import itertools
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +20,9 @@ import pytest
 from reconciler.documents import BACKTEST
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.traffic_files import SMALL_BYTES
 from tests.support import all_kinds
-from tests.support.command import Done, invoke, run
+from tests.support.command import Done, environment, invoke, run
 from tests.support.manifests import quotas
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line
@@ -312,3 +315,31 @@ def test_a_stretch_of_time_of_a_local_log_is_refused_with_the_way_to_it(tmp_path
 
 def manifest_of_alice() -> str:
     return quotas(({"user": "alice"}, {"producer_byte_rate": "1KiB"}))
+
+
+NO_SPARK = (
+    "import sys; sys.modules['pyspark'] = sys.modules['pandas'] = None; "
+    "from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def without_pyspark(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", NO_SPARK, "backtest", "quotas.yaml", "--traffic", "1=kafka-request.log", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+
+
+def test_large_traffic_is_judged_without_pyspark_as_far_as_memory_goes(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1KiB"})), encoding="utf-8")
+    log = tmp_path / "kafka-request.log"
+    lines = gzip.decompress(LOG.read_bytes())
+    log.write_bytes(lines * (SMALL_BYTES // len(lines) + 1))
+    small = without_pyspark(tmp_path)
+    assert (small.returncode, "throttled 1 of 1 quota group" in small.stdout) == (0, True), small.stderr
+    with log.open("r+b") as file:
+        file.truncate(2_500_000_000)
+    large = without_pyspark(tmp_path)
+    assert (large.returncode, large.stdout) == (1, "")
+    assert "recorded traffic of 2.5 GB needs pyspark" in large.stderr
+    assert "Install the extra spark (docs/install.md). Without it, up to 2.1 GB are judged" in large.stderr
+    asked = without_pyspark(tmp_path, "--master", "local[2]")
+    assert "which is not installed. Install the extra spark (docs/install.md)" in asked.stderr

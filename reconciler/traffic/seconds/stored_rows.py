@@ -26,6 +26,7 @@ from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.shuffle.rows import Convert, GroupWork, LocalRows, Rows, Totals, add_up, copy_rows, joined_names
 from reconciler.traffic.sources.normal_form import CHARGED, ROWS, integers
+from reconciler.traffic.spark_setup import has_spark, require_spark_above
 from reconciler.traffic.traffic_source import Source
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _SECOND_US: Final = 1_000_000
 _NAMES: Final = ("user", "client_id", "ip", "kind")
 MOST_HERE: Final = 20_000_000
 """Totals of one client and second that are judged in this process: half a GB, and a few seconds."""
+_ALONE: Final = 4
+"""How many times as many are judged in this process where PySpark is not installed: in two GB."""
 _BYTES_A_TASK: Final = 16 * 1024 * 1024
 """Of files, what one task reads: some three million rows."""
 
@@ -156,7 +159,11 @@ class StoredRows(Rows[pa.RecordBatch]):
     def _engine(self) -> Rows[pa.RecordBatch]:
         part, clients = self._part, self._most()
         most = int(clients.sum())
-        here = most <= self.most_here
+        most_here = self.most_here
+        if most > most_here and not has_spark():
+            most_here *= _ALONE
+            require_spark_above(most, most_here, unit="totals")
+        here = most <= most_here
         log_event(
             _log,
             "engine chosen",
@@ -165,7 +172,7 @@ class StoredRows(Rows[pa.RecordBatch]):
             why="few totals" if here else "many totals",
             clients=int(np.count_nonzero(clients)),
             totals=most,
-            most_totals=self.most_here,
+            most_totals=most_here,
         )
         if here:
             return LocalRows(self._read_here)
