@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import user
 from tests.support.forge import WORKFLOWS, Forge
-from tests.support.github_server import BOT, NUMBER, REPOSITORY, Fault, github_server
+from tests.support.github_server import BOT, REPOSITORY, Fault, github_server
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.markdown_views import by_github
 from tests.support.workflow_runner import JobRun, Machine, run_action
@@ -71,22 +71,6 @@ def test_the_annotation_of_a_guard_is_at_the_proposed_line_and_no_error_of_a_gre
     assert any(link.startswith("blob/main/clusters/prod.yaml#L") for link in links_of(forge))
 
 
-def test_the_run_of_a_fork_plans_and_says_nothing_on_the_pull_request(forge: Forge) -> None:
-    forge.work.write("teams/payments.yaml", declares(1100))
-    head, merge = forge.propose(label="fork:change")
-    there = {"full_name": "fork/quotas"}
-    event = {"pull_request": {"number": NUMBER, "head": {"sha": head, "repo": there}}, "repository": {"default_branch": "main"}}
-    github = {"event_name": "pull_request", "ref": f"refs/pull/{NUMBER}/merge", "sha": merge, "base_ref": "main", "event": event}
-    ran = only(forge.run("plan.yml", github)["plan"])
-    assert ran.result == "success", ran.log
-    assert ran.step("Comment").outcome == "skipped"
-    assert {(one.method, one.path.split("?")[0].split("/")[-3]) for one in forge.github.requests} == {
-        ("GET", "actions"),
-        ("GET", "runs"),
-    }
-    assert "payments-api" in ran.summary
-
-
 def test_the_trusted_run_comments_with_the_base_branch_s_settings(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
     forge.work.write("clusters/prod.yaml", cluster("prod", connection={"bootstrapServers": ["evil.example:9092"]}))
@@ -130,30 +114,6 @@ def test_nothing_of_a_fork_is_run_and_no_file_of_this_machine_is_read(forge: For
     assert not proof.exists()
     logs = "".join(one.log + one.summary for runs in ran.values() for one in runs) + text
     assert "hunter2" not in logs
-
-
-def test_the_template_calls_the_trusted_run_for_forks_only(forge: Forge) -> None:
-    template = WORKFLOWS.parents[1] / "examples/gitops-repository/.github/workflows/quotas-of-forks.yml"
-    forge.work.write(".github/workflows/quotas-of-forks.yml", template.read_text(encoding="utf-8"))
-    forge.push()
-    forge.work.write("README.md", "words")
-    head, _ = forge.propose(label="fork:change")
-    ran = forge.on_fork_run(head, "quotas-of-forks.yml")["plan"]
-    assert [(one.job, one.result) for one in ran] == [("clusters", "success"), ("comment", "skipped")]
-    assert ran[0].outputs["count"] == "0"
-    assert [one.result for one in forge.on_fork_run(head, "quotas-of-forks.yml", owner="acme")["plan"]] == ["skipped"]
-
-
-def test_manifests_with_errors_fail_the_check_are_annotated_once_and_told_in_the_comment(forge: Forge) -> None:
-    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"20XiB"'))
-    ran = forge.on_pull_request(*forge.propose())
-    checked, planned = only(ran["clusters"]), only(ran["plan"])
-    assert (checked.result, planned.result) == ("failure", "failure")
-    assert [one.partition("::")[2][:5] for one in checked.step("validate").annotations] == ["error"]
-    assert "file=teams/payments.yaml,line=4" in checked.step("validate").annotations[0]
-    assert planned.step("plan").annotations == []
-    assert "cannot be planned" in comment(forge)
-    assert "unknown-unit" in planned.summary
 
 
 def test_many_findings_keep_to_the_limits_of_annotations_and_are_all_in_the_summary(forge: Forge) -> None:

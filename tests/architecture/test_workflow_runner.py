@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -133,26 +132,6 @@ def test_outputs_make_the_matrix_and_a_failed_step_skips_what_follows(ran: dict[
     ]
     assert [one.result for one in ran["last"]] == ["skipped"]
     assert ran["each"][0].step("break").annotations == ["::error file=a.yaml::x"]
-
-
-def test_a_called_workflow_sees_the_secrets_that_are_mapped_with_the_values_of_its_environments(tmp_path: Path) -> None:
-    environments = {"a": {"MAPPED": "of a", "OTHER": "of a"}}
-    document = (
-        "on: {workflow_call: {}}\njobs:\n  x:\n    environment: a\n    steps:\n      - run: echo '${{ toJSON(secrets) }}'\n"
-    )
-    (tmp_path / "workflow.yml").write_text(document)
-    machine = Machine(
-        remote=tmp_path, folder=tmp_path, github={"sha": ""}, variables={}, secrets={"MINE": "1"}, environments=environments
-    )
-
-    def seen(mapped: dict[str, str] | None) -> Any:
-        (ran,) = run_workflow(tmp_path / "workflow.yml", machine, mapped=mapped)["x"]
-        return json.loads(ran.steps[0].out)
-
-    assert seen({}) == {}
-    assert seen({"MAPPED": ""}) == {"MAPPED": "of a"}
-    assert seen({"ELSE": "x"}) == {"ELSE": "x"}
-    assert seen(None) == {"MINE": "1", "MAPPED": "of a", "OTHER": "of a"}
 
 
 def test_an_input_that_is_not_declared_is_an_error(tmp_path: Path) -> None:

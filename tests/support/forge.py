@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,16 @@ from tests.support.github_server import NUMBER, REPOSITORY, TOKEN, GitHubServer,
 from tests.support.workflow_runner import JobRun, Machine, run_workflow
 
 WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
+HERE = {"default_branch": "main", "full_name": REPOSITORY}
+"""The repository, in events."""
 
 
 class Forge:
     """``work`` is somebody's clone; ``push`` and ``propose`` bring its commits to the remote."""
 
-    def __init__(self, folder: Path, github: GitHubServer, secrets: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, github: GitHubServer) -> None:
         self.folder = folder
         self.github = github
-        self.secrets = dict(secrets or {})
-        self.environments: dict[str, dict[str, str]] = {}
-        self.before_job: Callable[[str], None] = lambda job: None
         self.remote = folder / "remote.git"
         self.work = GitRepository(folder / "work")
         self.work.git("init", "-q", "--bare", str(self.remote))
@@ -86,32 +85,29 @@ class Forge:
         )
         return done.stdout.strip()
 
-    def on_push(self, commit: str, name: str, *, before: str = "", **inputs: Any) -> dict[str, list[JobRun]]:
-        """Run a workflow for a commit of main; ``before``: what main was at."""
-        event = {"ref": "refs/heads/main", "before": before, "after": commit, "repository": {"default_branch": "main"}}
-        return self.run(name, {"event_name": "push", "ref": "refs/heads/main", "sha": commit, "event": event}, **inputs)
+    def pushed(self, commit: str, before: str = "") -> dict[str, Any]:
+        """GitHub's context of a push of this commit to main; ``before``: what main was at."""
+        event = {"ref": "refs/heads/main", "before": before, "after": commit, "deleted": False, "repository": HERE}
+        return {"event_name": "push", "ref": "refs/heads/main", "sha": commit, "event": event}
 
-    def on_schedule(self, name: str) -> dict[str, list[JobRun]]:
-        """Run a workflow at its hour, which is always for the newest commit of main."""
-        event = {"schedule": "17 5 * * *", "repository": {"default_branch": "main"}}
-        commit = self.ref("refs/heads/main")
-        return self.run(name, {"event_name": "schedule", "ref": "refs/heads/main", "sha": commit, "event": event})
+    def scheduled(self) -> dict[str, Any]:
+        """That of a workflow at its hour, which is always for the newest commit of main."""
+        event = {"schedule": "17 5 * * *", "repository": HERE}
+        return {"event_name": "schedule", "ref": "refs/heads/main", "sha": self.ref("refs/heads/main"), "event": event}
 
-    def on_pull_request(self, head: str, merge: str, name: str = "plan.yml", **inputs: Any) -> dict[str, list[JobRun]]:
-        """Run a workflow for the pull request, on the merge."""
-        there = {"full_name": REPOSITORY}
-        event = {
-            "pull_request": {"number": NUMBER, "head": {"sha": head, "repo": there}},
-            "repository": {"default_branch": "main"},
+    def proposed(self, head: str, merge: str, *, owner: str = "acme") -> dict[str, Any]:
+        """That of the pull request, on the merge."""
+        proposal = {
+            "number": NUMBER,
+            "head": {"sha": head, "ref": "change", "repo": {"full_name": f"{owner}/quotas"}},
+            "base": {"ref": "main"},
         }
+        event = {"number": NUMBER, "pull_request": proposal, "repository": HERE}
         ref = f"refs/pull/{NUMBER}/merge"
-        return self.run(
-            name, {"event_name": "pull_request", "ref": ref, "sha": merge, "base_ref": "main", "event": event}, **inputs
-        )
+        return {"event_name": "pull_request", "ref": ref, "sha": merge, "base_ref": "main", "event": event}
 
-    def on_fork_run(self, head: str, name: str = "fork.yml", *, owner: str = "fork", **inputs: Any) -> dict[str, list[JobRun]]:
-        """Run a workflow after the run that a fork's pull request had; on the newest commit of main."""
-        commit = self.ref("refs/heads/main")
+    def planned_of_fork(self, head: str, *, owner: str = "fork") -> dict[str, Any]:
+        """That which follows the run of a fork's pull request; on the newest commit of main."""
         about = {
             "event": "pull_request",
             "head_sha": head,
@@ -119,8 +115,24 @@ class Forge:
             "head_repository": {"full_name": f"{owner}/quotas", "owner": {"login": owner}},
             "pull_requests": [],
         }
-        event = {"workflow_run": about, "repository": {"default_branch": "main"}}
-        return self.run(name, {"event_name": "workflow_run", "ref": "refs/heads/main", "sha": commit, "event": event}, **inputs)
+        event = {"workflow_run": about, "repository": HERE}
+        return {"event_name": "workflow_run", "ref": "refs/heads/main", "sha": self.ref("refs/heads/main"), "event": event}
+
+    def on_push(self, commit: str, name: str, *, before: str = "", **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow for a commit of main."""
+        return self.run(name, self.pushed(commit, before), **inputs)
+
+    def on_schedule(self, name: str) -> dict[str, list[JobRun]]:
+        """Run a workflow at its hour."""
+        return self.run(name, self.scheduled())
+
+    def on_pull_request(self, head: str, merge: str, name: str = "plan.yml", **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow for the pull request."""
+        return self.run(name, self.proposed(head, merge), **inputs)
+
+    def on_fork_run(self, head: str, name: str = "fork.yml", *, owner: str = "fork", **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow after the run that a fork's pull request had."""
+        return self.run(name, self.planned_of_fork(head, owner=owner), **inputs)
 
     def run(self, name: str, github: Mapping[str, Any], **inputs: Any) -> dict[str, list[JobRun]]:
         """Run a workflow of the clone, or else of this repository, as GitHub would for this event."""
@@ -156,7 +168,4 @@ class Forge:
                 "GITHUB_RUN_ID": str(run),
                 "GITHUB_SERVER_URL": "https://github.example.org",
             },
-            secrets=self.secrets,
-            environments=self.environments,
-            before_job=self.before_job,
         )

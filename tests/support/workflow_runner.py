@@ -1,8 +1,8 @@
 """Runs the jobs of a workflow, or the steps of a composite action: their own scripts in their own order, by their own shell.
 
 What GitHub does is done as its documentation says: conditions, matrices, needs, outputs, environment files and summaries; its
-documented limits on annotations and summaries are asserted. Not done: permissions, waiting for environments, concurrency (these
-are only recorded), and the actions of others, of which those for checkouts and artifacts have stand-ins.
+documented limits on annotations and summaries are asserted. It is for many runs of a second of processor time each, where act
+needs six: calls of other workflows, secrets and environments are not done here, and the actions of others have stand-ins.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ from tests.support.command import environment, warm_process
 from tests.support.workflow_expressions import Expressions, text_of
 
 ANNOTATION = re.compile(r"^::(error|warning|notice)\b[^\n]*$", re.MULTILINE)
-CALLED = re.compile(r"OWNER/kafka-quotas/(?P<path>\.github/workflows/[\w-]+\.yml)@0{40}")
-"""How the template calls a workflow of this repository."""
 _OF_THE_TOOL = {"repository": "OWNER/kafka-quotas", "ref": "0" * 40}
 _OF_A_KIND, _IN_A_JOB, _SUMMARY = 10, 50, 1024 * 1024
 
@@ -56,8 +54,6 @@ class JobRun:
     steps: list[StepRun] = field(default_factory=list)
     outputs: dict[str, str] = field(default_factory=dict)
     artifacts: dict[str, Path] = field(default_factory=dict)
-    environment: str = ""
-    concurrency: Any = None
 
     def step(self, name: str) -> StepRun:
         """The step of this name or id."""
@@ -83,21 +79,12 @@ class Machine:
     github: Mapping[str, Any]
     variables: Mapping[str, str]
     left_out: Collection[str] = ("Install kafka-quotas",)
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    """Those of the repository."""
-    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The secrets of each environment."""
-    before_job: Callable[[str], None] = lambda job: None
-    """Called with the name of each job that is about to run."""
 
 
-def run_workflow(
-    path: Path, machine: Machine, *, inputs: Mapping[str, Any] | None = None, mapped: Mapping[str, str] | None = None
-) -> dict[str, list[JobRun]]:
-    """Every job in the order of its needs, each with its matrix, or with all jobs of the workflow that it calls.
+def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | None = None) -> dict[str, list[JobRun]]:
+    """Every job in the order of its needs, each with its matrix. Inputs that are not given have their defaults.
 
-    Inputs that are not given have their defaults. A workflow that is not called must be one for the event. ``mapped``: the
-    secrets that a calling workflow hands on; a called workflow sees no others, and its environments only give values to these.
+    A workflow that is not called must be one for the event.
     """
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     events = document[True]
@@ -110,40 +97,13 @@ def run_workflow(
         needed = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
         needs = {other: {"result": _together(done[other]), "outputs": _last_outputs(done[other])} for other in needed}
         status = "success" if all(one["result"] == "success" for one in needs.values()) else "failure"
-        secrets = machine.secrets if mapped is None else mapped
-        contexts = {"github": machine.github, "inputs": given, "secrets": secrets, "needs": needs}
+        contexts = {"github": machine.github, "inputs": given, "secrets": {}, "needs": needs}
         if not Expressions(contexts, status=status).holds(job.get("if", True)):
             done[name] = [JobRun(job=name, matrix={})]
             continue
-        if "uses" in job:
-            filled = Expressions(contexts).filled
-            handed = {secret: text_of(value) for secret, value in filled(job.get("secrets", {})).items()}
-            done[name] = _called(job, machine, filled(job.get("with", {})), handed)
-            continue
         rows = Expressions(contexts).filled(job.get("strategy", {}).get("matrix", {}).get("include", [{}]))
-        machine.before_job(name)
-        earlier = [one for runs in done.values() for one in runs]
-        done[name] = []
-        for row in rows:
-            own = {**contexts, "matrix": row}
-            environment = machine.environments.get(text_of(Expressions(own).filled(job.get("environment", ""))), {})
-            own["secrets"] = _with_environment(secrets, environment, called=mapped is not None)
-            done[name].append(_Job(name, job, document, machine, own, earlier=earlier).run())
+        done[name] = [_Job(name, job, document, machine, {**contexts, "matrix": row}).run() for row in rows]
     return done
-
-
-def _with_environment(secrets: Mapping[str, str], environment: Mapping[str, str], *, called: bool) -> dict[str, str]:
-    """The secrets of a job: an environment's take the place of others, and in a called workflow add none."""
-    if called:
-        return {name: environment.get(name, value) for name, value in secrets.items()}
-    return {**secrets, **environment}
-
-
-def _called(job: Mapping[str, Any], machine: Machine, inputs: Mapping[str, Any], mapped: Mapping[str, str]) -> list[JobRun]:
-    match = CALLED.fullmatch(job["uses"])
-    assert match is not None
-    called = run_workflow(Path(__file__).parents[2] / match["path"], machine, inputs=inputs, mapped=mapped)
-    return [one for runs in called.values() for one in runs]
 
 
 def run_action(path: Path, machine: Machine, *, inputs: Mapping[str, Any], workspace: Path) -> tuple[JobRun, dict[str, str]]:
@@ -166,10 +126,8 @@ class _Job:
         contexts: dict[str, Any],
         *,
         workspace: Path | None = None,
-        earlier: Sequence[JobRun] = (),
     ) -> None:
         self._job = job
-        self._earlier = earlier
         self._document = document
         self._machine = machine
         self._ran = JobRun(job=name, matrix=contexts["matrix"])
@@ -189,8 +147,6 @@ class _Job:
 
     def run(self) -> JobRun:
         filled = self.expressions().filled
-        self._ran.environment = text_of(filled(self._job.get("environment", "")))
-        self._ran.concurrency = filled(self._job.get("concurrency"))
         for number, step in enumerate(self._job["steps"]):
             ran = StepRun(name=step.get("id") or step.get("name") or step.get("uses") or str(number))
             self._ran.steps.append(ran)
@@ -231,11 +187,6 @@ class _Job:
                     kept.mkdir(parents=True)
                     shutil.copytree(source, kept, dirs_exist_ok=True) if source.is_dir() else shutil.copy(source, kept)
                     self._ran.artifacts[given["name"]] = kept
-            case "actions/download-artifact":
-                found = [one.artifacts[given["name"]] for one in self._earlier if given["name"] in one.artifacts]
-                ran.outcome = "success" if found else "failure"
-                for artifact in found:
-                    shutil.copytree(artifact, given["path"])
             case "github/codeql-action/upload-sarif":
                 self._ran.artifacts["sarif"] = Path(given["sarif_file"])
             case "actions/setup-python" | "actions/setup-java":

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model import slug_of
-from tests.support.command import invoke
 from tests.support.forge import Forge
 from tests.support.github_server import GitHubServer, github_server
 from tests.support.manifests import cluster, quotas
@@ -98,30 +96,6 @@ def test_a_proposal_is_replayed_against_recorded_traffic_and_the_comment_says_so
         assert "Kafka quotas for" in by_github(str(posted["body"])).text()
         assert "Backtest" in by_github(str(posted["body"])).text()
         assert planned.step("backtest").summary
-
-
-def test_a_new_repository_keeps_traffic_every_night_and_judges_pull_requests_by_it(tmp_path: Path) -> None:
-    logs = tmp_path / "logs" / "broker-1"
-    logs.mkdir(parents=True)
-    (logs / "kafka-request.log.gz").write_bytes(RECORDING.read_bytes())
-    (tmp_path / "now.json").write_text(json.dumps(STATE), encoding="utf-8")
-    with github_server() as github:
-        forge = Forge(tmp_path, github)
-        where = (str(forge.work.folder), "--current", "now.json", "--name", "prod eu", "--traffic", str(logs.parent))
-        assert invoke("init", *where, cwd=tmp_path).code == 0
-        forge.push()
-        nightly = forge.on_schedule("quotas-traffic.yml")["traffic"]
-        assert [job.result for job in nightly] == ["success"], nightly[0].log
-        first = forge.ref("refs/kafka-quotas/traffic/prod-eu-*")
-        forge.store("refs/kafka-quotas/snapshot/" + slug_of("prod eu"), {"snapshot.json": json.dumps(STATE)})
-        forge.work.write("quotas/alice.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"})))
-        planned = forge.on_pull_request(*forge.propose(), "quotas-pull-request.yml")["plan"][-1]
-        assert planned.step("backtest").outcome == "success", planned.log
-        assert "throttled" in comment_text(github)
-        # The next night begins with what is kept: the logs may be gone by then.
-        (again,) = forge.on_schedule("quotas-traffic.yml")["traffic"]
-        assert "Compacted 0 files" in again.step("traffic").out
-        assert forge.ref("refs/kafka-quotas/traffic/prod-eu-*") != first
 
 
 def test_outside_of_pull_requests_the_same_script_runs_and_traffic_that_is_not_there_is_said(tmp_path: Path) -> None:

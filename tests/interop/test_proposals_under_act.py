@@ -1,0 +1,155 @@
+"""Pull requests under act into a cluster that no machine here reaches: judged by traffic, mended by a click, and bad days."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import user
+from tests.support.act_forge import ActForge, act_forge
+from tests.support.github_server import Fault
+from tests.support.manifests import quotas, snapshot
+
+pytestmark = pytest.mark.interop
+
+MIB = 1024 * 1024
+RECORDING = Path(__file__).parents[1] / "traffic/recordings/kafka-4.3.1/kafka-request.log.gz"
+SUGGESTION = re.compile(r"^```suggestion\n(?P<text>.*?)\n```$", re.DOTALL | re.MULTILINE)
+PAYMENTS = "teams/payments/quotas.yaml"
+LIVE = {
+    user("analytics-clickstream"): {"producer_byte_rate": 10.0 * MIB},
+    user("analytics-reporting"): {"consumer_byte_rate": 60.0 * MIB},
+    user("payments-api"): {"producer_byte_rate": 10.0 * MIB, "consumer_byte_rate": 20.0 * MIB, "request_percentage": 200.0},
+    user("payments-settlement"): {"producer_byte_rate": 50.0 * MIB, "consumer_byte_rate": 100.0 * MIB},
+}
+OF_USERS = """\
+on: pull_request
+permissions: {}
+jobs:
+  plan:
+    runs-on: ubuntu-24.04
+    permissions: {contents: read}
+    steps:
+      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
+        with: {persist-credentials: false}
+      - id: plan
+        uses: OWNER/kafka-quotas/.github/actions/kafka-quotas@0000000000000000000000000000000000000000
+        with: {command: plan, arguments: --trusted-ref=origin/main, cluster: staging, requirement: REQUIREMENT}
+"""
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Iterator[ActForge]:
+    """A cluster that no machine here can reach, and its snapshot; a pull request into it changes one value."""
+    with act_forge(tmp_path, {"staging": "127.0.0.1:1"}) as made:
+        made.store("refs/kafka-quotas/snapshot/staging", {"snapshot.json": snapshot(LIVE)})
+        made.edit(PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault(status=403, method="POST"), "pull-requests: write"),
+        (Fault(status=503, method="POST"), "503"),
+    ],
+    ids=["403", "503"],
+)
+def test_a_comment_that_the_forge_refuses_is_a_warning_and_the_plan_is_in_the_summary(
+    forge: ActForge, fault: Fault, words: str
+) -> None:
+    forge.github.faults = [fault] * 9
+    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
+    assert ran.code == 0, ran.log
+    assert forge.github.comments == {}
+    comment = ran.job("Plan").steps["Comment"]
+    assert words in comment.log
+    assert "12\N{NO-BREAK SPACE}MiB/s" in ran.job("Plan").summary
+
+
+def test_a_forge_that_does_not_answer_who_stored_the_snapshot_stops_the_plan(forge: ActForge) -> None:
+    forge.github.faults = [Fault(status=500, method="GET")] * 9
+    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
+    assert ran.code == 1
+    assert "::error title=snapshot not verified::" in ran.log
+    assert "Plan" not in ran.job("Plan").steps
+
+
+def test_a_checkout_of_one_commit_lacks_the_base_and_the_action_says_what_to_fetch(forge: ActForge) -> None:
+    forge.work.write(".github/workflows/own.yml", OF_USERS.replace("REQUIREMENT", str(forge.requirement)))
+    ran = forge.under_act("own.yml", forge.proposed(*forge.propose()))
+    assert ran.code == 1
+    (job,) = ran.jobs
+    assert "origin/main" in job.log
+    assert "fetch-depth: 0" in job.log
+
+
+def test_a_source_of_traffic_that_is_down_fails_the_job_and_nothing_counts_as_checked(forge: ActForge) -> None:
+    head, merge = propose_with(forge, "traffic: {prometheus: 'http://127.0.0.1:9/'}")
+    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(head, merge))
+    assert ran.code == 1
+    assert "127.0.0.1:9" in ran.job("Plan").steps["Backtest"].log
+    assert ": not checked" in forge.comment("staging")
+    assert "Nothing was checked against traffic" in forge.comment("staging")
+    assert forge.github.status("kafka-quotas/staging", head) == "neutral"
+
+
+def test_the_traffic_of_a_cluster_manifest_judges_a_proposal_without_any_input(forge: ActForge) -> None:
+    head, merge = propose_with(forge, f"traffic: {{source: '{RECORDING}'}}")
+    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(head, merge))
+    assert ran.job("Plan").steps["Backtest"].summary, ran.log
+    assert json.loads((ran.artifacts / "quotas-plan-staging/backtest.json").read_text())["summary"]
+    assert "Nothing was checked against traffic" not in forge.comment("staging")
+
+
+def propose_with(forge: ActForge, setting: str) -> tuple[str, str]:
+    """The pull request, into a base branch whose cluster has this setting."""
+    forge.work.git("stash", "-q")
+    forge.edit("clusters/staging.yaml", "  prune:", f"  {setting}\n  prune:")
+    forge.push()
+    forge.work.git("stash", "pop", "-q")
+    return forge.propose()
+
+
+def test_traffic_is_kept_every_night_and_a_committed_suggestion_turns_a_red_proposal_green(tmp_path: Path) -> None:
+    logs = tmp_path / "logs" / "broker-1"
+    logs.mkdir(parents=True)
+    (logs / "kafka-request.log.gz").write_bytes(RECORDING.read_bytes())
+    (tmp_path / "now.json").write_text(snapshot({}))
+    arguments = ("--current", "now.json", "--name", "prod", "--traffic", str(logs.parent))
+    with act_forge(tmp_path, {}, *arguments) as forge:
+        (manifest,) = forge.work.folder.glob("clusters/*.yaml")
+        rule = "  backtest: {fail: [{verdicts: [throttled], reason: nobody is throttled}]}\n"
+        manifest.write_text(manifest.read_text().rstrip() + "\n" + rule)
+        forge.push()
+        nightly = forge.under_act("quotas-traffic.yml", forge.scheduled())
+        assert nightly.code == 0, nightly.log
+        forge.store("refs/kafka-quotas/snapshot/prod", {"snapshot.json": snapshot({})})
+
+        forge.work.write("quotas/alice.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"})))
+        head, merge = forge.propose()
+        red = forge.under_act("quotas-pull-request.yml", forge.proposed(head, merge))
+        assert red.code == 1
+        assert forge.github.status("kafka-quotas/prod", head) == "failure"
+        assert "nobody is throttled" in forge.comment("prod")
+        (offered,) = forge.github.line_comments.values()
+        forge.work.git("checkout", "-q", "change")
+        commit_suggestion(forge.work.folder / offered["path"], offered["line"], offered["body"])
+        head, merge = forge.propose()
+        green = forge.under_act("quotas-pull-request.yml", forge.proposed(head, merge))
+        assert green.code == 0, green.log
+        assert forge.github.status("kafka-quotas/prod", head) == "neutral"
+        assert forge.github.line_comments == {}
+
+
+def commit_suggestion(file: Path, number: int, body: str) -> None:
+    """As the forge does: the lines of the block take the place of the line that it is on."""
+    block = SUGGESTION.search(body)
+    assert block is not None
+    lines = file.read_text().split("\n")
+    lines[number - 1 : number] = block["text"].split("\n")
+    file.write_text("\n".join(lines))
