@@ -172,6 +172,24 @@ def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitReposi
     assert "1 effect as before" in text
 
 
+def test_old_findings_without_room_are_counted_in_their_fold_and_not_above(repo: GitRepository) -> None:
+    many = [({"user": f"user-{number}"}, {"request_percentage": 0.5}) for number in range(2000)]
+    repo.git("checkout", "-q", "main")
+    repo.write("quotas.yaml", quotas(*many))
+    repo.commit()
+    repo.git("checkout", "-q", "-B", "pull-request")
+    change(repo, *many, ({"user": "new"}, {"request_percentage": 0.4}))
+    (repo.folder.parent / "plan.json").write_text(plan(repo, "--format", "json", "--accept", "too-many-changes").out)
+
+    comment = invoke("comment", "../plan.json", "--dry-run", cwd=repo.folder).out
+
+    above, _, folded = comment.partition("2,000 findings as before")
+    left_out = re.search(r"Left out[^*]*", above)
+    assert left_out is not None
+    assert "findings" not in left_out[0]
+    assert re.search(r"- and 1,\d{3} more", folded)
+
+
 def test_the_comment_folds_limits_that_differ_without_the_change(repo: GitRepository) -> None:
     live(repo.folder.parent, user_1=5.0, user_4=5.0)
     change(repo, *entries(user_2=0.4))

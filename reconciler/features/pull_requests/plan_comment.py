@@ -333,7 +333,7 @@ class _CommentWriter:
         """What is folded below the tables, each with what it is counted in."""
         plan, report = self.plan, self.report
         share = room // 4 if plan is not None or report is not None else room
-        shown = [("findings", len(self.findings), self._findings(share))]
+        shown = [("findings", sum(not finding.as_before for finding in self.findings), self._findings(share))]
         inner: list[tuple[str, int, Section]] = []
         if report is not None:
             inner.append(("groups over a limit that stays", len(staying_groups(report)), self._staying(report, room // 8)))
@@ -363,11 +363,19 @@ class _CommentWriter:
         return [*shown, *((what, total, Section(left_out=section.left_out)) for what, total, section in inner), around]
 
     def _findings(self, room: int) -> Section:
-        """The worst first; open where there are errors."""
-        title, opened = f"Findings: {counts_sentence(self.findings)}", errors_in(self.findings) > 0
+        """The new ones, the worst first and open where there are errors; then a fold of those that are as before."""
+        new = [finding for finding in self.findings if not finding.as_before]
+        title, opened = f"Findings: {counts_sentence(new)}", errors_in(new) > 0
         # The signs take their room in the rest.
-        section = self._folded(title, findings_on_page(self.findings), room * 3 // 4, opened=opened)
-        return dataclasses.replace(section, lines=tuple(map(_with_sign, section.lines)))
+        section = self._folded(title, findings_on_page(new), room * 3 // 4, opened=opened)
+        lines = (*section.lines, *self._earlier_findings(room * 3 // 4 - size(section.lines)))
+        return dataclasses.replace(section, lines=tuple(map(_with_sign, lines)))
+
+    def _earlier_findings(self, room: int) -> tuple[str, ...]:
+        earlier = [dataclasses.replace(finding, as_before=False) for finding in self.findings if finding.as_before]
+        shown = blocks_markdown(findings_on_page(earlier), room=room, links=self.links)
+        more = (f"- and {shown.left_out:,} more",) if shown.left_out else ()
+        return fold(f"{count_of(len(earlier), 'finding')} as before", (*shown.lines, *more)) if earlier else ()
 
     def _staying(self, report: BacktestReport, room: int) -> Section:
         groups = staying_groups(report)
