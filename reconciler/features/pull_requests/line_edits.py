@@ -5,9 +5,8 @@ Each edit is made in the file as it was planned, and read again: an edit that ch
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -85,13 +84,16 @@ def line_edit(before: bytes, after: bytes) -> LineEdit | None:
         # What forges make of other line ends in a suggestion is not documented.
         return None
     old, new = (text.decode("utf-8").split("\n") for text in (before, after))
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    match [step for step in matcher.get_opcodes() if step[0] != "equal"]:
-        case [("insert", at, _, begin, end)] if at:
-            return LineEdit(line=at, before=old[at - 1], after=(old[at - 1], *new[begin:end]))
-        case [("replace", at, stop, begin, end)] if stop == at + 1:
-            return LineEdit(line=stop, before=old[at], after=tuple(new[begin:end]))
-    return None
+    same = next((at for at, (was, now) in enumerate(zip(old, new, strict=False)) if was != now), min(len(old), len(new)))
+    most = min(len(old), len(new)) - same
+    ending = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    first, begin, end = same, same, len(new) - ending
+    if len(old) - ending == same and same:
+        # Nothing but new lines: they stand below the line before them.
+        first, begin = same - 1, same - 1
+    elif len(old) - ending != same + 1:
+        return None
+    return LineEdit(line=first + 1, before=old[first], after=tuple(new[begin:end]))
 
 
 def scalars(node: YamlNode) -> Iterator[YamlScalar]:
@@ -121,15 +123,18 @@ def documents_of(content: bytes, kind: str) -> Iterator[SpecDocument]:
                 yield SpecDocument(number=number, document=document, spec=spec)
 
 
-def with_items(content: bytes, of: SpecDocument, name: str, items: Sequence[Sequence[str]]) -> Iterator[bytes]:
+def with_items(
+    content: bytes, of: SpecDocument, name: str, items: Sequence[Sequence[str]], *, below: Callable[[int, str], bool]
+) -> Iterator[bytes]:
     """The file with more items in a list of a document's ``spec``, once for each place where they can go, from the last on.
 
     ``items``: the lines of each item in block style without their indent, of which the first begins with a dash.
+    ``below``: whether they may go below a line, of this number and text.
     """
     before = read_yaml(content)
     wanted = [_plain(item) for item in items]
     listed = of.spec.data.get(name)
-    for edited in _placed(content, of.spec, name, of.spec.items.get(name), items):
+    for edited in _placed(content, of.spec, name, items, below):
         after = read_yaml(edited)
         if after.problems or len(after.documents) != len(before.documents):
             continue
@@ -146,9 +151,9 @@ def with_items(content: bytes, of: SpecDocument, name: str, items: Sequence[Sequ
 
 
 def _placed(
-    content: bytes, spec: YamlMapping, name: str, listed: YamlNode | None, items: Sequence[Sequence[str]]
+    content: bytes, spec: YamlMapping, name: str, items: Sequence[Sequence[str]], below: Callable[[int, str], bool]
 ) -> Iterator[bytes]:
-    lines = content.decode("utf-8").split("\n")
+    listed, lines = spec.items.get(name), content.decode("utf-8").split("\n")
     if lines[spec.line - 1][spec.column - 1 : spec.column] == "{" and listed is None:
         return
     if listed is None:
@@ -165,7 +170,7 @@ def _placed(
         ends = [spec.keys[name][0], *(_last_line(item) for item in listed.items)]
     else:
         return
-    for end in sorted(ends, reverse=True):
+    for end in sorted((end for end in ends if below(end, lines[end - 1])), reverse=True):
         yield "\n".join((*lines[:end], *block, *lines[end:])).encode()
 
 

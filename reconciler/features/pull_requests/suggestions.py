@@ -6,10 +6,13 @@ A suggestion changes nothing by itself. A user who may push to the branch commit
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -69,8 +72,8 @@ class SuggestionSource:
 
     def suggestions(self, diffs: Mapping[str, FileDiff]) -> list[Suggestion]:
         """At most ten, the worst first, on lines that the pull request shows."""
-        every = (*self._values(diffs), *self._exceptions(diffs), *self._removals(diffs))
-        return list(every[:MOST_SUGGESTIONS])
+        every = chain(self._values(diffs), self._exceptions(diffs), self._removals(diffs))
+        return list(islice(every, MOST_SUGGESTIONS))
 
     def _values(self, diffs: Mapping[str, FileDiff]) -> Iterator[Suggestion]:
         """Safe values, each where its number stands: in an entry, an override or a profile."""
@@ -78,14 +81,22 @@ class SuggestionSource:
         for row in self.rows:
             if row.source is not None and row.entity is not None and row.after is not None:
                 by_place[row.source].append(row)
+        files: dict[str, _PlannedFile | None] = {}
         for span, rows in by_place.items():
             low = [row for row in rows if row.safe is not None]
             path = self.places.relative(span.file)
-            content = _content(span.file) if low and path in diffs and len({(row.key, row.after) for row in rows}) == 1 else None
-            edited = None if content is None else _raised(content, span, rows[0], max(row.safe or 0.0 for row in low))
-            if content is not None and edited is not None:
+            if not low or path not in diffs or len({(row.key, row.after) for row in rows}) > 1:
+                continue
+            if span.file not in files:
+                content = _content(span.file)
+                files[span.file] = None if content is None else _PlannedFile(content)
+            file = files[span.file]
+            if file is None or diffs[path].place(span.line, file.line(span.line)) is None:
+                continue
+            edited = file.raised(span, rows[0], max(row.safe or 0.0 for row in low))
+            if edited is not None:
                 subject = f"value {path} {rows[0].key} {min(str(row.entity) for row in rows)}"
-                yield from self._placed(path, diffs[path], content, edited, self._reason(rows, low), subject)
+                yield from self._placed(path, diffs[path], file.content, edited, self._reason(rows, low), subject)
 
     def _reason(self, rows: Sequence[ChangeRow], low: Sequence[ChangeRow]) -> str:
         neediest = max(low, key=lambda row: row.safe or 0.0)
@@ -114,7 +125,8 @@ class SuggestionSource:
                     f"An exception for {names}, for these entities and {EXCEPTION_DAYS} days. Write the reason: validation asks "
                     "for it. The exception counts once it is merged."
                 )
-                yield from self._first(path, diff, content, with_items(content, of, "accept", items), words, "exceptions")
+                edits = with_items(content, of, "accept", items, below=partial(_is_above, diff, math.inf))
+                yield from self._first(path, diff, content, edits, words, "exceptions")
 
     def _removals(self, diffs: Mapping[str, FileDiff]) -> Iterator[Suggestion]:
         """Entries with ``quotas: {}`` where entities left the manifests, and ``prune: never`` keeps their quotas."""
@@ -129,10 +141,10 @@ class SuggestionSource:
                 continue
             for gap, entities in gaps.items():
                 items = [[f"- match: {match_text(entity)}", "  quotas: {}"] for entity in entities]
-                edits = [
-                    edited for of in documents_of(content, "ClientQuotas") for edited in with_items(content, of, "quotas", items)
-                ]
-                edits.sort(key=lambda edited: _distance(content, edited, diff, gap))
+                edits = chain.from_iterable(
+                    with_items(content, of, "quotas", items, below=partial(_is_above, diff, gap))
+                    for of in reversed(list(documents_of(content, "ClientQuotas")))
+                )
                 names = list_some([entity_markdown(entity, _NAME) for entity in entities], _MOST_NAMED)
                 words = f"{code('prune: never')} keeps the quotas of {names}. This entry removes them."
                 subject = f"removal {' '.join(sorted(map(str, entities)))}"
@@ -195,18 +207,28 @@ def _content(file: str) -> bytes | None:
         return None
 
 
-def _raised(content: bytes, span: Span, row: ChangeRow, number: float) -> bytes | None:
-    """The file with another number in the place of a value; ``None`` where the value is computed from what stands there."""
-    key = QuotaKey(row.key)
-    every = (scalar for document in read_yaml(content).documents for scalar in scalars(document))
-    texts = [scalar.text for scalar in every if (scalar.line, scalar.column) == (span.line, span.column)]
-    try:
-        if len(texts) != 1 or parse_value(key, texts[0]).number != row.after:
+class _PlannedFile:
+    """A file as it was planned, read once."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self._lines = content.decode("utf-8", "replace").split("\n")
+        self._texts = {(s.line, s.column): s.text for document in read_yaml(content).documents for s in scalars(document)}
+
+    def line(self, number: int) -> str:
+        """A line by its number, from 1."""
+        return self._lines[number - 1] if number <= len(self._lines) else ""
+
+    def raised(self, span: Span, row: ChangeRow, number: float) -> bytes | None:
+        """The file with another number in the place of a value; ``None`` where the value is computed from what stands there."""
+        key, text = QuotaKey(row.key), self._texts.get((span.line, span.column), "")
+        try:
+            if parse_value(key, text).number != row.after:
+                return None
+            edit = ScalarEdit(line=span.line, column=span.column, old=text, new=_value_text(key, number, text))
+            return edit_scalars(self.content, [edit])
+        except (ValueRefusedError, ScalarEditError, ValueError):
             return None
-        edit = ScalarEdit(line=span.line, column=span.column, old=texts[0], new=_value_text(key, number, texts[0]))
-        return edit_scalars(content, [edit])
-    except (ValueRefusedError, ScalarEditError, ValueError):
-        return None
 
 
 def _value_text(key: QuotaKey, number: float, like: str) -> str:
@@ -219,8 +241,7 @@ def _value_text(key: QuotaKey, number: float, like: str) -> str:
     return text + ending if text[-1:] != ending else text
 
 
-def _distance(content: bytes, edited: bytes, diff: FileDiff, gap: int) -> int:
-    """How far above a gap of the diff an edit is; those below come last."""
-    edit = line_edit(content, edited)
-    line = diff.place(edit.line, edit.before) if edit is not None else None
-    return gap - line if line is not None and line <= gap else 1_000_000
+def _is_above(diff: FileDiff, gap: float, line: int, text: str) -> bool:
+    """Whether the pull request shows a line above a gap."""
+    at = diff.place(line, text)
+    return at is not None and at <= gap

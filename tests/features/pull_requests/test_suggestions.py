@@ -352,6 +352,19 @@ def test_a_refused_suggestion_is_a_warning_and_an_answered_one_is_kept(tmp_path:
     assert foreign["id"] in server.line_comments, "a marker pasted by another user is not ours"
 
 
+@pytest.mark.large
+def test_of_5000_changes_the_ten_worst_get_suggestions(tmp_path: Path, server: hub.GitHubServer) -> None:
+    names = [f"app-{n}" for n in range(5000)]
+    rows = "".join(f"    - match: {{user: {name}}}\n      quotas: {{producer_byte_rate: 8MiB}}\n" for name in names)
+    request = opened(tmp_path, server, quotas=QUOTAS.partition("    - match")[0] + rows)
+    request.live = {user(name): {"producer_byte_rate": 8 * MIB} for name in (*names, "gone")}
+    edit(request, "8MiB", "4MiB")
+    request.plan(report=report_of(*(too_low(name, 5 * MIB) for name in names)))
+    assert len(request.offered) == 10
+    ((_, comment),) = server.comments.items()
+    assert len(comment["body"].encode()) <= 60_000
+
+
 def test_a_fork_gets_no_suggestions(tmp_path: Path, server: hub.GitHubServer) -> None:
     request = opened(tmp_path, server)
     edit(request, "8MiB  #", "4MiB  #")
