@@ -11,7 +11,7 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
-from tests.support.manifests import cluster
+from tests.support.manifests import cluster, repository
 
 pytestmark = pytest.mark.kafka
 
@@ -210,3 +210,13 @@ def test_an_override_for_this_cluster_that_does_not_have_the_key_is_left_to_a_pe
 
     assert (done.code, team.live()) == (64, None), done
     assert "user=alice has an override for this cluster already, and producer_byte_rate is also that of staging" in done.err
+
+
+def test_a_value_above_the_limit_of_the_repository_is_refused(team: Team) -> None:
+    (team.file.parent / "kafka-quotas.yaml").write_text(
+        repository(limits=[{"match": {"user": {"any": True}}, "producer_byte_rate": {"max": "30MiB"}}])
+    )
+    done = team.alter()
+
+    assert (done.code, "above-limit" in done.out) == (1, True), done
+    assert (team.file.read_text(), team.live()) == (TEXT, None)

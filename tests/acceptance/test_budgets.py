@@ -120,3 +120,12 @@ def test_a_report_shows_how_much_of_a_budget_is_used_now(folder: Path) -> None:
     assert (budget["allocated"], budget["used"]) == (70 * MIB, 42 * MIB), "the largest sum on one broker"
     assert [group["percent"] for group in found["loads"]["groups"]][:2] == [80, 60]
     assert "70 MiB/s of 100 MiB/s allocated, 42 MiB/s used" in text
+
+
+def test_budgets_differ_between_clusters_and_the_smallest_applies(folder: Path) -> None:
+    smaller = {**BUDGET, "clusters": ["prod"], "producer_byte_rate": "20MiB"}
+    manifests(folder, "30MiB", budgets=(BUDGET, smaller))
+    assert "budget of 20 MiB/s" in findings(folder)["above-budget"]
+
+    manifests(folder, "30MiB", budgets=(BUDGET, {**smaller, "clusters": {"labels": {"tier": "test"}}}))
+    assert "above-budget" not in findings(folder)

@@ -94,3 +94,18 @@ def test_names_of_files_cannot_forge_a_line(folder: Path) -> None:
 
     assert len([line for line in done.err.splitlines() if "plan made" in line and line.startswith("12:00:00")]) == 0
     assert "u000a12:00:00" in done.err
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_options_may_stand_before_and_after_the_command(folder: Path, *, before: bool) -> None:
+    options = ("-v", "--log-format", "json")
+
+    done = run(*((*options, *PLAN) if before else (*PLAN, *options)), cwd=folder)
+
+    assert done.code == 0
+    events = {record["event"]: record for record in records(done)}
+    assert {"manifests read", "quotas read", "plan made"} <= events.keys()
+    made = events["plan made"]
+    assert (made["logger"], made["level"], made["create"]) == ("reconciler.workflows.plan", "info", 1)
+    assert isinstance(events["manifests read"]["milliseconds"], float)
+    assert str(made["ts"]).endswith("Z")

@@ -118,3 +118,17 @@ def test_why_follows_groups_and_names_the_gap_where_the_plugin_is_not_declared(s
     unknown = report(cwd=stored / "empty")
     assert unknown["limits"] == {}
     assert gap in [missing["what"] for missing in unknown["missing"]]
+
+
+def test_describe_explains_reserved_users(stored: Path) -> None:
+    def notes(*paths: str) -> str:
+        done = invoke("describe", *paths, "--current", "stored.json", cwd=stored)
+        assert done.code == 0, done.err
+        return " ".join(done.err.split())
+
+    text = notes()
+    assert "of these entities stand for groups and totals of the plugin of groups" in text
+    assert "Snapshots and ZooKeeper do not show whether the brokers have the plugin of groups" in text
+    assert "By the Cluster manifest, the brokers have the plugin of groups." in notes("quotas")
+    assert "group" not in invoke("describe", "--current", "live.json", cwd=stored).err
+    assert invoke("describe", "--current", "stored.json", "--quiet", cwd=stored).err == ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.shapes import load_schema
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, repository
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
@@ -61,10 +60,6 @@ class Company:
 @pytest.fixture
 def company(tmp_path: Path, clean_kafka: Sandbox) -> Company:
     return Company(tmp_path, clean_kafka.bootstrap_servers)
-
-
-def valid(document: object, schema: str) -> None:
-    jsonschema.Draft202012Validator(load_schema(schema)).validate(document)
 
 
 def test_a_guard_of_one_team_withholds_only_its_changes(company: Company) -> None:

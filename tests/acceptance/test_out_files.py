@@ -6,14 +6,13 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.cli.results import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
-from reconciler.formats.shapes import load_schema
 from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.schemas import valid
 
 FORMATS = {"validate": VALIDATE_FORMATS, "plan": PLAN_FORMATS, "drift": DRIFT_FORMATS}
 DOCUMENTS = {"validate": "findings", "plan": "plan", "drift": "drift"}
@@ -37,7 +36,7 @@ def with_files(command: str, folder: Path, *arguments: str) -> tuple[Done, dict[
 
 def validated(text: str, schema: str) -> object:
     document = json.loads(text)
-    jsonschema.validate(document, load_schema(schema))
+    valid(document, schema)
     return document
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.builders import user
-from tests.support.command import Done, invoke
+from tests.support.command import Done, environment, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
 from tests.support.schemas import valid
@@ -178,3 +180,16 @@ def test_names_of_strangers_in_a_violation_are_escaped(tmp_path):
 
     assert "\u202e" not in done.out
     assert "policy:none" in (tmp_path / "comment.md").read_text(encoding="utf-8")
+
+
+def test_without_the_library_one_sentence_names_the_extra(tmp_path):
+    write(tmp_path, STRICT)
+    program = (
+        "import sys; sys.modules['cel_expr_python'] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "validate", "."]
+
+    done = subprocess.run(command, cwd=tmp_path, env=environment({}), capture_output=True, text=True, timeout=300, check=False)
+
+    assert done.returncode == 1
+    assert "policies need cel-expr-python, which is not installed. Install the extra policies (docs/install.md)" in done.stdout

@@ -107,3 +107,13 @@ def test_a_failed_install_shows_why_and_starts_from_nothing_the_next_time(machin
     assert "no route to host" in failed.stderr
     assert done.returncode == 0, done.stderr
     assert not leftover.exists()
+
+
+def test_a_finished_set_up_is_not_done_again(machine):
+    machine.put_python("3.11")
+    machine.set_up()
+
+    again = machine.set_up()
+
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    assert machine.installs == 1

@@ -6,15 +6,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.shapes import load_schema
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
@@ -51,7 +50,7 @@ class Checkout:
 
     def classes(self, *arguments: str) -> dict[str, str]:
         done = self.run("drift", *arguments, "--format", "json")
-        jsonschema.validate(done.json(), load_schema("drift"))
+        valid(done.json(), "drift")
         return {"/".join(one["entity"].values()): one["class"] for one in done.json()["entities"]}
 
     def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
@@ -65,7 +64,7 @@ def checkout(tmp_path: Path, clean_kafka: Sandbox) -> Checkout:
 
 def warnings(done: Done) -> list[tuple[str, dict[str, str]]]:
     document = done.json()
-    jsonschema.validate(document, load_schema("plan" if "guards" in document else "apply-report"))
+    valid(document, "plan" if "guards" in document else "apply-report")
     return [(one["id"], one["entity"]) for one in document["findings"]]
 
 
@@ -124,7 +123,7 @@ def test_an_addition_that_overrides_a_declared_limit_is_drift_in_every_form(chec
     assert "? client-id=stranger" in done.out
     files = {name: (checkout.git.folder / file).read_text() for name, file in out.items()}
     document = json.loads(files["json"])
-    jsonschema.validate(document, load_schema("drift"))
+    valid(document, "drift")
     assert (document["differs"], document["summary"]["added"], document["prune"]) == (True, 1, "never")
     added, unmanaged = sorted(document["entities"], key=lambda one: str(one["class"]))
     assert added["keys"][RATE]["overrides"] == {"entity": {"user": "alice"}, "value": 1048576, "level": 3}

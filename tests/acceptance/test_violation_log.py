@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from reconciler.formats.shapes import load_schema
 from reconciler.model import Entity
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.schemas import valid
 
 LOGGER = "org.apache.kafka.server.quota.ClientQuotaManager"
 HOSTILE = "a\x1b[31m|<b>"
@@ -43,7 +42,7 @@ def test_the_document_has_the_source_and_its_verdicts(folder: Path) -> None:
     done = backtest(folder, "--format", "json")
     assert done.code == 0, done.err
     document = done.json()
-    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+    valid(document, "backtest")
     assert document["provenance"]["source"] == "violation-log"
     (observed,) = document["provenance"]["observations"]
     assert (observed["semantics"], observed["rows"], observed["throttled_then"]) == ("violation", 4, 4)

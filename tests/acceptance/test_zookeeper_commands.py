@@ -7,13 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.shapes import load_schema
 from tests.support import raw_quotas
 from tests.support.command import invoke
+from tests.support.schemas import valid
 from tests.support.zookeeper_repository import ZooKeeperRepository
 
 pytestmark = pytest.mark.kafka
@@ -60,18 +59,13 @@ def read(data: bytes | str) -> Any:
     return json.loads(data) if data else None
 
 
-def checked(document: Any, schema: str) -> Any:
-    jsonschema.validate(document, load_schema(schema))
-    return document
-
-
 def test_a_plan_says_that_it_was_read_from_zookeeper_and_which_cluster_it_is(
     repository: ZooKeeperRepository, zookeeper_kafka: Sandbox
 ) -> None:
     repository.declare(*TEN)
     done = repository.run("plan", "--format", "json", "--detailed-exitcode")
 
-    plan = checked(done.json(), "plan")
+    plan = valid(done.json(), "plan")
     assert done.code == 2, done.err
     assert plan["observed"]["from"] == "zookeeper"
     assert plan["cluster"] == {"name": "old", "id": zookeeper_kafka.cluster_id, "kafka_version": None}
@@ -85,7 +79,7 @@ def test_what_is_applied_is_in_the_nodes_and_then_there_is_nothing_to_do(
     repository.declare(*TEN)
     done = repository.run(*APPLY, "--format", "json")
 
-    report = checked(done.json(), "apply-report")
+    report = valid(done.json(), "apply-report")
     assert (done.code, report["result"], report["verified"]) == (0, "done", True), done.err
     assert {path: read(data) for path, data in repository.nodes().items()} == {path: read(text) for path, text in NODES.items()}
     assert len(raw_quotas.describe(zookeeper_kafka.bootstrap_servers)) == len(TEN)

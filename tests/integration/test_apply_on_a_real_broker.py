@@ -91,7 +91,7 @@ def run(wanted: Intent, cluster: QuotaCluster) -> ApplyReport:
     return apply_manifests(wanted, cluster, approval, dialogue=UNASKED, clock=SystemClock(), progress=Silent())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(want=states(), live=states(), scoped=st.booleans())
 def test_apply_leaves_exactly_the_desired_state_in_scope_and_everything_else_as_it_was(
     cluster: QuotaCluster, clean_kafka: Sandbox, want: State, live: State, scoped: bool

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -299,3 +302,37 @@ def test_a_broker_that_falls_silent_is_asked_no_more_while_another_answers():
             finally:
                 hung.set()
         assert (first.asked.count(DESCRIBE), second.asked.count(DESCRIBE)) == (1, 1)
+
+
+def test_an_interrupt_while_waiting_for_an_answer_ends_at_once():
+    hang = threading.Event()
+    program = """
+import sys
+from reconciler.backends.broker.cluster import BrokerCluster
+from reconciler.backends.broker.settings import ConnectionSettings
+from reconciler.ports import EntityFilter, FilterComponent, FilterKind
+cluster = BrokerCluster.open(ConnectionSettings(servers=(("127.0.0.1", int(sys.argv[1])),)))
+try:
+    cluster.describe(EntityFilter())
+except KeyboardInterrupt:
+    cluster.close()
+    print("interrupted")
+"""
+
+    def never(_version: int) -> None:
+        asked.set()
+        hang.wait()
+
+    asked = threading.Event()
+    with scripted(describe=never) as (cluster, _):
+        port = str(cluster.brokers()[0].port)
+        child = subprocess.Popen([sys.executable, "-c", program, port], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert asked.wait(30)
+            child.send_signal(signal.SIGINT)
+            stdout, stderr = child.communicate(timeout=20)  # the request itself would wait for 30 s
+        finally:
+            hang.set()
+            child.kill()
+            child.wait()
+    assert (stdout, stderr) == ("interrupted\n", "")

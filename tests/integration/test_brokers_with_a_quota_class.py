@@ -7,15 +7,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.shapes import load_schema
 from tests.support.broker_classes import PLUGIN, with_plugin
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
+from tests.support.schemas import valid
 
 pytestmark = [pytest.mark.kafka, pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the class")]
 
@@ -51,7 +50,7 @@ def test_a_plan_names_the_class_in_every_format(folder: Path) -> None:
         # Outputs of a workflow step are counts and digests.
         assert PLUGIN in (done.err if name == "outputs" else done.out), name
     document = run(folder, "plan", "--format", "json").json()
-    jsonschema.validate(document, load_schema("plan"))
+    valid(document, "plan")
     assert document["cluster"]["quota_callback"] == PLUGIN
     assert [one["id"] for one in document["findings"]] == ["quota-callback"]
 
@@ -63,7 +62,7 @@ def test_what_writes_names_the_class_before_and_after(folder: Path, broker: Sand
     assert "[quota-callback]" in applied.err
     assert PLUGIN in applied.out.partition("Applied 1 change")[2]
     report = json.loads((folder / "report.json").read_text())
-    jsonschema.validate(report, load_schema("apply-report"))
+    valid(report, "apply-report")
     assert report["cluster"]["quota_callback"] == PLUGIN
     where = ("--bootstrap-server", broker.bootstrap_servers)
     assert PLUGIN in run(folder, "revert", "report.json", "--auto-approve", "--accept", "too-many-removals", *where).out

@@ -83,6 +83,9 @@ def check(done: Done, name: str) -> str:
     return str(message)
 
 
+LOGIN = "zookeeper.sasl.jaas.config=org.apache.zookeeper.server.auth.DigestLoginModule required"
+
+
 @pytest.mark.parametrize(
     ("acl", "properties", "code", "describe", "alter"),
     [
@@ -106,3 +109,31 @@ def test_reading_and_writing_are_told_apart_and_nothing_is_written(
     assert (found["tls"], found["brokers"], found["certificates"], found["callback"]) == ("skip",) * 4
     assert "4L6g3nShT-eMCtK--X86sw" in check(done, "identity")
     assert everything(witness) == before
+
+
+@pytest.mark.parametrize(("problem", "failed"), [("no Kafka", "connection"), ("password", "login"), ("authority", "tls")])
+def test_the_step_that_fails_is_named(problem, failed, places, witness, tmp_path):
+    place = places.plain
+    properties: tuple[str, ...] = ()
+    if problem == "no Kafka":
+        place = places.plain.partition("/")[0]
+    elif problem == "password":
+        properties = (f'{LOGIN} username="quotas" password="wr0ng";',)
+    else:
+        (tmp_path / "other.pem").write_text(Authority("Another Authority").pem)
+        place = places.tls
+        properties = ("zookeeper.ssl.client.enable=true", "zookeeper.ssl.truststore.location=other.pem")
+    done = doctor(tmp_path, place, *properties)
+
+    assert done.code == 1
+    assert [name for name, status in statuses(done).items() if status == "fail"] == [failed]
+    assert "wr0ng" not in done.out + done.err
+
+
+def test_over_tls_the_servers_certificate_is_judged(places, witness, tmp_path):
+    properties = ("zookeeper.ssl.client.enable=true", f"zookeeper.ssl.truststore.location={places.folder / 'ca.pem'}")
+    done = doctor(tmp_path, places.tls, *properties)
+
+    assert done.code == 0, done.out + done.err
+    assert (statuses(done)["tls"], statuses(done)["certificates"]) == ("pass", "warn")
+    assert f"server {places.tls.partition('/')[0]} on 20" in check(done, "certificates")

@@ -368,3 +368,21 @@ def test_doctor_warns_of_a_server_s_certificate_within_30_days_of_its_end(kafka,
     assert status == "warn"
     assert re.fullmatch(r"Within 30 days expires: server 127\.0\.0\.1:\d+ on 20\d\d-\d\d-\d\d\.", text), text
     assert kafka.servers("SOON") in text
+
+
+@pytest.mark.parametrize(
+    ("listener", "settings", "statuses"),
+    [
+        ("LOGIN", lambda kafka: login("PLAIN", "writer", secret=WRONG), ["pass", "pass", "pass", "fail"]),
+        ("LOGIN", lambda kafka: login("PLAIN", "writer") | not_trusting(kafka), ["pass", "pass", "fail", "skip"]),
+        ("LOGIN", lambda _: {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, ["fail", "skip", "skip", "skip"]),
+    ],
+    ids=["password", "authority", "settings"],
+)
+def test_doctor_names_the_step_that_fails_and_a_remedy(listener, settings, statuses, kafka, runs):
+    done = runs("doctor", listener, settings(kafka), "--format", "json")
+
+    assert done.code == 1
+    assert of_cluster(done) == [*statuses, "skip", "skip", "skip", "skip"]
+    (failed,) = [check for check in done.json()["checks"] if check["status"] == "fail"]
+    assert failed["remedy"]

@@ -267,3 +267,14 @@ def test_a_request_waits_for_a_server_that_comes_back_but_not_for_ever() -> None
                     client.get_children("/")
             server.start()
             assert client.retry(client.get_children, "/") == ["zookeeper"]
+
+
+def test_one_server_of_several_is_enough(plain: ZooKeeperServer) -> None:
+    closed = refusing_port()
+    with opened(settings(f"{LOOPBACK}:{closed},no-such-host.invalid,{plain.address}")) as client:
+        assert client.connected
+
+
+def test_a_server_without_logins_says_so(plain: ZooKeeperServer) -> None:
+    with pytest.raises(AuthenticationError, match=r"login of kafka .*: the server offers none"):
+        open_client(settings(plain.address, login("kafka", SECRET)))

@@ -171,3 +171,16 @@ def test_users_of_another_operator_are_refused_when_they_have_quotas_and_mention
 
     assert findings(text) == [("import-unsupported", 6, 3)]
     assert findings(bare) == [("import-left-out", 1, 1)]
+
+
+def test_labels_with_the_word_in_their_names_limit_nothing():
+    text = kafka_user() + "  template: {secret: {metadata: {labels: {quota-tier: gold}}}}\n"
+
+    assert [one.entity for one in read(text).quotas] == [user("CN=a")]
+    assert findings(text) == []
+
+
+def test_long_rates_of_a_cluster_are_beyond_those_of_a_user():
+    (quota,) = read(kafka("{type: kafka, producerByteRate: 4294967296}")).quotas
+
+    assert (quota.cluster, quota.quotas) == ("prod", {"producer_byte_rate": 4294967296.0})

@@ -164,3 +164,10 @@ def test_a_page_may_begin_with_its_broker(text: str, expected: tuple[int | None,
 def test_a_mixture_of_sources_is_refused(traffic: list[str]) -> None:
     with pytest.raises(UsageError):
         read_rates(RateRequest(traffic=tuple(traffic)))
+
+
+def test_without_any_sample_the_reason_is_stated() -> None:
+    found = read({user("alice"): LIMIT})
+
+    assert (found.at, found.groups) == (None, ())
+    assert "no series of a quota group" in found.notes[0]

@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from reconciler.formats.shapes import load_schema
 from tests.builders import pair, user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
+from tests.support.schemas import valid
 
 PAGE = """# HELP kafka_server_Produce_byte_rate of clients
 kafka_server_Produce_byte_rate{user="alice",client_id="app"} 1400000.0
@@ -56,7 +55,7 @@ def test_the_table_has_a_row_for_each_group_with_a_limit(tmp_path: Path) -> None
 def test_the_document_is_that_of_its_schema(tmp_path: Path) -> None:
     document = run_on_page(tmp_path, "--format", "json").json()
 
-    Draft202012Validator(load_schema("headroom")).validate(document)
+    valid(document, "headroom")
     assert [row["bucket"].get("client-id") for row in document["groups"]] == ["app", "odd * name", None]
     assert document["groups"][0]["throttled"]["mean_ms"] == 812
 
@@ -161,3 +160,14 @@ def test_options_that_contradict_are_refused(options: tuple[str, ...], message: 
     done = run_on_page(tmp_path, *options)
 
     assert (done.code, message in done.err) == (64, True), done.err
+
+
+def test_a_mapping_reads_own_metrics(tmp_path: Path) -> None:
+    metrics = [{"name": "acme_in_*", "kind": "produce", "user": "who", "names": "plain"}]
+    document = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": {"metrics": metrics}}
+    (tmp_path / "metrics.yaml").write_text(json.dumps(document))
+    (tmp_path / "current.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1000.0}}))
+    with metrics_server({"__name__": "acme_in_rate", "who": "alice", "broker_id": "1"}, 500) as (port, asked):
+        traffic = ("--traffic", f"prometheus+http://127.0.0.1:{port}", "--mapping", "metrics.yaml")
+        (row,) = invoke("headroom", "--current", "current.json", *traffic, "--format", "json", cwd=tmp_path).json()["groups"]
+    assert (row["percent"], "|acme_in_.*" in asked[0][0]) == (50, True)

@@ -15,7 +15,7 @@ from reconciler.model.state import ClusterIdentity
 from tests.builders import DEFAULT, client, declared, desired, user
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
-from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.manifests import cluster, quotas, repository, snapshot
 from tests.support.schemas import valid
 
 LIVE = {user("alice"): {"producer_byte_rate": 2.0}, client(DEFAULT): {"request_percentage": 50.0}}
@@ -181,3 +181,29 @@ def test_a_real_broker_is_shown_with_what_was_applied_and_changed_by_hand(tmp_pa
     (ran,) = document(done)["runs"]
     assert (ran["result"], ran["verified"], ran["cluster"]["id"]) == ("done", True, live["cluster"]["id"])
     assert ">1 changed by hand<" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b", scope={"include": [{"client-id": {"any": True}}]}))
+    done = invoke("report", "--format", "json", "--out", "html=report.html", cwd=folder)
+    assert done.code == 1
+    assert [one["failure_reason"] for one in document(done)["clusters"]] == ["unreachable", "invalid-manifests"]
+    assert (folder / "report.html").exists()
+
+
+def test_a_broken_file_of_one_isolated_owner_is_named_and_the_page_shows_the_others(tmp_path: Path) -> None:
+    owners = {team: {"paths": [f"{team}.yaml"], "entities": [{"user": {"prefix": team}}]} for team in ("a", "b")}
+    (tmp_path / "kafka-quotas.yaml").write_text(repository(owners=owners, clusterPaths=["cluster.yaml"]))
+    (tmp_path / "cluster.yaml").write_text(cluster("prod", prune="never", isolate="owner"))
+    (tmp_path / "a.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: [\n")
+    (tmp_path / "b.yaml").write_text(quotas(({"user": "b1"}, {"producer_byte_rate": 1}), owner="b"))
+    (tmp_path / "live.json").write_text(snapshot({user("b1"): {"producer_byte_rate": 2.0}}))
+    current = ("--current", "live.json")
+
+    for options in (("--cluster", "prod"), ()):
+        found = document(invoke("report", *options, *current, "--format", "json", "--out", "html=page.html", cwd=tmp_path))
+        (one,) = found["clusters"]
+        assert one["summary"]["declared"] == 1
+        assert [finding["file"] for finding in one["findings"] if finding["severity"] == "error"] == ["a.yaml"]
+        assert "Manifests of a have errors. Entities that only these declare are not compared." in one["notes"]
+        assert "user=b1" in (tmp_path / "page.html").read_text("utf-8")

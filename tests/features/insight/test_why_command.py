@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from reconciler.formats.shapes import load_schema
 from tests.support import manifests
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.incident_log import START, Sender, SentRequest, write_log
+from tests.support.schemas import valid
 
 pytest.importorskip("pyarrow")
 
@@ -71,7 +70,7 @@ def why(repository: GitRepository, *arguments: str, env: Mapping[str, str] | Non
 
 def document(done: Done) -> dict[str, Any]:
     made: dict[str, Any] = done.json()
-    Draft202012Validator(load_schema("why"), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(made)
+    valid(made, "why")
     return made
 
 

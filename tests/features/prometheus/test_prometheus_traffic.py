@@ -224,3 +224,31 @@ def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
         compact_traffic(options, progress=Silent())
     assert not (tmp_path / "totals").exists()
+
+
+def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) -> None:
+    named = {"__name__": "kafka_server_produce_user_carol_client_id_app_byte_rate", "instance": "kafka-1:7071"}
+    other = {"__name__": "acme_out_rate", "user": "dave", "client_id": "app", "broker": "1"}
+    (tmp_path / "clients.jsonl").write_text('{"user": "carol", "client-id": "app"}\n')
+    (tmp_path / "mapping.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  metrics:\n    - {name: acme_out_rate, kind: produce}\n"
+    )
+    (tmp_path / "columns.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  columns:\n"
+        + "".join(f"    {name}: {{column: {name}}}\n" for name in ("ts", "broker", "user", "client_id", "kind", "amount"))
+    )
+    with served(Server(ALICE, named, other)) as port:
+        options = CompactOptions(
+            traffic=(),
+            folder=str(tmp_path / "history"),
+            prometheus=request(port, tmp_path / "unused"),
+            known_clients=tmp_path / "clients.jsonl",
+            mapping=tmp_path / "mapping.yaml",
+        )
+        done = compact_traffic(options, progress=Silent())
+        assert {row["user"] for row in rows(tuple(map(Path, done.compacted)))} == {"alice", "carol", "dave"}
+        assert done.notes == ()
+        with pytest.raises(UsageError, match=r"write spec\.metrics"):
+            compact_traffic(replace(options, mapping=tmp_path / "columns.yaml"), progress=Silent())
+    with pytest.raises(UsageError, match="--known-clients is for"):
+        compact_traffic(replace(options, prometheus=None), progress=Silent())

@@ -73,3 +73,8 @@ def test_a_cluster_without_webhooks_sends_nothing():
     )
     notifier.pass_ended(cluster_spec(), None, DRIFT_A)
     assert sent == []
+
+
+def test_a_problem_of_a_webhook_is_a_warning_in_the_log():
+    _, log = events(DRIFT_A, DRIFT_A, problems=("webhook ops was not notified of drift: no connection",))
+    assert log.count("webhook ops was not notified of drift: no connection") == 1

@@ -299,3 +299,15 @@ def test_the_commands_of_the_page_record_a_history_and_judge_it(tmp_path: Path) 
             if words[1] == "backtest":
                 assert "throttled" in done.out
     assert {row["broker"] for row in recorded_rows(tmp_path / "history")} == {1, 2}
+
+
+def test_quiet_logs_problems_only(tmp_path: Path) -> None:
+    page = ChangingPage(PAGE)
+    with served(page) as port:
+        quiet = run("record", *argument(port), "--folder", "history", *ONCE, "-q", cwd=tmp_path)
+    away = run("record", *argument(refusing_port()), "--folder", "away", *ONCE, "-q", cwd=tmp_path)
+
+    assert (quiet.code, quiet.err) == (0, "")
+    assert recorded_rows(tmp_path / "history")
+    assert away.code == 1
+    assert "refused" in away.err.lower()

@@ -229,7 +229,9 @@ def test_ready_means_that_the_cluster_was_read_not_long_ago(tmp_path: Path) -> N
     assert world.health.ready()[0] is True
 
     world.down = UnreachableError("nobody answers")
-    world.run(400)
+    world.run(200)
+    assert world.health.ready()[0] is True
+    world.run(200)
     assert world.health.ready()[0] is False
     assert world.health.alive()[0] is True
 
@@ -270,3 +272,15 @@ def test_a_broker_that_left_changes_the_parts_of_a_total_only_where_nobody_has_t
     assert world.cluster.entities == {ALICE: {RATE: part * MIB}}
     if policy == "confirm":
         assert "its total was divided by 4 brokers and now by 3" in world.outcomes[0].message
+
+
+def test_a_request_to_read_again_is_done_at_once(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+
+    def ask() -> None:
+        assert world.script is not None
+        world.script.reread = True
+
+    world.run(50, at={20: ask})
+
+    assert world.results == ["applied", "in_sync"]

@@ -129,3 +129,12 @@ def test_series_of_many_clusters_differ_by_one_label_only() -> None:
 def samples_of(metrics: RunMetrics) -> list[object]:
     families = text_string_to_metric_families(metrics.exposition("")[0].decode())
     return [sample for family in families for sample in family.samples]
+
+
+def test_changed_files_are_seen_when_two_looks_agree(reading: CountedReading) -> None:
+    before = reading.east.fingerprint()
+    (reading.folder / "quotas.yaml").write_text(rates(alice="2MiB", bob="1MiB"))
+    assert not reading.shared.look()
+    assert reading.east.fingerprint() == before
+    assert reading.shared.look()
+    assert reading.east.fingerprint() != before

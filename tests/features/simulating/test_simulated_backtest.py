@@ -10,14 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from reconciler.documents import BACKTEST
-from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done, invoke
+from tests.support.schemas import valid
 
 START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 SECONDS = 600
@@ -78,7 +77,7 @@ def simulate(folder: Path, *arguments: str, history: str = "history") -> Done:
 def document(done: Done) -> dict[str, Any]:
     assert done.code == 0, done.err
     data: dict[str, Any] = done.json()
-    jsonschema.Draft202012Validator(load_schema("backtest")).validate(data)
+    valid(data, "backtest")
     assert BACKTEST.write(BACKTEST.build(data))["situation"] == data["situation"]
     return data
 

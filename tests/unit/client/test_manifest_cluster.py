@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, manifests
+from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, entity, manifests
 from reconciler.errors import FileAccessError, ManifestError, StalePlanError, TrafficError, UsageError
 from tests.support.command import invoke
 
@@ -180,3 +180,24 @@ def test_the_import_loads_no_client_of_kafka_and_no_engine() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout == "[]\n"
+
+
+def test_an_accepted_guard_is_accepted_in_the_plan_and_another_name_is_refused() -> None:
+    planned = prod().plan(accept=["large-reduction"])
+
+    assert "large-reduction" not in [guard.id for guard in planned.tripped]
+    assert planned.tripped != ()
+    with pytest.raises(UsageError, match="unknown guard"):
+        prod().plan(accept=["everything"])
+    with pytest.raises(UsageError, match="unknown guard"):
+        prod().plan(accept="x")
+
+
+def test_effects_and_unmanaged_entities_are_there_when_asked_for(folder: Path) -> None:
+    write_snapshot(folder, {"payments": 8_388_608.0, "other": 1.0})
+
+    plain, asked = prod().plan().plan, prod().plan(show_effects=True, show_unmanaged=True).plan
+
+    assert (plain.effects, plain.unmanaged) == (None, None)
+    assert asked.effects is not None
+    assert asked.unmanaged == (entity(user="other"),)

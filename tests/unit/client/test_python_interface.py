@@ -211,3 +211,11 @@ def test_a_frozen_cluster_is_told_from_other_guards() -> None:
     with pytest.raises(errors.FrozenError, match="freeze-window"):
         quotas.plan_alter(ALICE, add={KEY: 5}).apply()
     assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["freeze-window"]).verified
+
+
+def test_a_name_that_is_most_likely_a_mistake_is_warned_of_and_not_refused() -> None:
+    change = opened(FakeCluster()).plan_alter(entity(user="<default>"), add={KEY: 5})
+    assert any("<default>" in warning for warning in change.warnings)
+    assert change.warnings[0] in repr(change)
+    assert change.apply().verified
+    assert opened(FakeCluster()).plan_alter(ALICE, add={KEY: 5}).warnings == ()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import UsageError
-from reconciler.model.cluster import Scope
+from reconciler.model.cluster import GuardLimits, Scope, VolumeLimit
 from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Plan, Reason
 from reconciler.model.quota import CLIENT_KEYS
@@ -192,3 +192,13 @@ def test_a_change_leads_from_what_is_there_to_what_was_asked_for(
         expected = Action.CREATE if not live else Action.UPDATE if wanted else Action.DELETE
         assert change.action is expected
         assert [key.key for key in change.keys] == sorted(key.key for key in change.keys)
+
+
+def test_one_entity_that_was_named_is_never_too_many() -> None:
+    nothing = VolumeLimit(percent=0, count=0)
+    spec = cluster_spec(guards=GuardLimits(too_many_removals=nothing, too_many_changes=nothing))
+    cluster = FakeCluster({user(name): {"producer_byte_rate": 5.0} for name in ("a", "b", "c")})
+    run = Run(cluster, target=ClusterTarget(spec=spec, managed=False))
+
+    assert run.alter(make_alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
+    assert set(cluster.entities) == {user("b"), user("c")}
