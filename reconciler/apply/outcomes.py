@@ -60,16 +60,16 @@ class Outcomes:
                 status = ChangeStatus.NOT_ATTEMPTED
             code = result.error_code or None
             if (known.status, known.error_code, known.error) != (status, code, result.error):
-                self._set(known.change, status, error=result.error, code=code)
+                self.mark((known.change,), status, error=result.error, code=code)
 
-    def mark(self, changes: Iterable[Change], status: ChangeStatus, *, error: str | None = None) -> None:
+    def mark(self, changes: Iterable[Change], status: ChangeStatus, *, error: str | None = None, code: int | None = None) -> None:
         """Set them all to one status."""
         for change in changes:
-            self._set(change, status, error=error)
+            self._of[change.entity] = ChangeOutcome(change=change, status=status, error_code=code, error=error)
 
     def explain(self, change: Change, text: str) -> None:
         """Keep its status and add to its message."""
-        self._set(change, self[change].status, error=text)
+        self.mark((change,), self[change].status, error=text)
 
     def having(self, *statuses: ChangeStatus) -> tuple[Change, ...]:
         """The changes with one of these, in the plan's order."""
@@ -83,9 +83,6 @@ class Outcomes:
     def in_order(self) -> tuple[ChangeOutcome, ...]:
         """All of them, in the plan's order."""
         return tuple(self._of.values())
-
-    def _set(self, change: Change, status: ChangeStatus, *, error: str | None = None, code: int | None = None) -> None:
-        self._of[change.entity] = ChangeOutcome(change=change, status=status, error_code=code, error=error)
 
 
 Jitter: TypeAlias = Callable[[], float]

@@ -74,7 +74,8 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
 
     Raises ``FileAccessError``, ``OutputError`` when stdout takes no more, and what ``Result.then`` raises.
     """
-    _write(result, files)
+    if files:
+        _write(result, files)
     if result.beside:
         output.print_findings(result.beside)
     if form == "text" and result.view is not None:

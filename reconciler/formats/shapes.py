@@ -487,7 +487,8 @@ def schema_folder() -> Path:
 @cache
 def load_schema(name: str) -> dict[str, Any]:
     """The schema of a document by its short name, e.g. ``client-quotas``. Do not change what it returns."""
-    schema: dict[str, Any] = json.loads((schema_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
+    file = f"{name}{_SUFFIX}"
+    schema: dict[str, Any] = json.loads((bundled_folder("schemas", with_file=file) / file).read_text(encoding="utf-8"))
     return schema
 
 

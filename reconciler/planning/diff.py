@@ -67,7 +67,8 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     only when the scope has them, ``prune`` is not ``never``, and the desired state is complete. Those whose change brokers refuse
     stay. Entities outside the scope never appear. Raises ``ValueError`` while values of the desired state are not computed yet.
     """
-    require_computed(desired)
+    if desired.with_units:
+        raise uncomputed(desired)
     changes: list[Change] = []
     unmanaged: list[Entity] = []
     unchanged = 0
@@ -94,11 +95,9 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     return replace(result, summary=result.summary_of(changes))
 
 
-def require_computed(desired: DesiredState) -> None:
-    """Raise ``ValueError`` while a value has to be computed: it would be taken for one that is not declared, and removed."""
-    if desired.with_units:
-        msg = f"the values of {desired.with_units[0]} have to be computed first"
-        raise ValueError(msg)
+def uncomputed(desired: DesiredState) -> ValueError:
+    """The error while a value has to be computed: it would be taken for one that is not declared, and removed."""
+    return ValueError(f"the values of {desired.with_units[0]} have to be computed first")
 
 
 def _declared_changes(wanted: DesiredEntity, live: Quotas) -> tuple[KeyChange, ...]:

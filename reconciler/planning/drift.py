@@ -40,7 +40,7 @@ from reconciler.model import (
     Scope,
     same_value,
 )
-from reconciler.planning.diff import brokers_of_part, expiry_of, require_computed
+from reconciler.planning.diff import brokers_of_part, expiry_of, uncomputed
 from reconciler.planning.undeclared import OverriddenLimit, needs_decision, overriding_entities, undeclared_in_scope
 from reconciler.resolution import is_alterable
 
@@ -73,7 +73,8 @@ def compare(
     When only some manifests were read (``desired`` is not complete), only what they declare is looked at: of the rest it is not
     known whether another manifest has it. Raises ``ValueError`` while values of the desired state are not computed yet.
     """
-    require_computed(desired)
+    if desired.with_units:
+        raise uncomputed(desired)
     candidates = set(desired.entities)
     if desired.complete:
         candidates |= live.keys() | (baseline or {}).keys()
