@@ -120,7 +120,10 @@ def group(kind: type, **help: str) -> Any:
 
 
 def added_groups(kind: str) -> Any:
-    """The declarations that features list as ``kind``: the field is a tuple with an instance of each of their dataclasses."""
+    """The declarations that features list as ``kind``: a tuple of those that have another value than a default.
+
+    An option among them that is a flag needs ``default=False``.
+    """
     return AddedGroups(kind)
 
 
@@ -160,7 +163,11 @@ def read(kind: type[T], parsed: argparse.Namespace) -> T:
         if isinstance(field.default, OptionGroup):
             values[field.name] = read(field.default.kind, parsed)
         elif isinstance(field.default, AddedGroups):
-            values[field.name] = tuple(read(each, parsed) for each in field.default.kinds)
+            values[field.name] = tuple(
+                read(each, parsed)
+                for each in field.default.kinds
+                if any(getattr(parsed, own.name) not in (made.keywords.get("default"), []) for own, made in _options(each, {}))
+            )
         else:
             value = getattr(parsed, field.name)
             values[field.name] = tuple(value) if isinstance(value, list) else value

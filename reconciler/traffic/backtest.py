@@ -112,7 +112,7 @@ class Backtest:
         if question.plots:
             rows = self._plotted(rows)
         evidence = recorded.evidence(question, self._groups.tables, provenance)
-        verdicts = evidence.merge_into(rows)
+        verdicts = evidence.merge_into(rows) if evidence.verdicts else rows
         parts = ReportParts.of(verdicts, self._groups, question, evidence.rows)
         return report_of(question, recorded, provenance, parts, verdicts)
 

@@ -114,8 +114,9 @@ def _judge(args: BacktestArguments) -> Result:
     from reconciler.workflows import proposal_of, proposal_of_settings, run_backtest, set_quotas
 
     limit, connection, rows = Severity(args.fail_on), args.connection, _verdict_rows(args)
-    others = {"--exact": args.exact, "--requests": args.requests, "--plots": args.plots, "--out parquet=": rows}
-    situation = next((each for each in args.situations if each.is_given(others)), None)
+    situation = next(iter(args.situations), None)
+    if situation is not None:
+        situation.check({"--exact": args.exact, "--requests": args.requests, "--plots": args.plots, "--out parquet=": rows})
     plots = 0 if situation is not None else _plots(args, [args.format, *(name for name, _ in args.out)])
     access = connection.access(args.current)
     settings = parse_settings(args.settings)

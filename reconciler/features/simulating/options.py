@@ -69,18 +69,12 @@ class SituationOptions:
         help="multiply the traffic, such as 1.5 [default: 1]",
     )
 
-    def is_given(self, others: Mapping[str, object]) -> bool:
-        """Whether the traffic differs from the recorded one. ``others``: options that need the traffic as it was recorded.
-
-        Raises ``UsageError`` for one of these beside it, and for two ways to change brokers.
-        """
-        if self.brokers is None and not self.without_broker and self.factor == 1.0:
-            return False
+    def check(self, others: Mapping[str, object]) -> None:
+        """Raise ``UsageError`` for two ways to change brokers, and for one of the ``others``: they need traffic as recorded."""
         if self.brokers is not None and self.without_broker:
             raise UsageError("--brokers and --without-broker exclude each other. Give one of them")
         if unusable := [name for name, value in others.items() if value]:
             raise UsageError(f"Traffic that is moved or multiplied is judged by whole seconds: leave {unusable[0]} out")
-        return True
 
     def run(
         self,

@@ -99,8 +99,6 @@ class Evidence:
 
         What requests or whole seconds show of a group stays, unless only a metric proves a throttle.
         """
-        if not self.verdicts:
-            return tuple(verdicts)
         merged = {verdict.place: verdict for verdict in verdicts}
         for verdict in self.verdicts:
             known = merged.get(verdict.place)
