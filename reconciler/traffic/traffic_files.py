@@ -21,7 +21,7 @@ from reconciler.model import Message, escaped
 from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
 from reconciler.traffic.shuffle.rows import LocalRows
 from reconciler.traffic.sources.log_documents import check_zone
-from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
+from reconciler.traffic.sources.log_evidence import mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts, parse_dataset
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
@@ -406,11 +406,10 @@ class RequestLogs(Traffic):
             yield from parse_lines(log.lines(), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
-        """As ``Traffic.rows_here``. Copies are marked, and topics have what they cost."""
+        """As ``Traffic.rows_here``. Copies are marked."""
         batches = list(self.batches(reading))
         if batches:
             batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
-            batches = charge_known_topics(batches)
         return LocalRows(lambda _: batches)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:

@@ -43,9 +43,6 @@ from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     LINE_KEYS,
-    TOPIC_EVENTS,
-    charge_topics,
-    count_partitions,
     line_keys,
     mark_copies,
 )
@@ -121,18 +118,13 @@ def request_log_rows(
 
 
 def mark_repeats(rows: KeptRows, also: Sequence[str]) -> SparkRows[pa.RecordBatch]:
-    """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails.
-
-    Topics that were extended or deleted get what that cost, where some line shows it.
-    """
+    """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails."""
     try:
         if rows.has_repeats(line_keys, LINE_KEYS):
             rows = rows.rewritten(
                 lambda batch: np.asarray(batch.column("tie").to_numpy(), dtype=np.int64),
                 lambda table: mark_copies(table.cast(schema(also))),
             )
-        if partitions := count_partitions(rows.total(TOPIC_EVENTS)):
-            return rows.map(functools.partial(charge_topics, partitions=partitions), ())
     except BaseException:
         rows.close()
         raise
