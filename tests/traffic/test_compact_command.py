@@ -14,6 +14,7 @@ from reconciler.documents import BACKTEST
 from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import Entity
 from tests.support.command import Command, invoke
+from tests.support.manifests import quotas
 from tests.traffic.log_lines import line
 
 if TYPE_CHECKING:
@@ -22,15 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 RECORDINGS = Path(__file__).parent / "recordings"
 LINES = gzip.decompress((RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz").read_bytes()).splitlines(keepends=True)
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: teams, owner: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 100KiB}
-"""
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "100KiB"}), owner="team")
 
 
 def test_history_grows_file_by_file_and_is_judged_as_the_log_is(

@@ -14,23 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import Command, Done, run
+from tests.support.manifests import quotas
 from tests.support.recorded_parquet import START, Flow, write_traffic
 from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 50KiB}
-    - match: {user: bob}
-      quotas: {consumer_byte_rate: 5MiB}
-"""
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}), ({"user": "bob"}, {"consumer_byte_rate": "5MiB"}))
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 FLOWS = (
     Flow(user="alice", amount=90_000, every_s=0.5),

@@ -9,16 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support.command import Command, Done, run
+from tests.support.manifests import quotas
 from tests.support.recorded_parquet import Flow, write_traffic
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: all}
-spec:
-  quotas:
-    - {match: {user: alice}, quotas: {producer_byte_rate: 500}}
-"""
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": 500}))
 HERE = pytest.param((), "this process", id="this process")
 SPARK = pytest.param(("--master", "local[2]"), "Spark", marks=pytest.mark.spark, id="Spark")
 

@@ -24,6 +24,7 @@ from reconciler.traffic.sources.on_spark import frame_rows
 from reconciler.traffic.spark_jobs import raise_as_sentences
 from tests.support.command import Command
 from tests.support.full_disk import run_with_room
+from tests.support.manifests import quotas
 from tests.support.recorded_parquet import SCHEMA
 
 if TYPE_CHECKING:
@@ -33,15 +34,7 @@ pytestmark = pytest.mark.spark
 ROWS = 300_000
 LOOKING_S = 0.03
 """Between two looks for workers: less than they take to read the rows, more than a look costs."""
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: teams, owner: team}
-spec:
-  quotas:
-    - match: {user: {default: true}}
-      quotas: {producer_byte_rate: 1KiB}
-"""
+MANIFEST = quotas(({"user": {"default": True}}, {"producer_byte_rate": "1KiB"}), owner="team")
 
 
 def write_traffic(folder: Path) -> None:

@@ -15,6 +15,7 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from tests.support.command import Command, run
+from tests.support.manifests import quotas
 from tests.support.random_traffic import Flow, arrivals_of, write_files
 
 if TYPE_CHECKING:
@@ -110,17 +111,10 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
     assert {row["verdict"] for row in json.loads(found["seconds"][1])["verdicts"]} >= {"throttled", "clear"}
 
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 100KiB, controller_mutation_rate: 10}
-    - match: {user: hot}
-      quotas: {producer_byte_rate: 500KB, consumer_byte_rate: 40KB}
-"""
+MANIFEST = quotas(
+    ({"user": "alice"}, {"producer_byte_rate": "100KiB", "controller_mutation_rate": 10}),
+    ({"user": "hot"}, {"producer_byte_rate": "500KB", "consumer_byte_rate": "40KB"}),
+)
 NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python", "PYSPARK_DRIVER_PYTHON": "/nowhere/python"}
 
 

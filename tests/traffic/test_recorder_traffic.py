@@ -13,22 +13,16 @@ from reconciler.formats.shapes import load_schema
 from reconciler.traffic import Reading, find_traffic
 from reconciler.traffic.sources.request_log import LOG_KINDS
 from tests.support.command import Command, run
+from tests.support.manifests import quotas
 from tests.support.recorder_lines import write_members, write_sums
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot
 
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 NAME = "quota-recorder-3-20261123T024142050Z.jsonl.gz"
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 100KiB, request_percentage: 5}
-    - match: {user: {default: true}}
-      quotas: {consumer_byte_rate: 1MiB, producer_byte_rate: 1GiB}
-"""
+MANIFEST = quotas(
+    ({"user": "alice"}, {"producer_byte_rate": "100KiB", "request_percentage": 5}),
+    ({"user": {"default": True}}, {"consumer_byte_rate": "1MiB", "producer_byte_rate": "1GiB"}),
+)
 _SUMMARY = ("key", "bucket", "broker", "verdict", "limit_after", "seconds_certain", "seconds_over", "seconds_possible", "peak")
 
 

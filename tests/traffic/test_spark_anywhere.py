@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.bad_servers import refusing_port
 from tests.support.command import COMMAND, Command, Done, environment, invoke, run
+from tests.support.manifests import quotas
 from tests.support.spark_servers import SPARK_BIN, spark_environment, standalone_cluster
 from tests.support.wheels import build_wheel
 from tests.traffic.conftest import RECORDINGS
@@ -24,17 +25,10 @@ SERVERS = pytest.mark.xdist_group("spark-servers")
 
 ROOT = Path(__file__).parents[2]
 LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 100KiB, consumer_byte_rate: 200KiB, request_percentage: 1}
-    - match: {user: bob}
-      quotas: {producer_byte_rate: 300KiB}
-"""
+MANIFEST = quotas(
+    ({"user": "alice"}, {"producer_byte_rate": "100KiB", "consumer_byte_rate": "200KiB", "request_percentage": 1}),
+    ({"user": "bob"}, {"producer_byte_rate": "300KiB"}),
+)
 PATIENCE_S = 400
 BACKTEST = ("backtest", "quotas", "--traffic", "broker-0", "--format", "json")
 

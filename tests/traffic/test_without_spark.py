@@ -178,15 +178,7 @@ def test_both_ways_give_the_same_bytes(
         assert len(requests) > 1000
 
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 10KiB, request_percentage: 1}
-"""
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB", "request_percentage": 1}))
 
 
 @pytest.fixture
