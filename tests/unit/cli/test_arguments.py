@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.cli.declaration import Option, OptionGroup, read
+from reconciler.cli.declaration import AddedGroups, Option, OptionGroup, read
 from reconciler.cli.main import build_parser, work_of
 from reconciler.cli.registry import actions_of, commands, find_command
 
@@ -48,8 +48,14 @@ def wrong_fields(parsed: object) -> dict[str, object]:
 
 def options_of(kind: type) -> Iterator[str]:
     for field in dataclasses.fields(kind):
-        assert isinstance(field.default, OptionGroup | Option), field.name
-        yield from options_of(field.default.kind) if isinstance(field.default, OptionGroup) else [field.name]
+        if isinstance(field.default, OptionGroup):
+            yield from options_of(field.default.kind)
+        elif isinstance(field.default, AddedGroups):
+            for each in field.default.kinds:
+                yield from options_of(each)
+        else:
+            assert isinstance(field.default, Option), field.name
+            yield field.name
 
 
 def parsed_by(name: str) -> tuple[argparse.Namespace, type]:
