@@ -54,6 +54,7 @@ _SIGNS: Final = {
     "\N{LARGE YELLOW CIRCLE}": ("\N{BLACK CIRCLE}", "#d4a72c"),
     "\N{LARGE GREEN CIRCLE}": ("\N{BLACK CIRCLE}", "#1a7f37"),
     "\N{BLACK QUESTION MARK ORNAMENT}": ("?", "#d1242f"),
+    "\N{MEDIUM WHITE CIRCLE}": ("\N{WHITE CIRCLE}", "#59636e"),
     "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}": ("\N{WARNING SIGN}", "#9a6700"),
 }
 """Emoji as signs of common fonts: machines without a display have no font of emoji."""
@@ -127,7 +128,7 @@ def write_example(folder: Path) -> None:
     _git(folder, "init", "-q")
     _git(folder, "add", "quotas")
     _git(folder, "commit", "-q", "-m", "Quotas")
-    _run(folder, "plan", "quotas", "--current", "now.json", "--out", "markdown=plan.md", "--out", "html=plan.html")
+    _run(folder, "plan", "quotas", "--current", "now.json", "--out", "json=plan.json", "--out", "html=plan.html")
     outs = [part for form in ("html=backtest.html", "json=backtest.json") for part in ("--out", form)]
     _run(folder, "backtest", "quotas", "--current", "now.json", "--traffic", "traffic.parquet", *outs)
     _run(folder, "report", "quotas", "--current", "now.json", "--out", "html=report.html")
@@ -218,7 +219,7 @@ def comment_on_page(folder: Path, *, dark: bool) -> str:
     with github_server() as server:
         github = {"GITHUB_API_URL": server.url, "GITHUB_EVENT_PATH": str(folder / "event.json")}
         github |= {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_TOKEN": TOKEN}
-        _run(folder, "comment", "plan.md", "--backtest", "backtest.json", "--cluster", "prod-eu", env=github)
+        _run(folder, "comment", "plan.json", "--backtest", "backtest.json", "--cluster", "prod-eu", env=github)
         (posted,) = (one["body"] for one in server.comments.values())
     fonts = "".join(_font(folder, package) for package in _FONTS)
     families = "body, .markdown-body { font-family: 'Noto Sans', sans-serif !important; }"

@@ -204,7 +204,7 @@ def way_out(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]
         names = list_some([code(guard.id) for guard in fixed], _MOST_NAMED)
         steps.append(f"change what {names} {_agree(len(fixed), 'rejects', 'reject')}")
     if any(not guard.blocks for guard in (*plan.tripped, *plan.withholding_guards)):
-        steps.append("change the values or merge an exception" if not low else "merge an exception first")
+        steps.append("or merge an exception first" if low else "change the values or merge an exception")
     if kept := [row for row in rows if row.state is RowState.KEPT]:
         steps.append(f"to remove {count_of(len(kept), 'kept limit')}, declare the entity with {code('quotas: {}')}")
     if not steps:
