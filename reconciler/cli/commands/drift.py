@@ -1,4 +1,4 @@
-"""``kafka-quotas drift``: whether the cluster still has what was merged and applied, without ever writing."""
+"""``kafka-quotas drift``: whether the cluster still has what was merged and applied, without ever writing to it."""
 
 from __future__ import annotations
 

@@ -79,9 +79,7 @@ class ProposalBranch:
         text = f"{message}\n\n{_TRAILER}{content}\n"
         commit = self._git.output("commit-tree", tree, "-p", self._base, "-F", "-", given=text.encode(), variables=_IDENTITY)
         name = commit.decode().strip()
-        self._git.output(
-            "push", "--quiet", "--no-verify", f"--force-with-lease={self._ref}:{old or ''}", _REMOTE, f"{name}:{self._ref}"
-        )
+        self._push(f"{name}:{self._ref}", old or "")
         return name
 
     def delete(self, old: str) -> None:
