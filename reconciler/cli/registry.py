@@ -85,7 +85,7 @@ CORE: Final = (
         page="describe-and-alter.md",
         examples=(
             ("Print every quota of a cluster", "describe --bootstrap-server b1:9092"),
-            ("Print the quotas of users that begin with 'etl-' as CSV", "describe quotas --prefix user=etl- --format csv"),
+            ("Show who set the quotas of users that begin with 'etl-'", "describe quotas --prefix user=etl- --history"),
         ),
         is_short=True,
     ),

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         value_sentences,
     )
     from reconciler.render.sink import Sink, WorkflowCommands
-    from reconciler.render.state_text import state_as_csv, state_as_text, state_table
+    from reconciler.render.state_text import state_as_text, state_table
     from reconciler.render.terminal import plain, write
 
 __getattr__ = lazy_face(__name__)

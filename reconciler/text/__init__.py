@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         list_entities,
         list_some,
         near_miss,
-        quoted,
         rebalance_text,
         recommended_text,
         safe_text,

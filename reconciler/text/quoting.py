@@ -60,10 +60,10 @@ def name_text(name: EntityName) -> str:
 
 def word(text: str) -> str:
     """A name, an entity type or a quota key: as it is, or quoted."""
-    return text if _PLAIN.fullmatch(text) else quoted(text)
+    return text if _PLAIN.fullmatch(text) else _quoted(text)
 
 
-def quoted(text: str) -> str:
+def _quoted(text: str) -> str:
     """A name in double quotes, escaped."""
     return '"' + escaped(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 

@@ -129,7 +129,6 @@ def without_reader(*arguments: str, folder: Path, both: bool = False) -> tuple[i
         (("drift", "--current", "now.json", "--color", "always"), 0),
         (("describe", "--current", "now.json"), 0),
         (("describe", "--current", "now.json", "--format", "json"), 0),
-        (("describe", "--current", "now.json", "--format", "csv"), 0),
         (("resolve", "--current", "now.json", "--all"), 0),
         (("resolve", "--current", "now.json", "--all", "--format", "jsonl"), 0),
         (("tool", "clusters"), 0),

@@ -78,7 +78,7 @@ def test_help_of_a_command_loads_no_heavy_library(command):
     assert loaded_by(command, "--help") & HEAVY == set()
 
 
-@pytest.mark.parametrize("form", ["text", "json", "csv"])
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_describe_without_manifests_loads_nothing_that_reads_them(tmp_path, form):
     cluster = {"name": None, "id": None, "kafka_version": None}
     observed = {"at": "2026-01-02T00:00:00Z", "from": "broker"}

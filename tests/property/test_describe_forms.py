@@ -1,19 +1,15 @@
-"""Everything describe prints, read back: text, JSON and CSV say exactly what the cluster has, whatever the names."""
-
-import csv
-import io
-import re
+"""Everything describe prints, read back: text and JSON say exactly what the cluster has, whatever the names."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.documents import SNAPSHOT, read_snapshot, snapshot_chunks
-from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.state import same_value
-from reconciler.render.state_text import COLUMNS, state_as_csv, state_as_text
+from reconciler.render.state_text import state_as_text
 from tests.builders import client, current, ip, pair, user
 from tests.support.hostile_names import NAMES
-from tests.support.kip_text import read_description, read_entity, read_word
+from tests.support.kip_text import read_description
 
 NAME = NAMES | st.just(DEFAULT)
 ENTITIES = st.one_of(
@@ -26,7 +22,6 @@ ENTITIES = st.one_of(
 KEYS = st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage", "connection_creation_rate"])
 VALUES = st.floats() | st.integers(1, 2**40).map(float)
 STATES = st.dictionaries(ENTITIES, st.dictionaries(KEYS | NAMES, VALUES, min_size=1, max_size=4), max_size=6)
-FORMULA = re.compile(r"[=+\-@\t\r\n|%;]")
 
 
 def same(one, other):
@@ -62,37 +57,3 @@ def test_json_reads_back(state, tmp_path_factory):
     path.write_text("".join(snapshot_chunks(current(state))), encoding="utf-8")
 
     same(read_snapshot(path).entities, state)
-
-
-@given(STATES)
-def test_csv_reads_back_and_no_cell_is_a_formula(state):
-    printed = "".join(state_as_csv(current(state)))
-    rows = list(csv.reader(io.StringIO(printed, newline="")))
-
-    assert printed.endswith("\r\n")
-    assert tuple(rows[0]) == COLUMNS
-    found: dict[Entity, dict[EntityName, float]] = {}
-    for row in rows[1:]:
-        assert [cell for cell in row[:-1] if FORMULA.match(cell)] == []
-        cells = dict(zip(COLUMNS, row, strict=True))
-        names = {t: read_word(cells[t])[0] for t in ("user", "client-id", "ip") if cells[t]}
-        if cells["other"]:
-            names |= dict(read_entity(cells["other"]).parts)
-        found.setdefault(Entity.of(names), {})[read_word(cells["key"])[0]] = float(cells["value"])
-    same(found, state)
-
-
-def test_spreadsheets_get_names_they_cannot_take_for_anything_else():
-    state = {user(name): {"producer_byte_rate": 1.0} for name in ("=1+1", "@SUM(A1)", "-2", "1E5", "alice", "a;=1", "<default>")}
-    printed = "".join(state_as_csv(current({**state, user(DEFAULT): {"producer_byte_rate": 1.0}})))
-
-    assert [row.split(",")[0] for row in printed.split("\r\n")[1:-1]] == [
-        '"""-2"""',
-        '"""1E5"""',
-        '"""<default>"""',
-        '"""=1+1"""',
-        '"""@SUM(A1)"""',
-        '"""a;=1"""',
-        "alice",
-        "<default>",
-    ]

@@ -35,7 +35,6 @@ COMMANDS = (
     ("drift", ".", "--current", "now.json"),
     ("describe", "--current", "now.json"),
     ("describe", "--current", "now.json", "--format", "yaml"),
-    ("describe", "--current", "now.json", "--format", "csv"),
     ("resolve", "--current", "now.json", "--all"),
     ("resolve", "--current", "now.json", "--all", "--format", "jsonl"),
     ("tool", "clusters", "."),

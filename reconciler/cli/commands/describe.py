@@ -29,7 +29,7 @@ class DescribeArguments:
     audit: tuple[str, ...] = option(
         "--audit", section="Git", metavar="FILE", help="with --history: read runs from this file of apply --audit (repeatable)"
     )
-    format: str = option_groups.format_option(("auto", "table", "text", "json", "csv"))
+    format: str = option_groups.format_option(("auto", "table", "text", "json"))
 
 
 def run(args: DescribeArguments) -> Result:
@@ -73,8 +73,6 @@ def _history(args: DescribeArguments, state: CurrentState, *, has_manifests: boo
     """Who set the values. Raises ``UsageError`` without manifests or the feature."""
     if not has_manifests:
         raise UsageError("--history needs the manifests of the cluster: give their folder, which is in git, as PATH")
-    if args.format == "csv":
-        raise UsageError("--history prints text or json")
     place = next(added("HISTORIES"), None)
     if place is None:
         raise UsageError("describe --history needs the feature insight, and its folder is not installed")
@@ -107,10 +105,6 @@ def _pieces(form: str, state: CurrentState, query: Selector) -> Iterator[str]:
         from reconciler.documents import selector_to_json, snapshot_chunks
 
         return snapshot_chunks(state, selected=selector_to_json(query) or None)
-    if form == "csv":
-        from reconciler.render import state_as_csv
-
-        return state_as_csv(state)
     from reconciler.render import state_as_text
 
     return state_as_text(state, color=output.wants_color(sys.stdout))

@@ -138,7 +138,6 @@ def test_an_entity_that_no_manifest_declares_has_no_history(history: History) ->
     ("arguments", "words"),
     [
         (("describe", "--current", "s.json", "--history"), "--history needs the manifests of the cluster"),
-        (("describe", ".", "--current", "s.json", "--history", "--format", "csv"), "--history prints text or json"),
         (("describe", ".", "--current", "s.json", "--audit", "a"), "--audit needs --history"),
     ],
 )
