@@ -107,7 +107,7 @@ class EarlierPlan:
         earlier = self._plan.findings if self._plan is not None else ()
         self._findings = EarlierFindings(known_findings(earlier), known_entries(intent.loaded.baseline, intent.loaded.at))
 
-    def mark_findings(self, judgement: Judgement) -> Judgement:
+    def mark_judgement(self, judgement: Judgement) -> Judgement:
         """The judgement with those findings marked that are as before."""
         return replace(judgement, findings=self._findings.mark(judgement.findings))
 
@@ -167,24 +167,17 @@ def base_intent(intent: Intent, before: Before) -> Intent | None:
     return replace(made, trusted=intent.trusted, attended=intent.attended, scope=OwnerScope(chosen=intent.scope.chosen))
 
 
-def mark_validated(
-    findings: Iterable[Finding],
-    loaded: LoadedManifests,
-    *,
-    base: LoadedManifests | None,
-    validate: Callable[[LoadedManifests], Iterable[Finding]],
+def mark_findings(
+    findings: Iterable[Finding], loaded: LoadedManifests, earlier: Callable[[], Iterable[Finding]]
 ) -> tuple[Finding, ...]:
-    """Findings of ``loaded``, of which those are marked that the base has, too, or that the findings baseline lists."""
-    earlier: Iterable[Finding] = ()
+    """Findings of ``loaded``, of which those are marked that are among the ``earlier`` ones, or that the baseline lists."""
+    known: Iterable[Finding] = ()
     with contextlib.suppress(ReconcilerError):
-        earlier = validate(base) if base is not None else ()
-    return EarlierFindings(known_findings(earlier), known_entries(loaded.baseline, loaded.at)).mark(findings)
+        known = earlier()
+    return EarlierFindings(known_findings(known), known_entries(loaded.baseline, loaded.at)).mark(findings)
 
 
-def mark_without_cluster(intent: Intent, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings that are known without the cluster, of which those that are as before are marked."""
-    earlier: tuple[Finding, ...] = ()
-    with contextlib.suppress(ReconcilerError):
-        if intent.before is not None and (base := base_intent(intent, intent.before)) is not None:
-            earlier = (*base.findings, *lint_offline(base.loaded, base.spec, base.desired))
-    return EarlierFindings(known_findings(earlier), known_entries(intent.loaded.baseline, intent.loaded.at)).mark(findings)
+def offline_findings_of_base(intent: Intent) -> tuple[Finding, ...]:
+    """What can be known of the base without the cluster. Raises ``ManifestError``."""
+    base = base_intent(intent, intent.before) if intent.before is not None else None
+    return (*base.findings, *lint_offline(base.loaded, base.spec, base.desired)) if base is not None else ()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import ReconcilerError, WrongClusterError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event
-from reconciler.manifest import FindingsBaseline, Owner, UnreadableError, endpoints, read_file
+from reconciler.manifest import Owner, UnreadableError, endpoints, read_file
 from reconciler.model import (
     Change,
     ClusterIdentity,
@@ -183,9 +183,9 @@ def with_lint(intent: Intent) -> Intent:
     """
     findings = in_order((*intent.findings, *lint_offline(intent.loaded, intent.spec, intent.desired)))
     if intent.before is not None or intent.loaded.proposed_baseline is not None:
-        from reconciler.workflows.as_before import mark_without_cluster
+        from reconciler.workflows.as_before import mark_findings, offline_findings_of_base
 
-        findings = mark_without_cluster(intent, findings)
+        findings = mark_findings(findings, intent.loaded, lambda: offline_findings_of_base(intent))
     if not intent.isolates:
         stop_on(findings, intent.fail_on)
     return replace(intent, findings=findings)
@@ -236,10 +236,7 @@ class Validation:
     """Different entities, over all clusters that were checked."""
     read: frozenset[str]
     """The files that were read, as findings name them."""
-    baseline: FindingsBaseline | None = None
-    """The findings baseline of the manifests, as it is here."""
-    root: str | None = None
-    """The folder of the Repository manifest."""
+    loaded: LoadedManifests
 
 
 def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trusted_ref: str | None = None) -> Validation:
@@ -268,9 +265,9 @@ def _compared(
     base = None if seen is None or seen.base is None else seen.base.loaded
     if base is None and loaded.baseline is None:
         return findings
-    from reconciler.workflows.as_before import mark_validated
+    from reconciler.workflows.as_before import mark_findings
 
-    return mark_validated(findings, loaded, base=base, validate=lambda other: validate_loaded(other, cluster).findings)
+    return mark_findings(findings, loaded, lambda: () if base is None else validate_loaded(base, cluster).findings)
 
 
 def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
@@ -305,8 +302,7 @@ def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
         clusters=len(known) if cluster is None else len(names),
         entities=len(entities),
         read=frozenset(loaded.files),
-        baseline=loaded.proposed_baseline,
-        root=loaded.root,
+        loaded=loaded,
     )
 
 

@@ -81,7 +81,7 @@ def plan_from(
             return plan_from(base, current, accepted=(), source=source, clock=clock)
 
         earlier_plan = EarlierPlan(intent, plan_base)
-        read = earlier_plan.mark_findings(Judgement(findings=intent.findings))
+        read = earlier_plan.mark_judgement(Judgement(findings=intent.findings))
         intent = replace(intent, findings=read.findings, notes=(*intent.notes, *earlier_plan.notes))
     spec, desired = intent.spec, intent.desired
     prune = spec.prune if intent.attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
@@ -122,7 +122,7 @@ def plan_from(
     for judge_it in _judges(intent, context, accepted=accepted, baseline=baseline, has_undeclared=has_undeclared):
         judgement = judge_it(plan)
         if earlier_plan is not None:
-            judgement = earlier_plan.mark_findings(judgement)
+            judgement = earlier_plan.mark_judgement(judgement)
         plan = _with_judgement(plan, judgement, differences)
     if earlier_plan is not None:
         plan = earlier_plan.mark_changes(plan)

@@ -111,3 +111,10 @@ def test_a_messy_cluster_prints_one_line_before_each_plan(clean_kafka: Sandbox, 
     (line,) = after.err.splitlines()
     assert line.endswith(" findings as before: validate --all and plan --format json list them")
     assert everything.out.count(", as before]") == int(line.split()[0])
+
+    users = tmp_path / "quotas" / "users.yaml"
+    users.write_text(users.read_text().replace("producer_byte_rate: 20MiB", "producer_byte_rate: 19MiB"))
+    applied = invoke("apply", "quotas", "--auto-approve", "--fail-on", "warning", cwd=tmp_path)
+    assert applied.code == 0, applied.err
+    assert applied.err.count(" findings as before: ") == 1
+    assert "warning" not in applied.err

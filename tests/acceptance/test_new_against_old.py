@@ -227,7 +227,7 @@ def test_the_comment_folds_what_was_there_before(repo: GitRepository) -> None:
 def baseline_of(repo: GitRepository) -> str:
     """The name of a file with all findings, in which the reason is written."""
     done = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
-    assert (done.code, "lists 30 findings" in done.out) == (0, True), done.err
+    assert (done.code, "lists 30 findings" in done.err) == (0, True), done.err
     file = repo.folder / BASELINE
     file.write_text(re.sub(r'reason: "".*', "reason: exported as it was", file.read_text()))
     return BASELINE
@@ -285,13 +285,47 @@ def test_a_corrected_finding_leaves_an_entry_to_remove_and_writing_again_removes
     again = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
 
     assert stale == [("baseline-stale", "    - id: percentage-small")] * 2
-    assert "lists 29 findings" in again.out
+    assert "lists 29 findings" in again.err
     asked = [each for each in validated(repo) if not each.get("as_before")]
     # The new entry has no reason yet: that of the others was not written for it.
     assert [(each["id"], each["message"].partition(".")[0]) for each in asked] == [
         ("baseline-without-reason", "1 entry has no reason")
     ]
     assert '"user-1", "request_percentage", "0.4"' in file.read_text().replace("user=", "")
+
+
+def test_writing_for_some_files_keeps_the_entries_of_others(repo: GitRepository) -> None:
+    file = repo.folder / baseline_of(repo)
+    repo.write("more.yaml", quotas(({"user": "other"}, {"request_percentage": 0.3})))
+
+    some = invoke("validate", "more.yaml", BASELINE, "--write-baseline", BASELINE, cwd=repo.folder)
+
+    assert "lists 31 findings" in some.err
+    assert file.read_text().count("reason: ") == 2  # that of the others, and one to write for the new entry
+
+
+def test_a_plan_adds_the_findings_that_only_the_cluster_shows(repo: GitRepository) -> None:
+    baseline_of(repo)
+    snapshot(repo.folder.parent, *[({"user": user}, {"request_percentage": 0.5}) for user in (*USERS, "%40")])
+
+    before = invoke("plan", *NOW, "--format", "json", cwd=repo.folder).json()
+    written = invoke("plan", *NOW, "--write-baseline", BASELINE, cwd=repo.folder)
+    after = invoke("plan", *NOW, "--format", "json", cwd=repo.folder).json()
+
+    new = [each["id"] for each in before["findings"] if not each.get("as_before")]
+    assert "migrated-name" in new
+    assert (written.code, f"lists {30 + len(new)} findings" in written.err) == (0, True)
+    assert [each["id"] for each in after["findings"] if not each.get("as_before")] == []
+    assert "baseline-stale" not in [each["id"] for each in validated(repo)]
+
+
+def test_a_repository_without_findings_has_an_empty_baseline(repo: GitRepository) -> None:
+    repo.write("quotas.yaml", quotas(({"user": "a"}, {"request_percentage": 50})))
+
+    written = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
+
+    assert "lists 0 findings" in written.err
+    assert [each["id"] for each in validated(repo)] == ["baseline-stale"]
 
 
 @pytest.mark.parametrize(
@@ -371,11 +405,12 @@ def test_errors_are_in_no_baseline(repo: GitRepository) -> None:
     assert (done.code, (repo.folder / BASELINE).exists()) == (1, False)
 
 
-HOSTILE = ["a b", 'x"y', "line\nbreak", "#c", "ü: 1", "'", "- z", "\u2028", "`", "::warning::"]
+HOSTILE = ["a b", 'x"y', "line\nbreak", "#c", "ü: 1", "'", "- z", "\u2028", "`", "::warning::", "😀", "\ufeff", "NaN", "[]"]
 
 
 def test_names_of_strangers_survive_the_way_through_the_file(repo: GitRepository) -> None:
-    repo.write("quotas.yaml", quotas(*(({"user": name}, {"request_percentage": 0.5}) for name in HOSTILE)))
+    text = quotas(*(({"user": name}, {"request_percentage": 0.5}) for name in HOSTILE))
+    repo.write("quotas.yaml", text.replace(r"\ud83d\ude00", "😀"))
 
     written = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
 

@@ -13,8 +13,9 @@ from reconciler.cli.results import VALIDATE_FORMATS, OutFile, Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.model import Finding
     from reconciler.render import Block
-    from reconciler.workflows import Validation
+    from reconciler.workflows import LoadedManifests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +28,7 @@ class ValidateArguments:
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="check for this Cluster manifest only [default: for every one]"
     )
-    write_baseline: str | None = option(
-        "--write-baseline", metavar="FILE", help="list the findings in this manifest, so that they count as before from now on"
-    )
+    write_baseline: str | None = option_groups.WRITE_BASELINE
     all: bool = option("--all", section="Output", help="list findings as before, too, which are only counted otherwise")
     format: str = option_groups.format_option(VALIDATE_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(VALIDATE_FORMATS)
@@ -48,7 +47,8 @@ def run(args: ValidateArguments) -> Result:
         checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
     counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}
     if args.write_baseline is not None:
-        return _written(args.write_baseline, checked)
+        whole = args.cluster is None and checked.loaded.complete
+        return Result(notes=(write_baseline(args.write_baseline, checked.findings, checked.loaded, whole=whole),))
     width = output.text_width(sys.stdout)
 
     def lines() -> Sequence[Block]:
@@ -67,21 +67,21 @@ def run(args: ValidateArguments) -> Result:
     )
 
 
-def _written(file: str, checked: Validation) -> Result:
-    """The findings baseline, written. Raises ``ManifestError`` for errors, and ``UsageError`` for a file that would not count."""
+def write_baseline(file: str, findings: Sequence[Finding], loaded: LoadedManifests, *, whole: bool) -> str:
+    """Write the findings baseline, and return a sentence about it. ``whole``: other entries go.
+
+    Raises ``ManifestError`` for errors, and ``UsageError`` for a file that would not count.
+    """
     import datetime
 
     from reconciler.hooks import added, load
-    from reconciler.model import escaped
-    from reconciler.render import line
     from reconciler.text import count_of
     from reconciler.workflows import stop_on
 
-    stop_on(checked.findings)
+    stop_on(findings)
     writers = list(added("BASELINE_WRITERS"))
     if not writers:
         raise UsageError("--write-baseline needs the feature findings_baseline, and its folder is not installed")
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    count = load(writers[0])(file, checked.findings, checked.baseline, root=checked.root, today=today)
-    words = f"{escaped(file)} lists {count_of(count, 'finding')}. Write in it why they may stay, and commit it."
-    return Result(view=lambda: [line(words)])
+    count = load(writers[0])(file, findings, loaded, whole=whole, today=today)
+    return f"{file} lists {count_of(count, 'finding')}. Write in it why they may stay, and commit it"

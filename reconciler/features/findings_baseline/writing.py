@@ -15,7 +15,7 @@ from reconciler.formats import API_VERSION
 from reconciler.manifest import REPOSITORY_FILE, FindingsBaseline
 from reconciler.model import Finding, Severity
 from reconciler.text import shown
-from reconciler.workflows import FindingFacts, facts_of
+from reconciler.workflows import FindingFacts, LoadedManifests, facts_of
 
 _DAYS: Final = 90
 """How long entries last where the file names no day yet."""
@@ -25,41 +25,43 @@ _OWN: Final = "baseline-"
 
 
 def write_findings_baseline(
-    file: str, findings: Sequence[Finding], baseline: FindingsBaseline | None, *, root: str | None, today: datetime.date
+    file: str, findings: Sequence[Finding], loaded: LoadedManifests, *, whole: bool, today: datetime.date
 ) -> int:
     """Write one entry for each different finding, and return how many there are. Errors are left out.
 
-    ``baseline``: the one that counts now, whose other entries go. Raises ``UsageError`` for a file that would not count, and
-    ``FileAccessError``.
+    ``whole``: no other finding is known, so that other entries of the manifests' baseline go. Raises ``UsageError`` for a file
+    that would not count, and ``FileAccessError``.
     """
-    path = Path(file)
-    _require_place(path, baseline, root)
+    path, baseline = Path(file), loaded.proposed_baseline
+    _require_place(path, baseline, loaded.root)
     counts = Counter((facts_of(each), each.severity) for each in findings if _may_be_known(each))
     kept = {((entry.id, *entry.subject), entry.severity): entry for entry in (baseline.findings if baseline is not None else ())}
+    if not whole:
+        counts |= Counter({known: entry.count for known, entry in kept.items()})
     lasts = baseline is not None and baseline.until is not None and baseline.until >= today
     until = baseline.until if baseline is not None and lasts else today + datetime.timedelta(days=_DAYS)
     reason = baseline.reason if baseline is not None else ""
-    lines = [*_head(until, reason)]
+    lines = [*_head(until, reason, some=bool(counts))]
     for (facts, severity), count in sorted(counts.items()):
         lines += _entry(facts, severity, count)
         known = kept.get((facts, severity))
         if known is None and reason:
             lines.append(f'      reason: "" {_ASK}')
         elif known is not None and known.reason not in (None, reason):
-            lines.append(f"      reason: {json.dumps(known.reason)}")
+            lines.append(f"      reason: {_quoted(known.reason)}")
         if known is not None and known.until not in (None, until) and known.until >= today:
             lines.append(f"      until: {known.until}")
     write_whole(path, [f"{line}\n" for line in lines])
     return len(counts)
 
 
-def _head(until: datetime.date | None, reason: str) -> Iterator[str]:
+def _head(until: datetime.date | None, reason: str, *, some: bool) -> Iterator[str]:
     yield f"apiVersion: {API_VERSION}"
     yield "kind: FindingsBaseline"
     yield "spec:"
     yield f"  until: {until}"
-    yield f"  reason: {json.dumps(reason)}{'' if reason else f' {_ASK}'}"
-    yield "  findings:"
+    yield f"  reason: {_quoted(reason)}{'' if reason else f' {_ASK}'}"
+    yield f"  findings:{'' if some else ' []'}"
 
 
 def _entry(facts: FindingFacts, severity: Severity, count: int) -> Iterator[str]:
@@ -67,9 +69,15 @@ def _entry(facts: FindingFacts, severity: Severity, count: int) -> Iterator[str]
     yield f"    - id: {rule_id}"
     if severity is not Severity.WARNING:
         yield f"      severity: {severity.value}"
-    yield f"      subject: {json.dumps(subject)}"
+    yield f"      subject: [{', '.join(map(_quoted, subject))}]"
     if count > 1:
         yield f"      count: {count}"
+
+
+def _quoted(text: str) -> str:
+    """In quotes, as JSON and YAML read it: line ends of YAML are escaped, and other characters stand as they are."""
+    whole = json.dumps(text, ensure_ascii=False)
+    return "".join(f"\\u{ord(letter):04x}" if letter in "\x7f\x85\u2028\u2029\ufeff" else letter for letter in whole)
 
 
 def _may_be_known(finding: Finding) -> bool:
