@@ -14,9 +14,9 @@ from itertools import islice
 from typing import ClassVar, Final
 
 from reconciler.errors import ForgeError, UsageError
+from reconciler.features.pull_requests.comment_verdict import StatusCheck
 from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace
 from reconciler.features.pull_requests.rest_api import RestApi
-from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.model import MergedRequest
 
 _PAGE: Final = 100

@@ -14,10 +14,10 @@ from typing import ClassVar, Final, Self
 
 import reconciler
 from reconciler.errors import FileAccessError, ForgeError, UsageError
+from reconciler.features.pull_requests.comment_verdict import StatusCheck
 from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
 from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import read_token
-from reconciler.features.pull_requests.status_check import StatusCheck
 from reconciler.http import api_address
 from reconciler.model import MergedRequest, escaped
 from reconciler.ports import Clock

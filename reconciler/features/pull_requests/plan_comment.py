@@ -17,26 +17,18 @@ from typing import Final
 
 from reconciler.documents import BACKTEST, FINDINGS, read_plan
 from reconciler.errors import FileAccessError
-from reconciler.features.pull_requests.comment_rows import (
-    ChangeRow,
-    RowState,
-    change_rows,
-    changed_groups,
-    row_markdown,
-    row_of_staying,
-    staying_groups,
-    table_head,
-)
+from reconciler.features.pull_requests.comment_rows import ChangeRow, RowState, change_rows, changed_groups
+from reconciler.features.pull_requests.comment_table import row_markdown, table_head
 from reconciler.features.pull_requests.comment_verdict import (
     CommentVerdict,
     alert_sentences,
+    check_of,
     errors_in,
     findings_sentence,
     history_length,
     judge_comment,
     way_out,
 )
-from reconciler.features.pull_requests.status_check import check_of
 from reconciler.features.pull_requests.sticky_comment import Content, Marker, comment_heading, marker_line, trimmed
 from reconciler.features.pull_requests.suggestions import SuggestionSource, acceptable, exception_items
 from reconciler.model import BacktestReport, Finding, GuardResult, GuardStatus, Plan, Severity, display_name
@@ -336,7 +328,6 @@ class _CommentWriter:
         shown = [("findings", sum(not finding.as_before for finding in self.findings), self._findings(share))]
         inner: list[tuple[str, int, Section]] = []
         if report is not None:
-            inner.append(("groups over a limit that stays", len(staying_groups(report)), self._staying(report, room // 8)))
             failed = sum(not rule.holds for rule in report.rules)
             verb = "fails" if failed == 1 else "fail"
             title = f"Rules of the backtest: {failed:,} {verb}, {len(report.rules) - failed:,} kept"
@@ -376,12 +367,6 @@ class _CommentWriter:
         shown = blocks_markdown(findings_on_page(earlier), room=room, links=self.links)
         more = (f"- and {shown.left_out:,} more",) if shown.left_out else ()
         return fold(f"{count_of(len(earlier), 'finding')} as before", (*shown.lines, *more)) if earlier else ()
-
-    def _staying(self, report: BacktestReport, room: int) -> Section:
-        groups = staying_groups(report)
-        rows = [text for _, text in self._fitting([row_of_staying(group) for group in groups], room - _TABLES // 3)]
-        title = f"Over a limit already, and the limit stays: {count_of(len(groups), 'quota group')}"
-        return Section(lines=fold(title, (*table_head(self._history()), *rows)) if rows else (), left_out=len(groups) - len(rows))
 
     def _folded(
         self, title: str, blocks: Iterable[Block], room: int, *, opened: bool = False, above: Sequence[str] = ()

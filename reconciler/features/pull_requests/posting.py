@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import ForgeError
+from reconciler.features.pull_requests.comment_verdict import NO_PLAN, NOT_CHANGED, Conclusion, status_name
 from reconciler.features.pull_requests.forge import Comment, Forge, Job, Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
 from reconciler.features.pull_requests.review_comments import SuggestionResult, keep_suggestions
-from reconciler.features.pull_requests.status_check import NO_PLAN, NOT_CHANGED, Conclusion, status_name
 from reconciler.features.pull_requests.sticky_comment import (
     CommentState,
     CommentStatus,

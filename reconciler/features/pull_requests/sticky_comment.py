@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from reconciler.features.pull_requests.comment_verdict import CommentVerdict
-from reconciler.features.pull_requests.status_check import StatusCheck
+from reconciler.features.pull_requests.comment_verdict import CommentVerdict, StatusCheck
 from reconciler.features.pull_requests.suggestions import SuggestionSource
 from reconciler.model import MergedRequest, display_name, escaped
 from reconciler.render import NAME_LIMIT, code, fold, prose, short_commit, short_digest, shorten, size, web_address

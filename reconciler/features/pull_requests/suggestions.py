@@ -16,7 +16,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from reconciler.features.pull_requests.comment_rows import ChangeRow, change_rows, entity_markdown, key_markdown
+from reconciler.features.pull_requests.comment_rows import ChangeRow, change_rows
+from reconciler.features.pull_requests.comment_table import entity_markdown, key_markdown
 from reconciler.features.pull_requests.comment_verdict import history_length
 from reconciler.features.pull_requests.line_edits import (
     FileDiff,

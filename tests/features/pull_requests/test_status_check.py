@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.documents import BACKTEST
+from reconciler.features.pull_requests.comment_verdict import Conclusion
 from reconciler.features.pull_requests.plan_comment import findings_comment, plan_comment
-from reconciler.features.pull_requests.status_check import Conclusion
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import (
