@@ -32,6 +32,9 @@ class PlanViewOptions:
         metavar="WHERE",
         help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
     )
+    fail_on_guard: bool = option(
+        "--fail-on-guard", section="Safety", help="exit 3 when apply would refuse the plan: a guard is not accepted"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,6 @@ class PlanArguments:
     owner: tuple[str, ...] = option_groups.OWNERS
     accept: tuple[str, ...] = option_groups.ACCEPT
     fail_on: str = option_groups.FAIL_ON
-    fail_on_guard: bool = option(
-        "--fail-on-guard", section="Safety", help="exit 3 when apply would refuse the plan: a guard is not accepted"
-    )
     trusted_ref: str | None = option_groups.TRUSTED_REF
     base: str | None = option_groups.BASE
     baseline: str | None = BASELINE
@@ -96,7 +96,7 @@ def _result(args: PlanArguments, plan: Plan, intent: Intent) -> Result:
 
     limit, findings = Severity(args.fail_on), (*plan.findings, *plan.owner_errors)
     code = exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
-    refused = [guard.id for guard in (*plan.tripped, *plan.withholding_guards)] if args.fail_on_guard else []
+    refused = [guard.id for guard in (*plan.tripped, *plan.withholding_guards)] if args.views.fail_on_guard else []
     if refused:
         code = exit_codes.REFUSED
     stops = any(finding.fails(limit) for finding in findings)
