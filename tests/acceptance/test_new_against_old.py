@@ -8,8 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from reconciler.formats import load_schema
 from tests.acceptance.test_lint_in_commands import snapshot
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
@@ -25,8 +27,8 @@ def entries(**changed: object) -> list[tuple[dict[str, object], dict[str, object
     return [({"user": user}, {"request_percentage": changed.get(user.replace("-", "_"), 0.5)}) for user in USERS]
 
 
-def live(folder: Path, **changed: float) -> None:
-    values = {user: {"request_percentage": changed.get(user.replace("-", "_"), 0.5)} for user in USERS}
+def live(folder: Path, *more: str, **changed: float) -> None:
+    values = {user: {"request_percentage": changed.get(user.replace("-", "_"), 0.5)} for user in (*USERS, *more)}
     entities: list[tuple[dict[str, str | None], dict[str, float]]] = [({"user": user}, has) for user, has in values.items()]
     snapshot(folder, *entities)
 
@@ -120,6 +122,16 @@ def test_a_finding_with_a_higher_severity_is_new(repo: GitRepository) -> None:
     assert (len(findings(lower, as_before=True)), len(findings(higher, as_before=True))) == (30, 0)
 
 
+def test_a_guard_counts_although_the_base_trips_it_already(repo: GitRepository) -> None:
+    live(repo.folder.parent, user_1=50.0)
+    change(repo, *entries(user_2=0.4))
+
+    done = plan(repo, "--fail-on-guard", "--format", "json")
+
+    assert done.code == 3
+    assert [each["id"] for each in done.json()["guards"] if each["status"] == "needs-acceptance"] == ["large-reduction"]
+
+
 def test_an_error_is_never_as_before(repo: GitRepository) -> None:
     repo.write("kafka-quotas.yaml", repository(lint={"percentage-small": "error"}))
     repo.commit()
@@ -138,6 +150,7 @@ def test_an_error_of_the_change_is_not_hidden_among_old_findings(repo: GitReposi
     comment = plan(repo, "--format", "markdown").out
 
     assert done.code == 1
+    jsonschema.Draft202012Validator(load_schema("findings")).validate(done.json())
     assert [each["id"] for each in done.json()["findings"] if not each.get("as_before")] == ["value-syntax"]
     assert done.json()["summary"] == {"error": 1, "warning": 0, "info": 0, "as_before": 29}
     assert comment.index("many") < comment.index("29 findings as before")
@@ -163,6 +176,7 @@ def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitReposi
     text = plan(repo, "--show-effects").out
     document = plan(repo, "--show-effects", "--format", "json").json()
 
+    jsonschema.Draft202012Validator(load_schema("plan")).validate(document)
     marks = {each["entity"]["user"]: each["keys"]["request_percentage"].get("as_before", False) for each in document["changes"]}
     assert marks == {"user-1": True, "user-2": False}
     moves = {each["client"]["user"]: each.get("as_before", False) for each in document["effects"]["moves"]}
@@ -173,7 +187,9 @@ def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitReposi
 
 
 def test_old_findings_without_room_are_counted_in_their_fold_and_not_above(repo: GitRepository) -> None:
-    many = [({"user": f"user-{number}"}, {"request_percentage": 0.5}) for number in range(2000)]
+    many: list[tuple[dict[str, object], dict[str, object]]] = [
+        ({"user": f"user-{number}"}, {"request_percentage": 0.5}) for number in range(2000)
+    ]
     repo.git("checkout", "-q", "main")
     repo.write("quotas.yaml", quotas(*many))
     repo.commit()
@@ -306,7 +322,7 @@ def test_writing_for_some_files_keeps_the_entries_of_others(repo: GitRepository)
 
 def test_a_plan_adds_the_findings_that_only_the_cluster_shows(repo: GitRepository) -> None:
     baseline_of(repo)
-    snapshot(repo.folder.parent, *[({"user": user}, {"request_percentage": 0.5}) for user in (*USERS, "%40")])
+    live(repo.folder.parent, "%40")
 
     before = invoke("plan", *NOW, "--format", "json", cwd=repo.folder).json()
     written = invoke("plan", *NOW, "--write-baseline", BASELINE, cwd=repo.folder)
