@@ -72,7 +72,7 @@ def test_a_change_of_one_line_shows_its_own_finding_and_counts_the_others(repo: 
     assert findings(document, as_before=False) == [("percentage-small", "user-3")]
     assert len(findings(document, as_before=True)) == 29
     results = json.loads((repo.folder.parent / "plan.sarif").read_text())["runs"][0]["results"]
-    assert Counter(each.get("baselineState") for each in results) == {None: 1, "unchanged": 29}
+    assert Counter(each.get("baselineState") for each in results) == {"new": 1, "unchanged": 29}
     (annotation,) = (repo.folder.parent / "lines.txt").read_text().splitlines()
     assert "0.4" in annotation
     outputs = (repo.folder.parent / "outputs.txt").read_text().splitlines()

@@ -53,12 +53,12 @@ _SEVERITIES: Final = {
 
 
 def _sorted(findings: Sequence[Finding], places: RepoPaths) -> list[Finding]:
-    """The worst first, then by file, line and column."""
+    """New ones before those that are as before, the worst first, then by file, line and column."""
 
-    def order(finding: Finding) -> tuple[int, str, int, int, str, str]:
+    def order(finding: Finding) -> tuple[bool, int, str, int, int, str, str]:
         span = finding.span
         place = (places.relative(span.file), span.line, span.column) if span else ("", 0, 0)
-        return (finding.severity.rank, *place, finding.id, finding.message)
+        return (finding.as_before, finding.severity.rank, *place, finding.id, finding.message)
 
     return sorted(findings, key=order)
 
@@ -177,15 +177,18 @@ def render_sarif(findings: Sequence[Finding], places: RepoPaths, properties: Map
         text = f"{len(findings) - len(kept)} results have no room here. 'kafka-quotas validate' prints all of them"
         invocation["toolExecutionNotifications"] = [{"level": "warning", "message": {"text": text}}]
     described: list[Json] = [_sarif_rule(rule_id, rules.get(rule_id)) for rule_id in ids]
-    results: list[Json] = [
+    results = [
         _sarif_result(finding, ids.index(finding.id), f"{digits}:{number}", places)
         for finding, digits, number in _fingerprints(kept, places)
     ]
+    if any(finding.as_before for finding in kept):
+        states = ("unchanged" if finding.as_before else "new" for finding in kept)
+        results = [{**result, "baselineState": state} for result, state in zip(results, states, strict=True)]
     run: dict[str, Json] = {
         "tool": {"driver": {"name": "kafka-quotas", "version": reconciler.__version__, "rules": described}},
         "columnKind": "unicodeCodePoints",
         "invocations": [invocation],
-        "results": results,
+        "results": [*results],
         **({"properties": {**properties}} if properties else {}),
     }
     log: dict[str, Json] = {
@@ -213,7 +216,6 @@ def _sarif_result(finding: Finding, rule_index: int, fingerprint: str, places: R
         "level": _SEVERITIES[finding.severity].level,
         "message": {"text": escaped(finding.message)},
         "locations": [_sarif_location(finding.span, places)],
-        **({"baselineState": "unchanged"} if finding.as_before else {}),
         "partialFingerprints": {"kafkaQuotasFinding/v1": fingerprint},
     }
     if finding.related:
