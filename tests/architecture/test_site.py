@@ -33,7 +33,7 @@ def test_every_command_has_a_page_with_its_options(site: Path) -> None:
     pages = {name: (site / "reference" / "commands" / f"{name}.html").read_text("utf-8") for name in commands()}
 
     assert "--trusted-ref" in pages["plan"]
-    assert '<section id="sandbox-start">' in pages["sandbox"]
+    assert '<section id="sandbox-run">' in pages["sandbox"]
     index = (site / "reference" / "commands.html").read_text("utf-8")
     assert [name for name in commands() if f'href="commands/{name}.html"' not in index] == []
 
