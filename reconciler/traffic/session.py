@@ -23,11 +23,7 @@ from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
 from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences, spent_times
 from reconciler.traffic.spark_setup import (
-    NO_ARCHIVE,
-    ClassArchive,
     SessionOptions,
-    class_archive,
-    keep_classes,
     require_packages,
     spark_folder,
 )
@@ -49,10 +45,7 @@ _LATE_COMPILING: Final = (
 _KEPT_MEMORY: Final = str(1024**3)
 """Bytes that a worker's allocator (glibc) keeps for the next arrays. Else the kernel clears new pages for each batch."""
 _JAVA_SETTING: Final = "spark.driver.extraJavaOptions"
-_JAVA_CLASS_PATH: Final = "spark.driver.extraClassPath"
 _JVM_END_S: Final = 10.0
-_JVM_WRITING_S: Final = 120.0
-"""Until a JVM that writes its classes has ended."""
 _LISTENER_S: Final = 20.0
 _PORTS: Final = {"spark": 7077, "https": 443, "http": 80}
 """Where the address names none, by its scheme."""
@@ -96,25 +89,18 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     if not options.submitted:
         find_java(needed_by="the backtest")
         _require_listener(options.where)
-    archive = _archive_for(options)
-    exit_code = None
     with spark_folder() as folder:
+        with timed_event(_log, "Spark started", level=logging.INFO, where=options.where, memory=options.memory) as event:
+            session = _start(options, folder)
+            event["version"] = session.version
         try:
-            with timed_event(_log, "Spark started", level=logging.INFO, where=options.where, memory=options.memory) as event:
-                session = _start(options, folder, archive)
-                event["version"] = session.version
-            complete = False
-            try:
-                with raise_as_sentences(options.where):
-                    yield session
-                complete = True
-            finally:
-                with contextlib.suppress(Exception):  # a server that has ended needs no goodbye; results are already here
-                    session.stop()
-                exit_code = _end_jvm(archive, complete=complete)
-                log_event(_log, "Spark stopped", level=logging.INFO, where=options.where)
+            with raise_as_sentences(options.where):
+                yield session
         finally:
-            keep_classes(archive, exit_code)
+            with contextlib.suppress(Exception):  # a server that has ended needs no goodbye; results are already here
+                session.stop()
+            _end_jvm()
+            log_event(_log, "Spark stopped", level=logging.INFO, where=options.where)
 
 
 @contextmanager
@@ -173,52 +159,32 @@ def _masters(where: str) -> list[str]:
     return [rest if "://" in rest else f"https://{rest}"] if scheme == "k8s" else []
 
 
-def _archive_for(options: SessionOptions) -> ClassArchive:
-    """Only for a JVM that this module starts, and whose classes and options the user does not choose."""
-    from pyspark import __version__
-
-    own_java = any(key in {_JAVA_SETTING, _JAVA_CLASS_PATH} for key, _ in options.settings)
-    started = java_gateway() is not None  # a program that uses us may have a Spark of its own
-    home = os.environ.get("SPARK_HOME") or _installed_spark()
-    if own_java or started or home is None or options.submitted or not options.local:
-        return NO_ARCHIVE
-    return class_archive(Path(home), __version__)
-
-
-def _end_jvm(archive: ClassArchive, *, complete: bool) -> int | None:
-    """End the Java process too, and wait for it: stopping a session leaves it to die some time after Python.
-
-    The exit code, if it ended by itself. After a failure or an interrupt, no classes are written.
-    """
+def _end_jvm() -> None:
+    """End the Java process too, and wait for it: stopping a session leaves it to die some time after Python."""
     from pyspark import SparkContext
 
     gateway = java_gateway()
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
-        return None
+        return
     gateway.shutdown()
-    if archive.written and not complete:
-        process.kill()
     process.stdin.close()
-    exit_code: int | None
     try:
-        exit_code = process.wait(_JVM_WRITING_S if archive.written else _JVM_END_S)
+        process.wait(_JVM_END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        exit_code = None
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a later session starts its own
-    return exit_code if complete else None
 
 
-def _start(options: SessionOptions, folder: str, archive: ClassArchive) -> SparkSession:
+def _start(options: SessionOptions, folder: str) -> SparkSession:
     from pyspark.errors import PySparkException
 
     start_log = Path(folder) / "start.log"
     start_log.touch()
     try:
         with _stderr_to(start_log), _environment(local=options.local):
-            return _started(options, folder, archive)
+            return _started(options, folder)
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [*start_log.read_text(errors="replace").splitlines(), *str(error).splitlines()]
         reason = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else repr(error))
@@ -227,13 +193,13 @@ def _start(options: SessionOptions, folder: str, archive: ClassArchive) -> Spark
         ) from error
 
 
-def _started(options: SessionOptions, folder: str, archive: ClassArchive) -> SparkSession:
+def _started(options: SessionOptions, folder: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("kafka-quotas backtest")
     if not options.submitted:
         builder = builder.master(options.where)
-    settings = _with_users(_query_settings(options) | _start_settings(options, folder, archive), options.settings)
+    settings = _with_users(_query_settings(options) | _start_settings(options, folder), options.settings)
     for key, value in settings.items():
         builder = builder.config(key, value)
     if not options.submitted:
@@ -325,7 +291,7 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
     return settings
 
 
-def _start_settings(options: SessionOptions, folder: str, archive: ClassArchive) -> dict[str, str]:
+def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
     """What only the program that starts Spark decides."""
     settings = {
         "spark.ui.showConsoleProgress": "false",
@@ -343,7 +309,7 @@ def _start_settings(options: SessionOptions, folder: str, archive: ClassArchive)
     }
     if options.local:
         light = _LIGHT_JAVA if options.small or options.light else _LATE_COMPILING
-        java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *light, *archive.java_options)
+        java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *light)
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

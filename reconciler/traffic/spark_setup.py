@@ -1,18 +1,11 @@
-"""What a Spark session needs before it starts: packages, settings, a temporary folder, and an archive of classes.
+"""What a Spark session needs before it starts: packages, settings, and a temporary folder.
 
 Settings are taken as Spark's own programs take them: ``KEY=VALUE`` and a properties file. Values may be secrets.
-
-``class_archive``: Spark's classes as a file that Java maps into memory (class data sharing), so that a start reads and verifies
-far less. The files lie in the cache folder, one for each PySpark, Java and list of jars. The second session with the same three
-writes the file when it ends, so that a container that runs one backtest never pays for it. Java refuses a file of another Java
-or of other jars. A file whose checksum differs from its name is removed before Java sees it. Sources: the manual of ``java``,
-options ``-XX:ArchiveClassesAtExit`` and ``-XX:SharedArchiveFile``; JEP 350.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import io
 import logging
@@ -21,9 +14,7 @@ import re
 import shutil
 import stat
 import tempfile
-import time
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +23,7 @@ from typing import Final
 import javaproperties
 
 from reconciler.errors import FileAccessError, MissingDependencyError, MissingPackageError, UsageError
-from reconciler.files import cache_folder, lock_descriptor
+from reconciler.files import lock_descriptor
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
@@ -171,122 +162,6 @@ def _properties(path: Path, option: str) -> dict[str, str]:
     except ValueError:
         # From None: the library's error repeats a piece of the value.
         raise UsageError(f"{path} is not a Java properties file: it has a malformed \\u escape") from None
-
-
-MOST_ARCHIVES: Final = 4
-"""Those used last are kept; each has 153 MB with PySpark 4.3."""
-_RETRY_S: Final = 24 * 3600.0
-"""Until a session tries again to write what an earlier one could not."""
-_CHUNK: Final = 1 << 20
-_PLAIN: Final = re.compile(r"[\w./+@,~-]+")
-"""Paths that are one word of Java's options for Spark and for Java."""
-_QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""Java's warnings would go to standard output, where the report goes."""
-_OTHER_CLASS_PATH: Final = ("HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "SPARK_PREPEND_CLASSES", "YARN_CONF_DIR")
-"""Variables with folders of files for the class path, which Java archives nothing of."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassArchive:
-    """What one JVM does with the archive. ``java_options`` belong on its command line; ``partial``: the file that it writes."""
-
-    java_options: tuple[str, ...] = ()
-    partial: Path | None = None
-
-    @property
-    def written(self) -> bool:
-        """Whether the JVM writes classes when it ends, which takes some seconds."""
-        return self.partial is not None
-
-
-NO_ARCHIVE: Final = ClassArchive()
-
-
-def class_archive(spark_home: Path, version: str, environ: Mapping[str, str] | None = None) -> ClassArchive:
-    """How the next JVM of this Spark uses, or writes, its archive. Never raises: a session starts without one, too."""
-    environ = os.environ if environ is None else environ
-    if any(environ.get(name) for name in _OTHER_CLASS_PATH) or (spark_home / "conf").exists():
-        return NO_ARCHIVE
-    try:
-        return _of_key(cache_folder(environ) / "spark-classes", _key(spark_home, version, environ))
-    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
-        log_event(_log, "Spark's classes are not shared", error=str(error))
-        return NO_ARCHIVE
-
-
-def keep_classes(archive: ClassArchive, exit_code: int | None) -> None:
-    """Give the file that the JVM wrote its name.
-
-    ``exit_code``: of the JVM. ``None``: the JVM was ended before it wrote, and a later session tries again.
-    """
-    if archive.partial is None:
-        return
-    partial, folder = archive.partial, archive.partial.parent
-    key = partial.name.split(".")[1]
-    try:
-        if exit_code is None:
-            (folder / f"{key}.tried").replace(folder / f"{key}.seen")
-        elif exit_code == 0 and partial.is_file():
-            file = folder / f"{key}.{_checksum(partial)}.jsa"
-            partial.replace(file)
-            (folder / f"{key}.tried").unlink(missing_ok=True)
-            for old in sorted(folder.glob("*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)[MOST_ARCHIVES:]:
-                old.unlink(missing_ok=True)
-            log_event(_log, "kept Spark's classes", file=str(file), bytes=file.stat().st_size)
-    except OSError as error:
-        log_event(_log, "Spark's classes are not kept", file=str(partial), error=str(error))
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-
-
-def _of_key(folder: Path, key: str) -> ClassArchive:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if _PLAIN.fullmatch(str(folder)) is None:
-        return NO_ARCHIVE
-    for file in folder.glob(f"{key}.*.jsa"):
-        if file.name == f"{key}.{_checksum(file)}.jsa":
-            os.utime(file)
-            return ClassArchive(java_options=(*_QUIET, f"-XX:SharedArchiveFile={file}"))
-        log_event(_log, "removed a damaged archive of Spark's classes", file=str(file))
-        file.unlink(missing_ok=True)
-    seen, tried = folder / f"{key}.seen", folder / f"{key}.tried"
-    if tried.exists() and time.time() - tried.stat().st_mtime < _RETRY_S:
-        return NO_ARCHIVE
-    with contextlib.suppress(FileExistsError):
-        seen.touch(exist_ok=False)
-        return NO_ARCHIVE
-    try:
-        seen.replace(tried)  # of several sessions, one can
-    except FileNotFoundError:
-        return NO_ARCHIVE
-    os.utime(tried)
-    for left in folder.glob(f".{key}.*"):
-        left.unlink(missing_ok=True)
-    partial = folder / f".{key}.{os.getpid()}"
-    return ClassArchive(java_options=(*_QUIET, f"-XX:ArchiveClassesAtExit={partial}"), partial=partial)
-
-
-def _key(spark_home: Path, version: str, environ: Mapping[str, str]) -> str:
-    home = environ.get("JAVA_HOME")
-    program = Path(shutil.which("java", path=str(Path(home) / "bin") if home else environ.get("PATH")) or "/").resolve()
-    if not program.is_file():
-        raise FileNotFoundError("java")
-    digest = hashlib.sha256(f"{version}\n{program} {program.stat().st_mtime_ns}\n{spark_home}\n".encode())
-    for name, size, modified_ns in sorted(
-        (jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in os.scandir(spark_home / "jars")
-    ):
-        digest.update(f"{name} {size} {modified_ns}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def _checksum(file: Path) -> str:
-    """CRC-32 of the content: it finds damage by accident, not by intent."""
-    total = 0
-    with file.open("rb") as content:
-        while chunk := content.read(_CHUNK):
-            total = zlib.crc32(chunk, total)
-    return f"{total:08x}"
 
 
 _FOLDERS: Final = "kafka-quotas-spark-"

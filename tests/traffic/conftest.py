@@ -36,12 +36,7 @@ def spark() -> Iterator[SparkSession]:
     from reconciler.traffic.session import spark_session
     from reconciler.traffic.spark_setup import SessionOptions
 
-    # Options of Java from the user leave the archive of its classes alone. Written at the end of a run, it would serve no test.
-    java = (("spark.driver.extraJavaOptions", "-XX:-UsePerfData"),)
-    with (
-        warnings.catch_warnings(),
-        spark_session(SessionOptions(master="local[2]", memory="1g", small=True, settings=java)) as session,
-    ):
+    with warnings.catch_warnings(), spark_session(SessionOptions(master="local[2]", memory="1g", small=True)) as session:
         yield session
 
 
