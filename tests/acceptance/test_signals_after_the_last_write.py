@@ -21,7 +21,7 @@ from tests.support.write_proxy import WriteProxy
 
 pytestmark = pytest.mark.kafka
 
-MANY = 1_000
+MANY = 3_000
 FILES = ("--report", "report.json", "--audit", "audit.jsonl")
 Begin = Callable[[int], Any]
 
@@ -79,5 +79,5 @@ def test_apply_reports_what_it_wrote(tmp_path: Path, clean_kafka: Sandbox) -> No
         before = work.wanted
         work.declare(many(1_000_001.0 + number))
         signals = ((signal.SIGTERM,), (signal.SIGINT,), (signal.SIGINT, signal.SIGTERM))[number % 3]
-        code, _ = interrupted(lambda server: work.running(server, *FILES), port, after=took * number / 4, numbers=signals)
+        code, _ = interrupted(lambda server: work.running(server, *FILES), port, after=took * number / 5, numbers=signals)
         work.require_true(require_told(tmp_path, code), before=before)

@@ -4,14 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.support.command import invoke
 from tests.support.schemas import valid
 
-ROOT = Path(__file__).parents[2]
 QUOTAS = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
 CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: %s}\nspec: {prune: never}\n"
 REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"

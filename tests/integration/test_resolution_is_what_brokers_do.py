@@ -47,8 +47,6 @@ _KEPT_S = 11
 
 _TOKENS_S = 11
 
-_REQUEST_CAP_MS = 1000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Charge:
@@ -108,15 +106,6 @@ class ThrottledBroker:
         waited_ms = (time.monotonic() - begun) * 1000
         full = 0.0 if found.value is None else max(0.0, (PARTITIONS / found.value - _TOKENS_S) * 1000)
         assert max(0.0, full - waited_ms - 1) <= throttle_ms <= full + 1, (user, client_id, throttle_ms, found)
-        return found.value
-
-    def check_request_time(self, user: str, client_id: str | None) -> float | None:
-        """Where resolution predicts less than one request's time, a request is throttled as long as Kafka ever does, else not."""
-        found = Resolver(self._state, "request_percentage").resolve(user, client_id or "")
-        with self._connected(user, client_id) as client:
-            _, throttle_ms = client.produce(TOPIC, BATCH)
-        expected = _REQUEST_CAP_MS if found.value is not None and found.value < 1e-3 else 0
-        assert throttle_ms == expected, (user, client_id, throttle_ms, found)
         return found.value
 
     def check_connections(self, address: str) -> float | None:

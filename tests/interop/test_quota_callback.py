@@ -36,7 +36,6 @@ from tests.support.wire_client import WireClient, record_batch
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
-ROOT = Path(__file__).parents[2]
 VERSIONS = ["3.9.2", "4.3.1"]
 KEY = "producer_byte_rate"
 LIMIT = 10_000.0

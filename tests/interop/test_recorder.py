@@ -27,7 +27,6 @@ from tests.support.recorded_seconds import Client, Seconds, logged_requests, rec
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
-ROOT = Path(__file__).parents[2]
 ALICE = Login(name="CN=älice, OU=x y", password="alice-secret")
 HOSTILE = 'app "x"\\,é=:*?\t'
 EVERYBODY = frozenset({("user", None), ("client-id", None)})

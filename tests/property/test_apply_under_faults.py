@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.writing import ChunkLimits
-from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
+from reconciler.errors import AuthorizationError, BackendError, RequestRefusedError, UnreachableError
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
@@ -24,7 +24,6 @@ KEYS = ("producer_byte_rate", "consumer_byte_rate")
 USERS = [user(name) for name in "abcdefg"]
 QUOTAS = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 4).map(float), min_size=1)
 STATES = st.dictionaries(st.sampled_from(USERS), QUOTAS)
-LOST = OutcomeUnknownError("the server closed the connection")
 ERRORS = st.sampled_from(
     [
         UnreachableError("gone"),

@@ -40,7 +40,6 @@ TABLES = st.builds(
 )
 UNIVERSE = [KnownClient(user=u, client_id=c) for u in (*NAMES, OTHER, "") for c in (*NAMES, OTHER, "")]
 
-TRAFFIC = st.sets(st.tuples(st.sampled_from([*NAMES, "t"]), st.sampled_from([*NAMES, "", "t"])))
 
 Table = dict[Entity, dict[str, float]]
 

@@ -19,7 +19,6 @@ from tests.support.quota_walk import Names, limit_of, tags_of
 
 Table = Mapping[Names, Mapping[str, float]]
 
-ANSWER = RESOLVE.codec.row(Resolution)
 NAMES = ["a", "b", "<default>"]
 PARTS: list[EntityName | None] = [None, DEFAULT, *NAMES]
 SHAPES = [(u, c) for u in PARTS for c in PARTS if (u, c) != (None, None)]

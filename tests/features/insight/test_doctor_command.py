@@ -18,7 +18,6 @@ from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
 from tests.support.schemas import valid
 
-ROOT = Path(__file__).parents[3]
 TARGET = {"job": "kafka", "instance": "kafka-1:7071"}
 MANIFEST = quotas(({"user": "alice", "client-id": "App"}, {"producer_byte_rate": "1MiB"}))
 

@@ -90,22 +90,7 @@ def test_the_removal_of_a_default_entity_gives_no_client_a_new_limit() -> None:
         (3, 20, REMOVALS, True),
         (3, 20, VolumeLimit(percent=15, count=3), False),
         (4, 40, VolumeLimit(percent=15, count=3), True),
-    ],
-)
-def test_removals_trip_above_the_count_or_the_percentage_and_not_at_them(
-    removed: int, live: int, limit: VolumeLimit, trips: bool
-) -> None:
-    state = users(live)
-    kept = [declared(entity, producer_byte_rate=1) for entity in list(state)[removed:]]
-    judgement = judged(
-        desired(*kept), current(state), cluster_spec(prune=Prune.ALWAYS, guards=GuardLimits(too_many_removals=limit))
-    )
-    assert (status(judgement, "too-many-removals") is GuardStatus.NEEDS_ACCEPTANCE) == trips
-
-
-@pytest.mark.parametrize(
-    ("removed", "live", "limit", "trips"),
-    [
+        # A percentage is no measure of a small cluster or of one entity.
         (1, 3, REMOVALS, False),
         (2, 3, REMOVALS, False),
         (4, 5, REMOVALS, False),
@@ -117,7 +102,7 @@ def test_removals_trip_above_the_count_or_the_percentage_and_not_at_them(
         (1, 3, VolumeLimit(percent=10, count=0, minimum=5), True),
     ],
 )
-def test_a_percentage_of_removals_is_no_measure_of_a_small_cluster_or_of_one_entity(
+def test_removals_trip_above_the_count_or_the_percentage_and_not_at_them(
     removed: int, live: int, limit: VolumeLimit, trips: bool
 ) -> None:
     state = users(live)

@@ -8,7 +8,7 @@ from reconciler.errors import AuthorizationError
 from reconciler.model.cluster import CallbackClass, ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.model.state import DesiredState
-from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
+from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, reserved_entity
 from reconciler.workflows.backtest import proposal_of, proposal_of_settings
 from reconciler.workflows.connect import with_facts
 from reconciler.workflows.describe import stored_rule_notes
@@ -18,10 +18,6 @@ from tests.fakes import FakeCluster
 
 KEY = "producer_byte_rate"
 LIMIT = reserved_entity(GroupLimit(group="g"))
-
-
-def member(name: str, kind: MemberKind = MemberKind.USER, group: str = "g") -> Entity:
-    return reserved_entity(GroupMember(group=group, kind=kind, name=name))
 
 
 class Broker(FakeCluster):
