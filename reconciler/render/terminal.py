@@ -47,7 +47,8 @@ def cells(text: str) -> int:
     """How many columns of a terminal a text takes: 2 for wide characters and emoji, 0 for combining marks."""
     if text.isascii():
         return len(text)
-    measured = _wide()(text)
+    # Behind a blank, as in a table: a mark that begins a text takes a column of its own there.
+    measured = _wide()(f" {text}") - 1
     return measured if measured >= 0 else len(text)
 
 
