@@ -137,6 +137,10 @@ class ForgeServer:
         """What the forge answers to a request."""
         raise NotImplementedError
 
+    def status(self, name: str, commit: str = HEAD) -> str | None:
+        """The status that a commit shows by this name."""
+        raise NotImplementedError
+
     def page(self, items: list[Any], request: Request, query: Mapping[str, str]) -> Reply:
         """One page of a list, with links to others."""
         size, page = min(int(query.get("per_page", self.per_page_by_default)), self.per_page), int(query.get("page", 1))

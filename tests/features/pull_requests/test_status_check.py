@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,8 @@ ERROR = Finding(id="bad", severity=Severity.ERROR, message="wrong")
 NAME = "kafka-quotas/prod"
 
 
-def changed(*guards: GuardResult, **more: object) -> Plan:
-    return replace(plan(CHANGE, guards=guards), **more)  # type: ignore[arg-type]
+def changed(*guards: GuardResult, **more: Any) -> Plan:
+    return replace(plan(CHANGE, guards=guards), **more)
 
 
 CLEAR = report_of(verdict(), cluster="prod")

@@ -181,7 +181,7 @@ def test_a_safe_value_is_offered_on_its_line_and_turns_the_status_green(tmp_path
     assert request.validated().code == 0
     request.plan(report=report_of(verdict(user="orders"), verdict(user="billing", entity=user("billing"))))
     assert forge.line_comments == {}, "what was committed is no longer offered"
-    status = forge.status("kafka-quotas/prod", request.work.git("rev-parse", "HEAD"))  # type: ignore[attr-defined]
+    status = forge.status("kafka-quotas/prod", request.work.git("rev-parse", "HEAD"))
     assert status == "success"
 
 
