@@ -24,7 +24,7 @@ test: setup ## set-up, every check, every test, real servers included
 check: setup ## before a commit: lint, types, unit and law tests with few examples; about a minute
 	@tools/check.sh
 
-interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, JDK, Maven, Prometheus, Chromium, fish, zsh, systemd-analyze, MIT Kerberos
+interop: setup ## the tests that need more than Python, Java, make and git: Go 1.25, JDK, Maven, Prometheus, Chromium, fish, zsh, systemd-analyze, MIT Kerberos
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[kerberos]'
 	@$(BIN)/python -m pytest -m interop tests/interop
 

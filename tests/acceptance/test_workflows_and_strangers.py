@@ -234,16 +234,6 @@ def test_a_proposal_that_changes_no_quota_plans_nothing(forge: Forge) -> None:
     assert [one.result for one in ran["plan"]] == ["skipped"]
 
 
-def test_code_scanning_is_given_findings_and_they_fail_nothing(forge: Forge) -> None:
-    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"20XiB"'))
-    ran = only(forge.on_pull_request(*forge.propose(), "code-scanning.yml")["validate"])
-    assert ran.result == "success", ran.log
-    run = json.loads(ran.artifacts["sarif"].read_text(encoding="utf-8"))["runs"][0]
-    assert [one["ruleId"] for one in run["results"]] == ["unknown-unit"]
-    place = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
-    assert place["uri"] == "teams/payments.yaml"
-
-
 @pytest.fixture
 def machine(forge: Forge) -> Machine:
     return forge.machine({"event_name": "push", "ref": "refs/heads/main", "sha": forge.ref("refs/heads/main"), "event": {}})

@@ -41,6 +41,16 @@ jobs:
         with: {command: plan, arguments: --trusted-ref=origin/main, cluster: staging, requirement: REQUIREMENT}
 """
 
+SCANNING = """\
+on: pull_request
+permissions: {}
+jobs:
+  scan:
+    permissions: {contents: read, security-events: write}
+    uses: OWNER/kafka-quotas/.github/workflows/code-scanning.yml@0000000000000000000000000000000000000000
+    with: {requirement: REQUIREMENT}
+"""
+
 
 @pytest.fixture
 def forge(tmp_path: Path) -> Iterator[ActForge]:
@@ -86,6 +96,16 @@ def test_a_checkout_of_one_commit_lacks_the_base_and_the_action_says_what_to_fet
     (job,) = ran.jobs
     assert "origin/main" in job.log
     assert "fetch-depth: 0" in job.log
+
+
+def test_code_scanning_is_given_findings_and_they_fail_nothing(forge: ActForge) -> None:
+    forge.work.write(".github/workflows/scanning.yml", SCANNING.replace("REQUIREMENT", str(forge.requirement)))
+    forge.edit(PAYMENTS, "producer_byte_rate: 12MiB", "producer_byte_rate: 12XiB")
+    ran = forge.under_act("scanning.yml", forge.proposed(*forge.propose()))
+    assert ran.code == 0, ran.log
+    (found,) = json.loads((ran.artifacts / "sarif/kafka-quotas.sarif").read_text())["runs"][0]["results"]
+    assert found["ruleId"] == "unknown-unit"
+    assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == PAYMENTS
 
 
 def test_a_source_of_traffic_that_is_down_fails_the_job_and_nothing_counts_as_checked(forge: ActForge) -> None:

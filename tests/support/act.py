@@ -94,7 +94,7 @@ def act_program() -> Path:
     program = folder / "act"
     if not program.is_file():
         go = shutil.which("go")
-        assert go, "these tests need Go 1.24 or newer on PATH (https://go.dev); make test needs none"
+        assert go, "these tests need Go 1.25 or newer on PATH (https://go.dev); make test needs none"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as built:
             install = [go, "install", f"github.com/nektos/act@{VERSION}"]

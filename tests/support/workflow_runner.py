@@ -187,8 +187,6 @@ class _Job:
                     kept.mkdir(parents=True)
                     shutil.copytree(source, kept, dirs_exist_ok=True) if source.is_dir() else shutil.copy(source, kept)
                     self._ran.artifacts[given["name"]] = kept
-            case "github/codeql-action/upload-sarif":
-                self._ran.artifacts["sarif"] = Path(given["sarif_file"])
             case "actions/setup-python" | "actions/setup-java":
                 pass
             case other:
