@@ -88,6 +88,8 @@ def test_from_the_first_apply_over_a_proposal_to_drift_on_two_clusters(forge: Ac
     assert line["context"]["pull_request"]["approvers"] == ["alice"]
     assert line["context"]["pull_request"]["merge_commit"] == line["context"]["job"]["commit"] == forge.ref("refs/heads/main")
     assert "Merged by merger, approved by alice." in forge.comment("staging")
+    kept = forge.work.git("-C", str(forge.remote), "cat-file", "blob", "refs/kafka-quotas/audit/staging:audit.jsonl")
+    assert [json.loads(row)["source"]["commit"] for row in kept.splitlines()][1:] == [forge.ref("refs/heads/main")]
     assert forge.live("staging")[API]["producer_byte_rate"] == 12 * MIB
     assert forge.live("production")[API]["producer_byte_rate"] == 20 * MIB
     assert ": applied" in forge.comment("staging")
