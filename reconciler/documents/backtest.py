@@ -121,7 +121,7 @@ BACKTEST: Final = Document(
             PeakRate: row("peak=rate peak_bound=bound p999"),
             Provenance: row(
                 "source form files semantics span(from=start to=end) coverage requests series throttled_then not_charged "
-                "observations unreadable current_known assumptions",
+                "observations unreadable current_known assumptions spark?",
                 span="The time that the history covers.",
             ),
             RecordedGroup: row("requests uncharged censored members"),

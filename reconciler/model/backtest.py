@@ -223,6 +223,8 @@ class Provenance:
     """False when no current quotas were given. Then nothing is known about limits before the change."""
     assumptions: tuple[str, ...] = ()
     """Assumptions behind the verdicts, as sentences for people."""
+    spark: str | None = None
+    """Where Spark ran that judged, such as local[*]. ``None``: the command's own process judged."""
 
     @property
     def start(self) -> datetime.datetime:

@@ -276,6 +276,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
         f"({length_text((end - start).total_seconds())}): {', and '.join(rows)}"
     )
     yield whole, Tone.GOOD
+    yield f"judged {f'by Spark on {display_name(provenance.spark)}' if provenance.spark else 'without Spark'}", Tone.GOOD
     for coverage in provenance.coverage:
         if (gap := coverage.gap_words) is not None:
             yield gap, Tone.WARN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,10 +198,13 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     if store is not None and (report := _with_rows(proposal, question, options, store, progress)) is not None:
         noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
         return apply_rules(report, noted)
-    with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress) as recorded:
+    spark: list[str] = []
+    with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress, on_spark=spark.append) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
         report = run.report()
+        if spark:
+            report = replace(report, provenance=replace(report.provenance, spark=spark[0]))
         if store is not None:
             _step(progress, f"writing {len(report.verdicts):,} rows of verdicts to {store}")
             store.write(report.verdicts)
@@ -254,6 +257,7 @@ def _with_rows(
                 with contextlib.closing(sharded), contextlib.closing(run):
                     _step(progress, "judging")
                     report = run.report()
+                    report = replace(report, provenance=replace(report.provenance, spark=wanted.where))
                     _step(progress, f"writing {run.rows:,} rows of verdicts to {store}")
                     store.write_frame(run.verdicts)
                 return report
@@ -350,10 +354,12 @@ def open_recorded(
     by_seconds: bool = False,
     throttles: bool = False,
     progress: Progress | None = None,
+    on_spark: Callable[[str], None] | None = None,
 ) -> Iterator[TrafficSource]:
     """The files that ``options`` name as traffic, closed at the end; Spark starts where they are large.
 
-    ``by_seconds``: as ``Reading`` has it. ``throttles``: recorded throttles will be asked for, of requests of every kind.
+    ``by_seconds``: as ``Reading`` has it. ``on_spark``: called with where Spark runs, when it starts.
+    ``throttles``: recorded throttles will be asked for, of requests of every kind.
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
     from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
@@ -362,6 +368,8 @@ def open_recorded(
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
+            if on_spark is not None:
+                on_spark(wanted.where)
             return stack.enter_context(spark_with_progress(wanted, progress))
 
         _step(progress, f"reading {traffic.words}")

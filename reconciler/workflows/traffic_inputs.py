@@ -22,7 +22,7 @@ from reconciler.workflows.plan_effects import read_clients
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import ClientNames, ColumnMapping, MetricRule
+    from reconciler.traffic import Between, ClientNames, ColumnMapping, MetricRule
 
 
 def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> ColumnMapping | None:
@@ -81,9 +81,6 @@ def read_client_names(path: Path | None, trusted: TrustedTree | None = None) -> 
         trusted.files.require_same(str(path))
     return names_of(entity for entity, _ in read_clients(path))
 
-
-if TYPE_CHECKING:
-    from reconciler.traffic import Between, ClientNames, MetricRule
 
 _HOUR_S: Final = 3600.0
 SCHEME_PREFIX: Final = "prometheus+"
