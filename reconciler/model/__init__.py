@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         CapacityUse,
         Coverage,
         DeclaredQuotas,
-        ExpectedBrokers,
+        ExpectedRecording,
         FailedBucket,
         FileRevision,
         Fit,

@@ -171,13 +171,15 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedBrokers:
-    """Brokers of the cluster whose traffic has to be there. Empty: not known."""
+class ExpectedRecording:
+    """What shows whether the recording is whole: brokers whose traffic has to be there, and requests. Empty: not known."""
 
     named: tuple[int, ...] = ()
     """As recorded answers name them."""
     in_cluster: tuple[int, ...] = ()
     """When the cluster's quotas were read."""
+    request_step: float | None = None
+    """The usual distance between consecutive correlation ids of one client, 1 in a whole log. ``None``: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +216,7 @@ class Provenance:
     """Lines that are not charges, by kind."""
     observations: tuple[Observations, ...] = ()
     """What the rows are. Each meaning is judged by itself."""
-    expected: ExpectedBrokers = field(default_factory=ExpectedBrokers)
-    request_step: float | None = None
-    """The usual distance between consecutive correlation ids of one client, 1 in a whole log. ``None``: not known."""
+    expected: ExpectedRecording = field(default_factory=ExpectedRecording)
     unreadable: UnreadableLines = field(default_factory=UnreadableLines)
     """Lines that could not be read."""
     current_known: bool = True

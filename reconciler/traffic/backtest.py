@@ -21,7 +21,7 @@ from reconciler.model import (
     CapacityUse,
     Coverage,
     Entity,
-    ExpectedBrokers,
+    ExpectedRecording,
     Form,
     GroupCounts,
     Provenance,
@@ -243,8 +243,7 @@ def provenance_of(question: BacktestRequest, recorded: TrafficSource, form: Form
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
         observations=facts.observations,
-        expected=ExpectedBrokers(named=facts.named_brokers, in_cluster=question.brokers),
-        request_step=facts.request_step,
+        expected=ExpectedRecording(named=facts.named_brokers, in_cluster=question.brokers, request_step=facts.request_step),
         unreadable=UnreadableLines(lines=facts.unreadable, samples=facts.unreadable_samples),
         current_known=question.current is not None,
     )

@@ -135,16 +135,16 @@ def test_a_sample_of_the_lines_clears_nobody(spark: SparkSession, tmp_path: Path
     options: dict[str, Any] = {"spark": None if here else spark}
     whole = report(*written(tmp_path / "whole", spread(600, brokers=3)), **options)
     assert {one.verdict for one in whole.verdicts} == {"clear"}
-    assert whole.provenance.request_step == 1
+    assert whole.provenance.expected.request_step == 1
     sample = report(*written(tmp_path / "sample", spread(20_000, brokers=3, keep=50)), **options)
-    assert sample.provenance.request_step == 50
+    assert sample.provenance.expected.request_step == 50
     assert {one.verdict for one in sample.verdicts} == {"inconclusive"}
     assert "usually 50 correlation ids apart, so more than half of the lines are missing" in str(sample.verdicts[0].reason)
 
 
 def test_few_requests_and_many_short_connections_do_not_look_like_a_sample(tmp_path: Path) -> None:
     few = report(*written(tmp_path / "few", spread(5_000, brokers=1, keep=100)))
-    assert (few.provenance.request_step, {one.verdict for one in few.verdicts}) == (None, {"clear"})
+    assert (few.provenance.expected.request_step, {one.verdict for one in few.verdicts}) == (None, {"clear"})
     short = [
         line(
             connection=f"10.0.0.5:9092-10.0.0.9:{port}-2-0", correlation_id=n, client_id="short", at=f"2026-11-21 13:00:{n:02},1"
@@ -153,7 +153,7 @@ def test_few_requests_and_many_short_connections_do_not_look_like_a_sample(tmp_p
         for n in range(3)
     ]
     both = report(write(tmp_path / "both" / "broker-1", *requests(200), *short))
-    assert (both.provenance.request_step, {one.verdict for one in both.verdicts}) == (1, {"clear"})
+    assert (both.provenance.expected.request_step, {one.verdict for one in both.verdicts}) == (1, {"clear"})
 
 
 def test_a_client_that_was_throttled_all_the_time_is_not_clear(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import BucketVerdict, Coverage, ExpectedBrokers, Verdict
+from reconciler.model import BucketVerdict, Coverage, ExpectedRecording, Verdict
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
@@ -169,7 +169,7 @@ def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
     short = provenance(end=START + 24 * HOUR - datetime.timedelta(seconds=62))
     needed = "the history is 23 h 58 min 58 s long, and 24 h are needed (history.hours)"
     assert doubts_of(short, HistoryNeeds(hours=24))(verdict()) == needed
-    many = provenance(coverage=(covered(1, 0, 8),), expected=ExpectedBrokers(in_cluster=tuple(range(1, 14))))
+    many = provenance(coverage=(covered(1, 0, 8),), expected=ExpectedRecording(in_cluster=tuple(range(1, 14))))
     why = doubts_of(many, HistoryNeeds(hours=8))(verdict())
     assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(why)
 

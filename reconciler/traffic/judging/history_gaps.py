@@ -92,7 +92,7 @@ def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tup
 
 def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVerdict], str | None]:
     """Gives why a clear row is inconclusive after all: its history shows too little. What is seen to be throttled stays so."""
-    length_s, needed_s, step = provenance.days * 86_400, needs.hours * 3600, provenance.request_step
+    length_s, needed_s, step = provenance.days * 86_400, needs.hours * 3600, provenance.expected.request_step
     short = _brokers_missing(provenance)
     # The files of a day begin and end with some request of it.
     if length_s < needed_s - _MINUTE_S:
