@@ -196,7 +196,7 @@ def delete_all(client: KazooClient, *, users: bool) -> None:
 
 def settle(sandbox: Sandbox) -> None:
     """Wait until the servers have nothing left to do: brokers read what they were notified of in their own time."""
-    pids = [ref.pid for ref in sandbox.processes]
+    pids = [server.process.pid for server in sandbox.servers]
     while True:
         before = sum(map(cpu_ticks, pids))
         time.sleep(0.5)

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
 WITHOUT_EXAMPLE = {
+    "traffic-not-read",
     "refused-by-broker",
     "withheld-in-stage",
     "policy-violated",

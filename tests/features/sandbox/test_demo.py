@@ -62,7 +62,7 @@ def test_the_demo_walks_the_whole_road(tmp_path: Path) -> None:
     throttled = re.findall(r"^ +throttled .*", output, re.MULTILINE)
     assert len(throttled) == 1, output
     assert re.fullmatch(r" +throttled +user analytics: producer_byte_rate .* [0-9.]+ MiB/s", throttled[0])
-    assert "starting Spark on local[2]" in output
+    assert 'judged by Spark on "local[2]"' in output
     assert "guard default-entity" in output.lower()
     assert "(exit code 3)" in output
     assert re.search(r"Applied 5 changes in \S+ s, verified on 1 broker\.", output)

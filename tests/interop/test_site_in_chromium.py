@@ -1,0 +1,138 @@
+"""The documentation in a real Chromium: what its search finds, what its copy buttons copy, and how wide it is on a phone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.chromium import Chromium, chromium
+from tests.support.site import build, copy_sources, served
+
+pytestmark = pytest.mark.interop
+
+PHONE = 420
+UNTIL_S = 60
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    checkout = copy_sources(tmp_path_factory.mktemp("checkout"))
+    done = build(checkout / "docs", checkout / "site")
+    assert (done.returncode, done.stderr) == (0, "")
+    return checkout / "site"
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    with chromium() as started:
+        yield started
+
+
+def visit(browser: Chromium, url: str) -> None:
+    browser.said.clear()
+    browser.call("Page.navigate", url=url)
+    browser.event("Page.loadEventFired")
+
+
+def search(browser: Chromium, address: str, query: str) -> list[str]:
+    """The pages that the site's own search lists, the best first."""
+    visit(browser, f"{address}/search.html?q={quote(query)}")
+    until = time.monotonic() + UNTIL_S
+    while not browser.evaluate(
+        "/found|did not match/.test(document.querySelector('#search-results .search-summary')?.textContent)"
+    ):
+        assert time.monotonic() < until, "the search did not end"
+    links = browser.evaluate(
+        "[...document.querySelectorAll('#search-results ul.search > li > a')].map((a) => a.getAttribute('href'))"
+    )
+    return [link.partition("#")[0].partition("?")[0] for link in links]
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("add quota", "authors.html"),
+        ("how do I add a quota for my team", "authors.html"),
+        ("change quota", "authors.html"),
+        ("raise limit", "authors.html"),
+        ("expiring quota", "expiring-quotas.html"),
+        ("roll back", "roll-back.html"),
+        ("rollback", "roll-back.html"),
+        ("upgrade", "compatibility.html"),
+        ("adopt", "operators.html"),
+        ("install", "install.html"),
+        ("enable request log", "request-log.html"),
+        ("large-reduction", "reference/ids/large-reduction.html"),
+    ],
+)
+def test_the_first_hit_of_a_search_is_the_page_for_it(browser: Chromium, address: str, query: str, page: str) -> None:
+    assert search(browser, address, query)[:1] == [page]
+
+
+def test_no_page_is_wider_than_a_phone(browser: Chromium, site: Path, address: str) -> None:
+    browser.look(width=PHONE)
+    pages = sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
+    assert len(pages) > 200
+    wide = {}
+    for page in pages:
+        visit(browser, f"{address}/{page}")
+        width = browser.evaluate("document.documentElement.scrollWidth")
+        if width > PHONE:
+            wide[page] = width
+    assert wide == {}
+
+
+COPY = """(text) => new Promise((done) => {
+  const code = [...document.querySelectorAll("div.highlight pre")].find((one) => one.textContent.includes(text));
+  document.addEventListener("copy", () => done(document.activeElement.value), {once: true});
+  code.parentElement.querySelector("button.copybtn").focus();
+  setTimeout(() => done(null), 20000);
+})"""
+
+
+def copied(browser: Chromium, text: str) -> str | None:
+    """What the copy button of the first block with this text copies, pressed with the keyboard."""
+    browser.evaluate(f"window.copied = ({COPY})({text!r}); 0")
+    browser.press("Enter", code=13, text="\r")
+    found: str | None = browser.evaluate("window.copied")
+    return found
+
+
+def test_a_copy_button_leaves_out_prompts_and_what_was_printed(browser: Chromium, address: str) -> None:
+    browser.look(width=1280)
+    visit(browser, f"{address}/tutorial.html")
+    text = copied(browser, "validate quotas")
+    assert text is not None
+    lines = text.strip().splitlines()
+    assert lines[0] == "kafka-quotas validate quotas"
+    assert [line for line in lines if not line.startswith("kafka-quotas ")] == []
+
+
+def test_a_copy_button_keeps_the_lines_that_continue_a_command(browser: Chromium, address: str) -> None:
+    browser.look(width=1280)
+    visit(browser, f"{address}/ci.html")
+    text = copied(browser, "--ci gitlab")
+    assert text is not None
+    lines = text.strip().splitlines()
+    assert lines[0].startswith("kafka-quotas init quotas --ci gitlab ")
+    assert lines[0].endswith("\\")
+    assert lines[1].strip().startswith("--bootstrap-server b1:9092 ")
+
+
+def test_a_copy_button_copies_a_manifest_whole(browser: Chromium, address: str) -> None:
+    browser.look(width=1280)
+    visit(browser, f"{address}/authors.html")
+    text = copied(browser, "kind: ClientQuotas")
+    assert text is not None
+    assert text.startswith("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n")
+    assert "match: {user: payments-api}" in text
