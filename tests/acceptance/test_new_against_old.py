@@ -307,7 +307,7 @@ def test_a_corrected_finding_leaves_an_entry_to_remove_and_writing_again_removes
     assert [(each["id"], each["message"].partition(".")[0]) for each in asked] == [
         ("baseline-without-reason", "1 entry has no reason")
     ]
-    assert '"user-1", "request_percentage", "0.4"' in file.read_text().replace("user=", "")
+    assert '"user-1", request_percentage, "0.4"' in file.read_text().replace("user=", "")
 
 
 def test_writing_for_some_files_keeps_the_entries_of_others(repo: GitRepository) -> None:

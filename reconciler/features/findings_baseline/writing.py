@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from reconciler.manifest import REPOSITORY_FILE, FindingsBaseline
 from reconciler.model import Finding, Severity
 from reconciler.text import shown
 from reconciler.workflows import FindingFacts, LoadedManifests, facts_of
+from reconciler.yaml import scalar_text
 
 _DAYS: Final = 90
 """How long entries last where the file names no day yet."""
@@ -48,7 +48,7 @@ def write_findings_baseline(
         if known is None and reason:
             lines.append(f'      reason: "" {_ASK}')
         elif known is not None and known.reason not in (None, reason):
-            lines.append(f"      reason: {_quoted(known.reason)}")
+            lines.append(f"      reason: {scalar_text(known.reason)}")
         if known is not None and known.until not in (None, until) and known.until >= today:
             lines.append(f"      until: {known.until}")
     write_whole(path, [f"{line}\n" for line in lines])
@@ -60,7 +60,7 @@ def _head(until: datetime.date | None, reason: str, *, some: bool) -> Iterator[s
     yield "kind: FindingsBaseline"
     yield "spec:"
     yield f"  until: {until}"
-    yield f"  reason: {_quoted(reason)}{'' if reason else f' {_ASK}'}"
+    yield f"  reason: {scalar_text(reason)}{'' if reason else f' {_ASK}'}"
     yield f"  findings:{'' if some else ' []'}"
 
 
@@ -69,15 +69,9 @@ def _entry(facts: FindingFacts, severity: Severity, count: int) -> Iterator[str]
     yield f"    - id: {rule_id}"
     if severity is not Severity.WARNING:
         yield f"      severity: {severity.value}"
-    yield f"      subject: [{', '.join(map(_quoted, subject))}]"
+    yield f"      subject: [{', '.join(map(scalar_text, subject))}]"
     if count > 1:
         yield f"      count: {count}"
-
-
-def _quoted(text: str) -> str:
-    """In quotes, as JSON and YAML read it: line ends of YAML are escaped, and other characters stand as they are."""
-    whole = json.dumps(text, ensure_ascii=False)
-    return "".join(f"\\u{ord(letter):04x}" if letter in "\x7f\x85\u2028\u2029\ufeff" else letter for letter in whole)
 
 
 def _may_be_known(finding: Finding) -> bool:
