@@ -37,7 +37,7 @@ ARGUMENTS = {
     "init": ("init", "repository"),
     "import": ("import", "--from", "strimzi", "users.yaml", "--folder", "imported"),
     "export": ("export", "--bootstrap-server", NO_BROKER, "--folder", "exported"),
-    "sandbox": ("sandbox", "stop"),
+    "sandbox": ("sandbox", "run", "--help"),
     "validate": ("validate", "quotas"),
     "plan": ("plan", "quotas", "--current", "now.json"),
     "backtest": ("backtest", *TRAFFIC),
