@@ -13,9 +13,9 @@ from reconciler.cli.declaration import option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.model import LabelMatcher, MetricServer
+    from reconciler.model import ClusterSpec, LabelMatcher, MetricServer
     from reconciler.traffic import Between, SessionOptions
-    from reconciler.workflows import PrometheusRequest
+    from reconciler.workflows import BacktestOptions, PrometheusRequest, TrustedTree
 
 
 def prometheus_request(
@@ -75,6 +75,21 @@ def dataset_time(traffic: Sequence[str], *, since: datetime.datetime | None, unt
     from reconciler.traffic import Between
 
     return Between.of(since, until)
+
+
+def configured_backtest(spec: ClusterSpec, trusted: TrustedTree | None) -> BacktestOptions:
+    """A backtest by the traffic of the Cluster manifest, without any option. Raises ``GitError`` and ``FileAccessError``."""
+    from reconciler.workflows import BacktestOptions, configured_server, configured_since, configured_traffic
+
+    traffic = configured_traffic(spec, trusted)
+    server = prometheus_request(
+        traffic, since=None, until=None, match=(), http_config=None, store=None, server=configured_server(spec, trusted)
+    )
+    return BacktestOptions(
+        traffic=traffic,
+        prometheus=server,
+        between=dataset_time(traffic, since=configured_since(spec, None), until=None),
+    )
 
 
 def label_matcher(text: str) -> LabelMatcher:

@@ -8,7 +8,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.render.apply_text import apply_report_lines, apply_sentence, apply_summary_view, failure_lines, join_parts
-    from reconciler.render.backtest_sentences import answer, limit_text, member_name, peak_text, who
+    from reconciler.render.backtest_sentences import answer, limit_text, member_name, peak_text, rule_sentences, who
     from reconciler.render.backtest_text import backtest_basis, backtest_view, rule_lines
     from reconciler.render.derived_findings import (
         DRIFT_PREFIX,

@@ -43,11 +43,8 @@ from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import plan_from
 
 if TYPE_CHECKING:
-    from reconciler.model import Drift
+    from reconciler.model import CurrentState, Drift, RunContext
     from reconciler.workflows.drift import GivenBaseline
-
-if TYPE_CHECKING:
-    from reconciler.model import RunContext
 
 _MOST_NAMED: Final = 10
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -313,8 +310,9 @@ def os_user() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Drift and plan of one moment. ``withheld_prunes``: how many entities ``prune: confirm`` would remove when confirmed."""
+    """State, drift and plan of one moment. ``withheld_prunes``: how many entities ``prune: confirm`` would remove."""
 
+    current: CurrentState
     drift: Drift
     plan: Plan
     withheld_prunes: int = 0
@@ -330,7 +328,7 @@ def observe(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = N
     withheld = undeclared_in_scope(intent.desired, current.entities, spec.scope) if spec.prune is Prune.CONFIRM else ()
     unattended = replace(intent, attended=False)
     plan = plan_from(unattended, current, accepted=(), source=source, clock=clock, given=given)
-    return Observation(drift=drift, plan=plan, withheld_prunes=len(withheld))
+    return Observation(current=current, drift=drift, plan=plan, withheld_prunes=len(withheld))
 
 
 def write_observed(

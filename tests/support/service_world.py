@@ -16,6 +16,7 @@ from reconciler.features.service.loop import Loop, Pace, Pacing
 from reconciler.features.service.metrics import RunMetrics
 from reconciler.features.service.observers import Observers, metric_labels
 from reconciler.features.service.passes import Passes, PassOutcome, World, WriteRecorder
+from reconciler.features.service.replay import replay_plan
 from reconciler.features.service.watch import Watch
 from reconciler.ports import QuotaCluster
 from reconciler.workflows.drift import GivenBaseline
@@ -119,6 +120,7 @@ class ServiceWorld:
             recorder=recorder or NoRecorder(),
             clock=self.clock,
             progress=self._observers,
+            replay=replay_plan,
         )
         self.script: Script | None = None
         stopping = settings or ApplySettings(stop_wanted=lambda: self.script is not None and self.script.stopped)

@@ -22,6 +22,7 @@ from reconciler.errors import (
     VanishedError,
     WrongClusterError,
 )
+from reconciler.features.service.replay import Replay
 from reconciler.features.service.watch import Fingerprint, Manifests
 from reconciler.model import (
     Action,
@@ -32,6 +33,7 @@ from reconciler.model import (
     ClusterIdentity,
     ClusterSpec,
     ClusterTotal,
+    CurrentState,
     Drift,
     DriftClass,
     EntityDrift,
@@ -155,6 +157,8 @@ class World:
     progress: Progress
     notify: Callable[[ClusterSpec, ClusterIdentity | None, PassOutcome], None] = lambda *_: None
     """Called after each pass for which a Cluster manifest is known."""
+    replay: Callable[[Intent, CurrentState], Replay | None] = lambda *_: None
+    """What recorded traffic shows of a plan."""
     hold: Callable[[], None] = lambda: None
     """Called before a write: from then on, no interrupt is raised but where the executor allows it."""
 
@@ -168,6 +172,7 @@ class Passes:
         self._settings = settings
         self._answered: ClusterIdentity | None = None
         self._written = ""
+        self._replayed: tuple[str, Replay | None] | None = None
         self._spec: ClusterSpec | None = None
 
     def run(self, files: Fingerprint) -> PassOutcome:
@@ -208,6 +213,14 @@ class Passes:
         again = digest == self._written
         self._written = digest
         return again
+
+    def replayed(self, intent: Intent, observation: Observation) -> Replay | None:
+        """What recorded traffic shows of this plan: looked at once for each plan, and again while it cannot be read."""
+        digest, before = observation.plan.digest, self._replayed
+        if before is None or before[0] != digest or (before[1] is not None and not before[1].was_read):
+            self._world.progress.step("replaying recorded traffic")
+            before = self._replayed = (digest, self._world.replay(intent, observation.current))
+        return before[1]
 
     @property
     def world(self) -> World:
@@ -268,9 +281,16 @@ class _AtCluster:
                     result=PassResult.DIFFERS, message=f"nothing to write, but {_drifted(observation.drift)} ({rest})"
                 )
             return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests declare: {rest}")
+        replay = self._passes.replayed(self._intent, observation)
+        words = () if replay is None else (replay.words,)
         if settings is None:
-            return PassOutcome(result=PassResult.DIFFERS, message=f"not written without --apply: {_list_changes(plan.changes)}")
-        return self._write(cluster, given, observation, settings)
+            message = f"not written without --apply: {_list_changes(plan.changes)}"
+            return PassOutcome(result=PassResult.DIFFERS, message=message, details=words)
+        if replay is not None and replay.failed:
+            message = f"nothing was written: {list_some(replay.failed, _MOST_NAMED)}"
+            return PassOutcome(result=PassResult.REFUSED, reason="backtest", message=message, details=words)
+        outcome = self._write(cluster, given, observation, settings)
+        return replace(outcome, details=(*words, *outcome.details))
 
     def _write(
         self, cluster: QuotaCluster, given: GivenBaseline | None, observation: Observation, settings: ApplySettings

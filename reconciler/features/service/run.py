@@ -29,6 +29,7 @@ from reconciler.features.service.metrics import MetricsOfClusters, RunMetrics
 from reconciler.features.service.notifier import PassNotifier
 from reconciler.features.service.observers import Observers, metric_labels
 from reconciler.features.service.passes import Passes, PassOutcome, PassResult, World
+from reconciler.features.service.replay import replay_plan
 from reconciler.features.service.watch import Manifests, ManifestsOfCluster, SharedManifests, Watch
 from reconciler.files import write_whole
 from reconciler.logs import Datum
@@ -212,6 +213,7 @@ def _loop(
         clock=clock,
         progress=observers,
         notify=notifier.pass_ended,
+        replay=replay_plan,
         hold=requests.hold,
     )
     return Loop(
