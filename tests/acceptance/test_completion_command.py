@@ -60,8 +60,8 @@ def test_bash_completes_entity_types_and_quota_keys(bash_script: Path) -> None:
 
 
 def test_bash_completes_commands_below_commands_and_arguments(bash_script: Path) -> None:
-    assert {"start", "stop", "status", "run"} <= set(completed(bash_script, "kafka-quotas", "sandbox", ""))
-    assert "--nodes" in completed(bash_script, "kafka-quotas", "sandbox", "start", "--no")
+    assert {"run", "demo"} <= set(completed(bash_script, "kafka-quotas", "sandbox", ""))
+    assert "--nodes" in completed(bash_script, "kafka-quotas", "sandbox", "run", "--no")
     assert completed(bash_script, "kafka-quotas", "tool", "completion", "f") == ["fish"]
     assert completed(bash_script, "kafka-quotas", "tool", "schema", "Cl") == ["ClientQuotas", "Cluster"]
 

@@ -47,4 +47,4 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path, clean_kafka: Sa
 
 
 def test_all_commands_of_the_page_are_found() -> None:
-    assert len(SHOWN) == PAGE.count("\n$ ") == 19
+    assert len(SHOWN) == PAGE.count("\n$ ") == 18

@@ -45,6 +45,14 @@ def write_key_store(
     keytool(program, "-genkeypair", *subject, *extension, *place, *_STORE, *own)
 
 
+def convert_key_store(program: Path, source: Path, store: Path, kind: str, *, own_password: bool) -> None:
+    """The key and the chain of a PKCS12 store, which has the password of all stores here, in a store of another kind."""
+    to = ("-destkeystore", str(store), "-deststoretype", kind, "-deststorepass:env", "STORE_PASSWORD")
+    own = ("-srcalias", "me", "-destkeypass:env", "KEY_PASSWORD" if own_password else "STORE_PASSWORD")
+    origin = ("-srckeystore", str(source), "-srcstoretype", "PKCS12", "-srcstorepass:env", "STORE_PASSWORD")
+    keytool(program, "-importkeystore", "-noprompt", *origin, *to, *own)
+
+
 def write_all(program: Path, folder: Path) -> None:
     """Every store of the fixtures, and ``ca.pem``, the authority in its trust stores."""
     folder.mkdir(parents=True, exist_ok=True)

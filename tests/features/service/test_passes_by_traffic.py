@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def world(folder: Path, *rules: dict[str, object], applies: bool = True, source: str = LOG.name) -> ServiceWorld:
+def world(folder: Path, *rules: Mapping[str, object], applies: bool = True, source: str = LOG.name) -> ServiceWorld:
     judged = {"history": {"hours": 0}, **({"fail": list(rules)} if rules else {})}
     (folder / "cluster.yaml").write_text(cluster(prune="never", traffic={"source": f"./{source}"}, backtest=judged), "utf-8")
     return ServiceWorld(folder, FakeCluster(), applies=applies)
