@@ -102,11 +102,6 @@ def label_matcher(text: str) -> LabelMatcher:
         raise UsageError(f"--match {escaped(text)!r} is not a label matcher, such as cluster='prod' or job=~'kafka.*'") from error
 
 
-if TYPE_CHECKING:
-    from reconciler.traffic import Between
-    from reconciler.workflows import BacktestOptions, PrometheusRequest
-
-
 def share(text: str) -> float:
     """A share as a number or a percentage, for ``type`` of an option."""
     try:
