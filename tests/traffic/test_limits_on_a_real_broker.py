@@ -143,13 +143,14 @@ def test_request_time_below_the_limit_in_the_log_is_not_clear(clean_kafka: Sandb
         throttled = any(connection.produce(topic, batch)[1] > 0 for _ in range(MOST_REQUESTS))
     assert throttled
 
-    report, verdict = client.backtest(limit, exact=True)
-    # The broker throttled this very traffic, of which the log has less than the limit.
-    assert verdict.peak.rate < 2.0
-    assert verdict.verdict is Verdict.INCONCLUSIVE
-    assert str(verdict.reason).startswith("a request log lacks the time of network threads")
-    assert (verdict.advice.safe, verdict.advice.recommended) == (None, None)
-    assert any("Peaks are lower bounds of unknown size" in one for one in report.provenance.assumptions)
-    # However high the limit is, the log does not show what the broker charged.
-    _, higher = client.backtest({"request_percentage": 1_000.0}, exact=True)
-    assert higher.verdict is Verdict.INCONCLUSIVE
+    # The broker throttled this very traffic, whether or not the part of its time that the log has reaches the limit.
+    _, verdict = client.backtest(limit, exact=True)
+    assert verdict.verdict is not Verdict.CLEAR
+    # The log has less than these limits, but does not show what the broker charged, however high they are.
+    for above in (verdict.peak.rate * 1.1, 1_000.0):
+        report, verdict = client.backtest({"request_percentage": above}, exact=True)
+        assert verdict.peak.rate < above
+        assert verdict.verdict is Verdict.INCONCLUSIVE
+        assert str(verdict.reason).startswith("a request log lacks the time of network threads")
+        assert (verdict.advice.safe, verdict.advice.recommended) == (None, None)
+        assert any("Peaks are lower bounds of unknown size" in one for one in report.provenance.assumptions)
