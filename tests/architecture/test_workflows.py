@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.workflow_expressions import Expressions
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 REUSABLE = [path for path in WORKFLOWS if path.name not in {"ci.yml", "release.yml"}]
@@ -276,6 +278,18 @@ def test_no_job_installs_another_commit_than_that_of_its_workflow(commit, tmp_pa
     checked_out(tmp_path)
 
     assert installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt") == (1, [])
+
+
+@pytest.mark.parametrize("path", REUSABLE, ids=named)
+def test_no_step_calls_the_tool_after_an_install_that_failed(path):
+    anything = {"head": {"repo": {"full_name": "acme/quotas"}}}
+    about = {"repository": "acme/quotas", "event": {"pull_request": anything}}
+    for job in read(path)["jobs"].values():
+        at = next(n for n, step in enumerate(job["steps"]) if step.get("name") == "Install kafka-quotas")
+        done = {job["steps"][at].get("id", ""): {"outcome": "failure", "outputs": {}}}
+        after = Expressions({"github": about, "inputs": {}, "steps": done, "matrix": {}}, status="failure")
+        running = [step for step in job["steps"][at + 1 :] if after.holds(step.get("if", True))]
+        assert [step for step in running if "kafka-quotas " in step.get("run", "")] == []
 
 
 def test_each_lock_that_a_workflow_names_is_there():

@@ -89,6 +89,16 @@ def test_a_forge_that_does_not_answer_who_stored_the_snapshot_stops_the_plan(for
     assert "Plan" not in ran.job("Plan").steps
 
 
+def test_an_install_that_fails_is_the_only_error_of_its_job(forge: ActForge) -> None:
+    forge.requirement.unlink()
+    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
+    assert ran.code == 1
+    (job,) = (job for job in ran.jobs if job.steps)
+    assert [name for name, step in job.steps.items() if step.outcome == "failure"] == ["Install kafka-quotas"]
+    assert "command not found" not in ran.log
+    assert forge.github.comments == {}
+
+
 def test_a_checkout_of_one_commit_lacks_the_base_and_the_action_says_what_to_fetch(forge: ActForge) -> None:
     forge.work.write(".github/workflows/own.yml", OF_USERS.replace("REQUIREMENT", str(forge.requirement)))
     ran = forge.under_act("own.yml", forge.proposed(*forge.propose()))
