@@ -1,4 +1,4 @@
-"""Writes the tables of docs/notebooks.md: the columns of the published schemas. ``make format`` runs it."""
+"""Writes the tables of docs/from-python.md: the columns of the published schemas. ``make format`` runs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.model import RECOMMENDATIONS_SCHEMA, SECONDS_SCHEMA, TRAFFIC_SCHEMA, VERDICTS_SCHEMA, FrameColumn, FrameSchema
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "notebooks.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "from-python.md"
 _BEGIN: Final = "<!-- The rest is written by tools/frame_schemas.py. -->\n"
 _TITLES: Final = {
     "Recorded traffic": TRAFFIC_SCHEMA,

@@ -14,7 +14,7 @@ CORE: Final = (
         group=CommandGroup.CHECK,
         summary="Check manifests without a cluster",
         module="reconciler.cli.commands.validate",
-        page="authors.md",
+        page="change-a-quota.md",
         examples=(
             ("Check all manifests below a folder", "validate quotas"),
             ("Fail on warnings, and keep a JUnit file for CI", "validate quotas --fail-on warning --out junit=junit.xml"),
@@ -26,7 +26,7 @@ CORE: Final = (
         group=CommandGroup.CHECK,
         summary="Show the changes that apply would make",
         module="reconciler.cli.commands.plan",
-        page="reviewers.md",
+        page="pull-requests.md",
         examples=(
             ("Compare the manifests with the live cluster", "plan quotas --cluster prod"),
             (
@@ -55,7 +55,7 @@ CORE: Final = (
         group=CommandGroup.CHECK,
         summary="Sum up recorded traffic by client and second",
         module="reconciler.cli.commands.compact",
-        page="request-log.md",
+        page="record-traffic.md",
         examples=(
             ("Sum up the logs of two brokers", "compact --traffic 1=/logs/broker-1 --traffic 2=/logs/broker-2 --folder history"),
             ("Sum up on a Spark cluster", "compact --traffic /logs --folder history --master spark://host:7077"),
@@ -94,7 +94,7 @@ CORE: Final = (
         group=CommandGroup.INSPECT,
         summary="Compare a cluster with the manifests and the last apply",
         module="reconciler.cli.commands.drift",
-        page="at-night.md",
+        page="emergency.md",
         examples=(
             ("Compare a cluster with the manifests and the last apply", "drift quotas --cluster prod --baseline baseline.json"),
             ("Exit 2 on differences, for a scheduled job", "drift quotas --all-clusters --detailed-exitcode --format json"),
@@ -116,7 +116,7 @@ CORE: Final = (
         name="tool",
         group=CommandGroup.REFERENCE,
         summary="Run one of the small tools: schemas, saved plans, pipelines",
-        page="authors.md",
+        page="change-a-quota.md",
         examples=(
             ("Print the schema of manifests, for an editor", "tool schema ClientQuotas"),
             ("Print a saved plan as text", "tool render plan.json"),
@@ -127,7 +127,7 @@ CORE: Final = (
         group=CommandGroup.REFERENCE,
         summary="Print the JSON Schema of a document",
         module="reconciler.cli.commands.tool:print_schema",
-        page="authors.md",
+        page="change-a-quota.md",
         examples=(
             ("Print the schema of manifests, for an editor", "tool schema ClientQuotas"),
             ("Print the schema of a saved plan", "tool schema plan"),

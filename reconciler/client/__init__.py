@@ -42,7 +42,7 @@ True
 No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions. ``after_plan`` shows what would apply once
 manifests are applied, and ``compare`` whose limits differ between any two of them.
 
-In a notebook on Spark, ``backtest_frame`` replays recorded traffic: ``docs/notebooks.md`` has the whole example.
+In a notebook on Spark, ``backtest_frame`` replays recorded traffic: ``docs/from-python.md`` has the whole example.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands that docs/at-night.md shows are executed as they stand, in their order, against a real broker."""
+"""The commands that docs/emergency.md shows are executed as they stand, in their order, against a real broker."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke
+from tests.support.pages import before
 
 pytestmark = pytest.mark.kafka
 
-PAGE = (Path(__file__).parents[2] / "docs" / "at-night.md").read_text("utf-8")
+PAGE = before("emergency", "Roll back")
 SECTIONS = {
     title: re.findall(
         r"^(?:kafka-quotas|kafka-configs) .*$",

@@ -1,4 +1,4 @@
-"""The commands that docs/coming-from.md shows are executed on its own files, and print what the page says they print."""
+"""The commands that docs/import.md shows are executed on its own files, and print what the page says they print."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from reconciler.features.importing.conversion import TOOLS
 from tests.support.command import invoke
+from tests.support.pages import page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text("utf-8")
+PAGE = page("import")
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 FILE = re.compile(r"`([\w./-]+\.\w+)`[^`\n]*:\n\n```(?:yaml|terraform|json|sh|text)\n(.*?)```", re.DOTALL)
 STEP = re.compile(r"^\$ (?P<command>[^\n]*)\n(?P<output>.*?)(?=^\$ |\Z)", re.DOTALL | re.MULTILINE)

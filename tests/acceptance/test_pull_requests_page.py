@@ -15,8 +15,9 @@ import pytest
 from tests.support.command import environment
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
 from tests.support.markdown_views import by_github
+from tests.support.pages import before
 
-PAGE = (Path(__file__).parents[2] / "docs/pull-requests.md").read_text(encoding="utf-8")
+PAGE = before("pull-requests", "Review a change")
 PLAN_STEP, APPLY_STEP = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 MANIFESTS = """
 apiVersion: kafka-quotas/v1

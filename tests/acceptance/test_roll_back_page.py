@@ -1,4 +1,4 @@
-"""The commands of docs/roll-back.md undo a run on a real broker, and undo that again."""
+"""The commands of docs/emergency.md undo a run on a real broker, and undo that again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas
+from tests.support.pages import part
 
 pytestmark = pytest.mark.kafka
 
-PAGE = (Path(__file__).parents[2] / "docs" / "roll-back.md").read_text("utf-8")
+PAGE = part("emergency", "Roll back")
 COMMANDS = re.findall(r"^\$ kafka-quotas (.*)$", PAGE, re.MULTILINE)
 MIB = 1024.0**2
 

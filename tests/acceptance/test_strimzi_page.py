@@ -1,4 +1,4 @@
-"""The Cluster manifests of docs/strimzi.md do what the page says: they refuse the operators' entities, and take the rest."""
+"""The Cluster manifests of docs/import.md do what the page says: they refuse the operators' entities, and take the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import invoke
+from tests.support.pages import part
 
-PAGE = (Path(__file__).parents[2] / "docs" / "strimzi.md").read_text("utf-8")
+PAGE = part("import", "Live beside Strimzi")
 ALL_EXCLUDED, SOME_INCLUDED = re.findall(r"```yaml\n(apiVersion: kafka-quotas/v1\n.*?)```", PAGE, re.DOTALL)
 
 

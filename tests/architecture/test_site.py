@@ -65,7 +65,7 @@ def test_nothing_in_the_reference_is_without_a_description(site: Path) -> None:
 
 
 def test_a_link_that_leads_nowhere_stops_the_build(site: Path, checkout: Path) -> None:
-    page = checkout / "docs" / "opinions.md"
+    page = checkout / "docs" / "refused-input.md"
     whole = page.read_text("utf-8")
     dead = ("no-such-page.md", "reference/ids/no-such-id.md", "reference/ids.md#no-such-chapter", "#no-such-heading")
     page.write_text("\n\n".join((whole, *(f"[a]({link})" for link in dead))), "utf-8")
@@ -73,7 +73,7 @@ def test_a_link_that_leads_nowhere_stops_the_build(site: Path, checkout: Path) -
     done = build(checkout / "docs", checkout / "site", PLAIN)
 
     assert done.returncode != 0
-    reported = [line for line in done.stderr.splitlines() if "opinions.md" in line]
+    reported = [line for line in done.stderr.splitlines() if "refused-input.md" in line]
     assert len(reported) == len(dead), done.stderr
     for link in dead:
         assert any(link.partition("#")[2] or link in line for line in reported), (link, done.stderr)

@@ -1,4 +1,4 @@
-"""The commands that docs/get-a-history.md shows, on real brokers, and what their logs then have."""
+"""The commands that docs/record-traffic.md shows, on real brokers, and what their logs then have."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from reconciler.traffic import Kind, RecordedThrottle
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.pages import before
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
 
-PAGE = (Path(__file__).parents[2] / "docs" / "get-a-history.md").read_text("utf-8")
+PAGE = before("record-traffic", "Enable the request log")
 ALICE = Login(name="alice", password="alice-secret")
 PAIR = frozenset({("user", "alice"), ("client-id", "app")})
 TOPIC = "orders"

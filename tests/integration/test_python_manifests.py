@@ -17,6 +17,7 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.manifests import prod_cluster
+from tests.support.pages import before
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -131,7 +132,7 @@ def test_the_dag_of_the_example_calls_tasks_that_exist_with_arguments_they_take(
 
 
 def test_the_blocks_of_the_page_run(prod: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "from-python.md").read_text()
+    page = before("from-python", "Notebooks")
     whole = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if block.startswith("from ")]
 
     exec(compile(whole[0], "from-python.md", "exec"), {})

@@ -1,4 +1,4 @@
-"""What docs/request-log.md says makes a broker log its requests: a real broker gets each snippet of the page."""
+"""What docs/record-traffic.md says makes a broker log its requests: a real broker gets each snippet of the page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import config_command, raw_quotas
+from tests.support.pages import part
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
 
-PAGE = (Path(__file__).parents[2] / "docs" / "request-log.md").read_text("utf-8")
+PAGE = part("record-traffic", "Enable the request log")
 WITHIN_S = 60
 
 LOG4J2 = """\

@@ -61,17 +61,17 @@ def search(browser: Chromium, address: str, query: str) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "page"),
     [
-        ("add quota", "authors.html"),
-        ("how do I add a quota for my team", "authors.html"),
-        ("change quota", "authors.html"),
-        ("raise limit", "authors.html"),
-        ("expiring quota", "expiring-quotas.html"),
-        ("roll back", "roll-back.html"),
-        ("rollback", "roll-back.html"),
-        ("upgrade", "compatibility.html"),
-        ("adopt", "operators.html"),
+        ("add quota", "change-a-quota.html"),
+        ("how do I add a quota for my team", "change-a-quota.html"),
+        ("change quota", "change-a-quota.html"),
+        ("raise limit", "change-a-quota.html"),
+        ("expiring quota", "change-a-quota.html"),
+        ("roll back", "emergency.html"),
+        ("rollback", "emergency.html"),
+        ("upgrade", "install.html"),
+        ("adopt", "adopt-a-cluster.html"),
         ("install", "install.html"),
-        ("enable request log", "request-log.html"),
+        ("enable request log", "record-traffic.html"),
         ("large-reduction", "reference/ids/large-reduction.html"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_copy_button_keeps_the_lines_that_continue_a_command(browser: Chromium
 
 def test_a_copy_button_copies_a_manifest_whole(browser: Chromium, address: str) -> None:
     browser.look(width=1280)
-    visit(browser, f"{address}/authors.html")
+    visit(browser, f"{address}/change-a-quota.html")
     text = copied(browser, "kind: ClientQuotas")
     assert text is not None
     assert text.startswith("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n")

@@ -23,6 +23,29 @@ _FOLDERS: Final = {
 }
 _FILES: Final = {"README.md": "index.md", "benchmarks/README.md": "reference/benchmarks.md"}
 """Files that the pages link to, and where they are here."""
+_INDEX: Final = """\
+# Commands, documents, findings
+
+| reference | content |
+|---|---|
+| [Commands](commands.md) | every command with its options, and the exit codes |
+| [Documents](documents.md) | the fields of manifests and of JSON output |
+| [Findings and guards](ids.md) | every id that the output shows, as `kafka-quotas explain ID` prints it |
+| [Python interface](../python.md) | every public name of `reconciler.client` |
+| [Many-team repository](many-teams.md), [GitOps repository](gitops-repository.md), [service files](deploy.md) | files to copy |
+
+```{toctree}
+:hidden:
+commands
+documents
+ids
+../python
+many-teams
+gitops-repository
+deploy
+```
+"""
+"""The page that the pages of the reference stand below."""
 _LINK: Final = re.compile(r"\]\(\.\./([\w./-]+?)/?\)")
 
 
@@ -36,6 +59,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def _write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference"
     pages = {
+        "index.md": _INDEX,
         **commands_pages(),
         **documents_pages(ROOT / "schemas"),
         **catalogue_pages(),

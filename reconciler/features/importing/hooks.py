@@ -14,7 +14,7 @@ COMMANDS: Final = (
         group=CommandGroup.START,
         summary="Convert the quota files of other tools into manifests",
         module="reconciler.features.importing.command",
-        page="coming-from.md",
+        page="import.md",
         examples=(
             ("Convert the files of jikkou", "import --from jikkou jikkou --folder quotas"),
             (

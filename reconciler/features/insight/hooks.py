@@ -45,7 +45,7 @@ COMMANDS: Final = (
         group=CommandGroup.INSPECT,
         summary="Write one page about every cluster",
         module="reconciler.features.insight.report_command",
-        page="report.md",
+        page="monitor.md",
         examples=(
             ("Write one page about every cluster", "report quotas --out html=report.html"),
             ("Show snapshots in place of the live clusters", "report quotas --current '{cluster}.json' --out html=report.html"),
@@ -58,7 +58,7 @@ COMMANDS: Final = (
         group=CommandGroup.INSPECT,
         summary="Check manifests, cluster and machine, or traffic",
         module="reconciler.features.insight.doctor_command",
-        page="doctor.md",
+        page="troubleshooting.md",
         examples=(
             ("Check everything that work on a cluster needs", "doctor prod"),
             ("Examine the last hour of a Prometheus server", "doctor --traffic prometheus+https://prometheus.example.org"),

@@ -219,7 +219,7 @@ class _CommentWriter:
         """Why no traffic was replayed: the fault that stopped the backtest, or how to set one up."""
         if self.unread:
             return f"{prose(str(self.unread[0].message).rstrip('.'), begins_line=False)}."
-        page = web_address(urllib.parse.urljoin(self.links.docs, "get-a-history.md") if self.links.docs else "")
+        page = web_address(urllib.parse.urljoin(self.links.docs, "record-traffic.md") if self.links.docs else "")
         return f"[set it up]({page})." if page else "set `spec.traffic` in the Cluster manifest."
 
     def _history(self) -> str | None:

@@ -26,7 +26,7 @@ COMMANDS: Final = (
         group=CommandGroup.CHECK,
         summary="Record traffic from brokers' metrics pages as a service",
         module="reconciler.features.service.record_command",
-        page="get-a-history.md",
+        page="record-traffic.md",
         examples=(
             (
                 "Record one broker for an hour",

@@ -147,7 +147,7 @@ def _lines(args: InitArguments, made: Made) -> list[Line]:
     if made.placeholders:
         lines.append(line(("Replace ", Style.WARN), " and ".join(made.placeholders), ". README.md lists the values."))
     if args.traffic is None and args.ci != "none":
-        lines.append(line("No traffic is named, so pull requests are not checked against any: docs/get-a-history.md."))
+        lines.append(line("No traffic is named, so pull requests are not checked against any: docs/record-traffic.md."))
     lines.append(line(("Next:", Style.STRONG)))
     lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
     return lines

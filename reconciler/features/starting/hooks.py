@@ -12,7 +12,7 @@ COMMANDS: Final = (
         group=CommandGroup.START,
         summary="Write a live cluster's quotas as manifests or a snapshot",
         module="reconciler.features.starting.command:export",
-        page="operators.md",
+        page="adopt-a-cluster.md",
         examples=(
             (
                 "Write all quotas of a cluster as manifests",

@@ -14,7 +14,7 @@ COMMANDS: Final = (
         description="Check rows of a producer against the canonical traffic schema: columns, types, times and names. "
         "Exit 1 on a failure.",
         module="reconciler.features.traffic_check.command",
-        page="notebooks.md",
+        page="from-python.md",
         examples=(
             ("Check a folder of Parquet files", "tool check-traffic --traffic lake/traffic"),
             ("Check a table, and fail on warnings", "tool check-traffic --traffic table:lake.traffic --fail-on warning"),

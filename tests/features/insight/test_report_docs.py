@@ -1,4 +1,4 @@
-"""The commands that docs/report.md shows are executed, and print what the page says they print."""
+"""The commands that docs/monitor.md shows are executed, and print what the page says they print."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 from tests.builders import DEFAULT, client, user
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.pages import part
 
-PAGE = (Path(__file__).parents[3] / "docs" / "report.md").read_text("utf-8")
+PAGE = part("monitor", "Report page")
 SHOWN = re.findall(r"^\$ ([^\n]*)\n(.*?)(?=^\$ |^```)", PAGE, re.DOTALL | re.MULTILINE)
 LIVE = {
     user("alice"): {"producer_byte_rate": 1.0},

@@ -18,6 +18,7 @@ from tests.support.bad_servers import refusing_port
 from tests.support.command import run
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
+from tests.support.pages import before
 from tests.support.recorder_process import ChangingPage, recorded_rows, recorder
 
 PAGE = """\
@@ -48,7 +49,7 @@ spec:
     kind: {constant: produce}
     amount: {column: size}
 """
-PAGE_TO_START = Path(__file__).parents[3] / "docs" / "get-a-history.md"
+PAGE_TO_START = before("record-traffic", "Enable the request log")
 ONCE = ("--interval", "1", "--duration", "1")
 
 
@@ -272,7 +273,7 @@ def test_options_that_cannot_work(options: tuple[str, ...], message: str, tmp_pa
 
 def page_commands() -> list[list[str]]:
     """All commands that the page shows, without comments and line ends."""
-    blocks = "".join(re.findall(r"```sh\n(.*?)```", PAGE_TO_START.read_text("utf-8"), re.DOTALL)).replace("\\\n", " ")
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", PAGE_TO_START, re.DOTALL)).replace("\\\n", " ")
     return [shlex.split(line) for line in blocks.splitlines() if line]
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.workflows.explain import explanations
+from tests.support.pages import before
 
-PAGE = (Path(__file__).parents[3] / "docs" / "backtest.md").read_text(encoding="utf-8")
+PAGE = before("backtest", "Simulate a change of the cluster")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from reconciler.model import BucketName
 from reconciler.model.entity import Entity
 from reconciler.resolution.callback import METHODS, QuotaCallback, QuotaType, callback_limits
+from tests.support.pages import part
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "quota-callbacks.md").read_text(encoding="utf-8")
+PAGE = part("totals-and-groups", "Quota callbacks")
 PRODUCE = "producer_byte_rate"
 
 
