@@ -125,6 +125,9 @@ def _judge(args: BacktestArguments) -> Result:
     known = situation is not None and bool(args.current or connection.named)
     intent = _read_intent(args, needed=not settings and not known)
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
+    if situation is not None and not situation.needs_traffic:
+        made: Result = situation.without_traffic(intent, _read_current(args, access, intent), settings)
+        return made
     reading = _reading(args.source, spec, trusted)
     chosen = replace(reading, requests=args.requests, exact=args.exact, plots=plots, verdict_rows=rows)
     current, progress = _read_current(args, access, intent), output.StderrProgress(every_s=30.0)

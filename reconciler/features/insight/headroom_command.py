@@ -43,7 +43,6 @@ class RateSource:
     )
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
-    known_clients: Path | None = traffic_options.KNOWN_CLIENTS
     mapping: Path | None = traffic_options.mapping_option("read other metrics, as in this TrafficMapping")
 
 
@@ -97,7 +96,6 @@ def _observe(args: HeadroomArguments) -> Headroom:
         configured_server,
         configured_traffic,
         names_of,
-        read_client_names,
         read_trusted_mapping,
     )
 
@@ -112,7 +110,7 @@ def _observe(args: HeadroomArguments) -> Headroom:
         match=tuple(map(label_matcher, source.match)),
         http_config=source.http_config,
         mapping=read_trusted_mapping(source.mapping, trusted),
-        names=names_of(view.entities) | read_client_names(source.known_clients, trusted),
+        names=names_of(view.entities),
         read_file=trusted_reader(trusted),
     )
     return observe(view, sources.owners(), rates)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _MODEL: Final = BrokerModelOptions(kafka_version=None, quota_callback=None)
 """Of the brokers, their snapshot and the Cluster manifest are enough."""
+_SPARK: Final = SparkOptions(master=None, conf=(), properties_file=None)
+"""An incident is short: the Spark of this machine, or that of spark-submit, is enough where any is needed."""
 
 _AROUND: Final = datetime.timedelta(hours=1)
 
@@ -73,7 +75,6 @@ class WhyArguments:
         help="take the applied commits from this file of apply --audit or run --audit (repeatable)",
     )
     reading: ReadingOptions = group(ReadingOptions)
-    spark: SparkOptions = group(SparkOptions)
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     current: str | None = option_groups.current("take quotas beside the manifests from this snapshot instead of the live cluster")
     detailed_exitcode: bool = option_groups.detailed_exitcode(
@@ -155,7 +156,7 @@ def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datet
     if prometheus is None and not traffic:
         return None
     files = () if prometheus is not None else traffic
-    return reading_options(reading, args.spark, _MODEL, traffic=files, mapping=reading.mapping, prometheus=prometheus)
+    return reading_options(reading, _SPARK, _MODEL, traffic=files, mapping=reading.mapping, prometheus=prometheus)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:

@@ -1,4 +1,4 @@
-"""The options of ``backtest`` that move or multiply the traffic."""
+"""The options of ``backtest`` that move or multiply the traffic, or put a release in its place."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.declaration import option
+from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.features.simulating.release import Release
     from reconciler.model import BacktestReport, CurrentState, Entity
     from reconciler.ports import Progress
     from reconciler.workflows import BacktestOptions, Intent
@@ -42,9 +44,15 @@ def _factor(text: str) -> float:
     return factor
 
 
+def _release(text: str) -> Release:
+    from reconciler.features.simulating.release import Release
+
+    return Release.parse(text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SituationOptions:
-    """Where the traffic goes, and how much of it there is."""
+    """Where the traffic goes, how much of it there is, and what a release creates."""
 
     brokers: int | None = option(
         "--brokers",
@@ -68,11 +76,26 @@ class SituationOptions:
         metavar="N",
         help="multiply the traffic, such as 1.5 [default: 1]",
     )
+    deploy: Release | None = option(
+        "--deploy",
+        section="Changes",
+        type=_release,
+        metavar="TOPICSxPARTITIONS",
+        help="show how long a release that creates these topics, such as 40x10, takes under each "
+        "controller_mutation_rate. Needs no traffic",
+    )
+
+    @property
+    def needs_traffic(self) -> bool:
+        """Whether recorded traffic is judged."""
+        return self.deploy is None
 
     def check(self, others: Mapping[str, object]) -> None:
         """Raise ``UsageError`` for two ways to change brokers, and for one of the ``others``: they need traffic as recorded."""
         if self.brokers is not None and self.without_broker:
             raise UsageError("--brokers and --without-broker exclude each other. Give one of them")
+        if self.deploy is not None and (self.brokers is not None or self.without_broker or self.factor != 1.0):
+            raise UsageError("--deploy judges a release, and no traffic: leave --brokers, --without-broker and --factor out")
         if unusable := [name for name, value in others.items() if value]:
             raise UsageError(f"Traffic that is moved or multiplied is judged by whole seconds: leave {unusable[0]} out")
 
@@ -89,3 +112,15 @@ class SituationOptions:
 
         situation = Situation(brokers=self.brokers, without=self.without_broker, factor=self.factor, settings=settings)
         return simulate(situation, intent, current, options, progress=progress)
+
+    def without_traffic(
+        self, intent: Intent | None, current: CurrentState | None, settings: Mapping[Entity, Mapping[str, float]]
+    ) -> Result:
+        """The release under the quotas of a backtest. Raises ``ManifestError`` for totals that cannot be divided."""
+        from reconciler.features.simulating.release import RELEASE, release_report, release_view
+        from reconciler.workflows import proposal_of, proposal_of_settings, set_quotas
+
+        assert self.deploy is not None
+        quotas = set_quotas(proposal_of_settings({}, current) if intent is None else proposal_of(intent, current), settings)
+        report = release_report(self.deploy, quotas.proposed, quotas.spec)
+        return Result(view=lambda: release_view(report), document=lambda: RELEASE.write(report))
