@@ -3,11 +3,13 @@
 import os
 import re
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
 import yaml
 
+import reconciler
 from tests.support.workflow_expressions import Expressions
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +184,7 @@ def test_a_backtest_is_the_same_script_in_and_outside_of_pull_requests():
 
 PYTHON = """#!/bin/sh
 case "$*" in
-  "-P -m venv --without-pip "*) mkdir -p "$5/bin" ;;
+  "-P -m venv --without-pip "*) mkdir -p "$5/bin" "$5/lib/python3.11/site-packages" ;;
   *) echo "$*" >> ASKED ;;
 esac
 """
@@ -223,10 +225,10 @@ def install_steps() -> list[dict]:
 
 def only_what_is_locked(asked: list[str], pip: str) -> bool:
     """Whether pip takes files from an index by their hash only, runs with safe paths, and builds with what is locked."""
-    return len(asked) == 3 and all(
+    return bool(asked) and all(
         line.startswith(f"-P -m {pip} install ")
-        and "--no-build-isolation" in line
-        and ("--require-hashes" in line) != ("--no-index" in line)
+        and ("--no-build-isolation" in line or "--only-binary :all:" in line)
+        and "--require-hashes" in line
         for line in asked
     )
 
@@ -241,9 +243,34 @@ def test_every_job_installs_its_own_commit_and_locked_dependencies(tmp_path):
         commit = checked_out(folder)
         code, asked = installs(script, folder, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt", TOOL="/tool")
         assert (code, only_what_is_locked(asked, f"pip --python {folder}/venv/bin/python")) == (0, True), asked
-        assert not any("kafka-quota-reconciler" in line for line in asked)
+        assert [line.rpartition("/")[2] for line in asked] == ["pipeline.txt"]
         # The steps that follow run what is installed there, and no package that another job left in the machine's Python.
         assert (folder / "path").read_text(encoding="utf-8") == f"{folder / 'venv' / 'bin'}\n"
+
+
+def test_what_builds_pyspark_is_installed_before_it(tmp_path):
+    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    commit = checked_out(tmp_path)
+
+    code, asked = installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline-spark.txt")
+    assert (code, [line.rpartition("/")[2] for line in asked]) == (0, ["build.txt", "pipeline-spark.txt"])
+
+
+def test_the_command_of_a_job_runs_from_the_checkout_of_the_tool(tmp_path):
+    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    commit = checked_out(tmp_path)
+    (tmp_path / ".kafka-quotas/requirements").mkdir()
+    (tmp_path / ".kafka-quotas/requirements/none.txt").touch()
+    (tmp_path / ".kafka-quotas/reconciler").symlink_to(ROOT / "reconciler")
+    (tmp_path / "reconciler").mkdir()
+    (tmp_path / "reconciler/__main__.py").write_text("raise SystemExit('of the pull request')")
+    at = {"RUNNER_TEMP": str(tmp_path), "GITHUB_PATH": str(tmp_path / "path"), "GITHUB_SERVER_URL": "https://github.com"}
+    packages = sysconfig.get_path("purelib")
+    environment = {**os.environ, **at, "REQUIREMENT": "", "COMMIT": commit, "LOCK": "none.txt"}
+    command = ["bash", "-eo", "pipefail", "-c", f'{script}PYTHONPATH={packages} "$RUNNER_TEMP/venv/bin/kafka-quotas" --version']
+
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"kafka-quotas {reconciler.__version__}\n"), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -302,7 +329,8 @@ def test_each_lock_that_a_workflow_names_is_there():
 def test_gitlab_installs_one_commit_and_locked_dependencies(tmp_path):
     lines = read(ROOT / "examples" / "gitops-repository" / ".gitlab-ci.yml")["default"]["before_script"]
 
-    code, asked = installs("\n".join(line for line in lines if "install" in line and "apt-get" not in line), tmp_path)
+    scripts = "\n".join(line for line in lines if "install" in line and "apt-get" not in line)
+    code, asked = installs(scripts, tmp_path, KAFKA_QUOTAS_LOCK="pipeline-spark.txt")
 
     assert (code, only_what_is_locked(asked, "pip")) == (0, True), asked
     assert any('checkout --quiet --detach "$KAFKA_QUOTAS_COMMIT"' in line for line in lines)
