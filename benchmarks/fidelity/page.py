@@ -1,4 +1,4 @@
-"""The figures in ``docs/fidelity.md``: what stands between two marks is written by the benchmark, the rest by people."""
+"""The figures in ``benchmarks/fidelity/README.md``: what stands between two marks is written by the benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as rows: for people on a terminal, as Markdown for ``docs/fidelity.md``, and as JSON."""
+"""Results as rows: for people on a terminal, as Markdown for ``benchmarks/fidelity/README.md``, and as JSON."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.registry import commands
+from reconciler.client import RECOMMENDATIONS_SCHEMA, SECONDS_SCHEMA, TRAFFIC_SCHEMA, VERDICTS_SCHEMA
 from reconciler.workflows.explain import explanations
 from tests.support.site import build, copy_sources
 
@@ -53,6 +54,13 @@ def test_every_schema_has_a_page_with_its_required_fields(site: Path) -> None:
         page = next(text for text in pages.values() if f">{path.name}<" in text)
         for field in json.loads(path.read_text("utf-8")).get("required", ()):
             assert f">{field}<" in page, (path.name, field)
+
+
+def test_every_column_of_the_published_tables_is_listed(site: Path) -> None:
+    page = (site / "reference" / "tables.html").read_text("utf-8")
+    for schema in (TRAFFIC_SCHEMA, VERDICTS_SCHEMA, SECONDS_SCHEMA, RECOMMENDATIONS_SCHEMA):
+        table = page.partition(f">{schema.name}</span>")[2].partition("</table>")[0]
+        assert re.findall(r"<tr[^>]*>\s*<td><p><code[^>]*><span[^>]*>(\w+)<", table) == [column.name for column in schema.columns]
 
 
 def test_nothing_in_the_reference_is_without_a_description(site: Path) -> None:

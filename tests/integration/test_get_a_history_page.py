@@ -18,12 +18,12 @@ from reconciler.traffic import Kind, RecordedThrottle
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
-from tests.support.pages import before
+from tests.support.pages import page
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
 
-PAGE = before("record-traffic", "Enable the request log")
+PAGE = page("record-traffic")
 ALICE = Login(name="alice", password="alice-secret")
 PAIR = frozenset({("user", "alice"), ("client-id", "app")})
 TOPIC = "orders"
@@ -130,7 +130,7 @@ def test_the_request_log_goes_on_and_off_and_the_default_quota_throttles_no_clie
         assert raw_quotas.settled(broker.bootstrap_servers) == {
             everybody: {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12}
         }
-        switch_on, switch_off = commands("The request log for an hour")
+        switch_on, switch_off = commands("Enable the request log")
         log = broker.nodes[0].log_file
         config_command.run(broker, *switch_on)
         assert produce(broker) == 0

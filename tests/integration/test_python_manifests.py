@@ -132,7 +132,7 @@ def test_the_dag_of_the_example_calls_tasks_that_exist_with_arguments_they_take(
 
 
 def test_the_blocks_of_the_page_run(prod: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    page = before("from-python", "Notebooks")
+    page = before("from-python", "Backtest in a notebook")
     whole = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if block.startswith("from ")]
 
     exec(compile(whole[0], "from-python.md", "exec"), {})

@@ -89,8 +89,8 @@ def test_a_broker_with_the_snippet_logs_its_requests(
 
 def test_the_command_switches_the_log_on_without_a_restart(start_kafka: Callable[[SandboxSpec], Sandbox]) -> None:
     broker = start_kafka(SandboxSpec())
-    (command,) = (block for block in re.findall(r"```console\n\$ (.*?)```", PAGE, re.DOTALL) if block.startswith("kafka-configs"))
-    _, *arguments = shlex.split(command.replace("\\\n", " "))
+    (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    _, *arguments = shlex.split(block.replace("\\\n", " ").splitlines()[0])
     assert not logs_requests(broker, broker.nodes[0].log_file)
 
     config_command.run(broker, *arguments[2:])

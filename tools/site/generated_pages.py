@@ -11,6 +11,7 @@ from commands_page import commands_pages
 from documents_page import documents_pages
 from folder_page import folder_page
 from sphinx.application import Sphinx
+from tables_page import tables_page
 
 ROOT: Final = Path(__file__).parents[2]
 _FOLDERS: Final = {
@@ -21,7 +22,12 @@ _FOLDERS: Final = {
         "The files in `examples/gitops-repository`.",
     ),
 }
-_FILES: Final = {"README.md": "index.md", "benchmarks/README.md": "reference/benchmarks.md"}
+_MEASURED: Final = {
+    "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/fidelity/README.md": "fidelity-figures.md",
+    "benchmarks/traffic_sources.md": "traffic-source-figures.md",
+}
+_FILES: Final = {"README.md": "index.md", **{path: f"reference/{page}" for path, page in _MEASURED.items()}}
 """Files that the pages link to, and where they are here."""
 _INDEX: Final = """\
 # Commands, documents, findings
@@ -32,6 +38,7 @@ _INDEX: Final = """\
 | [Documents](documents.md) | the fields of manifests and of JSON output |
 | [Findings and guards](ids.md) | every id that the output shows, as `kafka-quotas explain ID` prints it |
 | [Python interface](../python.md) | every public name of `reconciler.client` |
+| [Tables](tables.md) | the columns of traffic, verdicts, seconds and recommendations, in Parquet and Spark |
 | [Many-team repository](many-teams.md), [GitOps repository](gitops-repository.md), [service files](deploy.md) | files to copy |
 
 ```{toctree}
@@ -40,6 +47,7 @@ commands
 documents
 ids
 ../python
+tables
 many-teams
 gitops-repository
 deploy
@@ -63,7 +71,8 @@ def _write_pages(app: Sphinx) -> None:
         **commands_pages(),
         **documents_pages(ROOT / "schemas"),
         **catalogue_pages(),
-        "benchmarks.md": (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8"),
+        "tables.md": tables_page(),
+        **{page: _measured(ROOT / path) for path, page in _MEASURED.items()},
         **{_page_of(path): folder_page(ROOT, path, title, text) for path, (title, text) in _FOLDERS.items()},
         **{f"schemas/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "schemas").glob("*.json")},
     }
@@ -83,6 +92,11 @@ def _turn_links(_app: Sphinx, name: str, source: list[str]) -> None:
 
     if "/" not in name:
         source[0] = _LINK.sub(turned, source[0])
+
+
+def _measured(path: Path) -> str:
+    """A page of measurements, whose links into ``docs/`` start from where the site has it."""
+    return re.sub(r"\]\((?:\.\./)+docs/", "](../", path.read_text(encoding="utf-8"))
 
 
 def _page_of(folder: str) -> str:

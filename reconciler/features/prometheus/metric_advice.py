@@ -28,7 +28,7 @@ MARGINS: Final[Mapping[MetricSemantics, tuple[tuple[float, float], ...]]] = {
 Safe in 99 % of runs, for the traffic that needs most. Gauges: of a day of history; an hour of gauges 15 s or more apart has no
 factor that is of use for bursty clients. Averages: of an hour. Averages of 60 s have none: it would be 28. A factor is an
 estimate and no proof: bursts that are shorter and rarer than those of the measured traffic exceed it. Source:
-``docs/fidelity.md``.
+``benchmarks/traffic_sources.md``.
 """
 _JITTER: Final = 1.1
 """Samples up to so many times the longest interval apart have its factor: no clock is exact."""

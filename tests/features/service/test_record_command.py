@@ -18,7 +18,7 @@ from tests.support.bad_servers import refusing_port
 from tests.support.command import run
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
-from tests.support.pages import before
+from tests.support.pages import page
 from tests.support.recorder_process import ChangingPage, recorded_rows, recorder
 
 PAGE = """\
@@ -49,7 +49,7 @@ spec:
     kind: {constant: produce}
     amount: {column: size}
 """
-PAGE_TO_START = before("record-traffic", "Enable the request log")
+PAGE_TO_START = page("record-traffic")
 ONCE = ("--interval", "1", "--duration", "1")
 
 
@@ -285,11 +285,11 @@ def test_the_commands_of_the_page_record_a_history_and_judge_it(tmp_path: Path) 
     # Those of loggers and of the violation log are run by tests/integration/test_get_a_history_page.py.
     programs = {" ".join(words[:2]) for words in page_commands()}
     assert programs == {
-        "kafka-quotas alter", "kafka-quotas record", "kafka-quotas backtest", "kafka-quotas why",
+        "kafka-quotas alter", "kafka-quotas record", "kafka-quotas export", "kafka-quotas backtest", "kafka-quotas why",
         "kafka-configs --bootstrap-server", "sleep 3600",
     }  # fmt: skip
     mine = [words for words in page_commands() if words[1] == "record" or "history" in words]
-    assert [words[1] for words in mine] == ["record", "backtest", "record"]
+    assert [words[1] for words in mine] == ["record", "backtest"]
     with served(ChangingPage(PAGE)) as first, served(ChangingPage(PAGE)) as second:
         for words in mine:
             text = "\0".join(words[1:]).replace("b1:7071", f"127.0.0.1:{first}").replace("b2:7071", f"127.0.0.1:{second}")

@@ -112,6 +112,6 @@ def test_figures_are_put_between_their_marks_and_nothing_else_changes():
 
 
 def test_the_page_of_the_figures_has_their_marks():
-    text = (Path(__file__).parents[3] / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "benchmarks" / "fidelity" / "README.md").read_text(encoding="utf-8")
 
     assert with_figures(text, [], about="x") != text

@@ -10,7 +10,7 @@ from reconciler.model.cluster import HistoryNeeds
 from reconciler.workflows.explain import explanations
 from tests.support.pages import before
 
-PAGE = before("backtest", "Simulate a change of the cluster")
+PAGE = before("backtest", "Simulate a lost broker or more traffic")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
