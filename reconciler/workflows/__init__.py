@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         for_every,
         load_every_intent,
         only_changed,
+        read_every,
     )
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at

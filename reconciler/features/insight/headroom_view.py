@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
-from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling
-from reconciler.model import QuotaKey, display_name
-from reconciler.render import Block, Column, Style, cluster_title, labelled, line, table
+from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling, UnusedLimit
+from reconciler.model import ClusterFailure, QuotaKey, display_name
+from reconciler.render import Block, Column, Style, cluster_title, failure_lines, labelled, line, table
 from reconciler.text import amount, count_of, duration, rate
 
 _KINDS: Final[Mapping[QuotaKey, str]] = {
@@ -29,6 +29,15 @@ _GROUPS: Final = (
     Column(title="quota group", least=10),
     Column(title="limited by", least=7),
 )
+_CLUSTER: Final = Column(title="cluster", least=7)
+_OWNERS: Final = (
+    Column(title="%", to_the_right=True),
+    Column(title="groups", to_the_right=True),
+    Column(title="above", to_the_right=True),
+    Column(title="throttled", to_the_right=True),
+    Column(title="owner", least=7),
+)
+_MOST_UNUSED: Final = 10
 _WARN: Final = 0.8
 
 
@@ -50,7 +59,7 @@ HEADROOM: Final = Document(
     cls=Headroom,
     name="headroom",
     title="kafka-quotas headroom",
-    codec=LOADS.extended({Headroom: row("cluster at groups notes")}),
+    codec=LOADS.extended({Headroom: row("cluster at groups unused notes")}),
 )
 
 
@@ -78,7 +87,80 @@ def headroom_lines(headroom: Headroom, *, top: int | None = None, over: float | 
         yield table(_GROUPS, (_group_row(group, headroom.at) for group in shown), indent=0)
     if hidden := len(known) - len(shown):
         yield line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT))
+    if over is None:
+        yield from _unused_lines([(headroom, limit) for limit in headroom.unused], named=False)
     yield from (labelled("Note: ", Style.FAINT, note) for note in headroom.notes)
+
+
+def fleet_lines(
+    results: Sequence[Headroom | ClusterFailure], loads: Sequence[tuple[Headroom, GroupLoad]], *, top: int | None = None
+) -> Iterator[Block]:
+    """The nearest groups of all clusters in one table, each owner's, limits without traffic, and clusters that did not answer."""
+    failures = [each for each in results if isinstance(each, ClusterFailure)]
+    read = [each for each in results if not isinstance(each, ClusterFailure)]
+    limited = [(cluster, group) for cluster, group in loads if group.limit is not None or group.throttling is not None]
+    above, throttled = (
+        sum(group.is_above(1.0) for _, group in limited),
+        sum(group.throttling is not None for _, group in limited),
+    )
+    yield line(
+        f"{len(read):,} of {count_of(len(results), 'cluster')}: {count_of(len(limited), 'quota group')} with a limit, ",
+        (f"{above:,} above 100%", Style.BAD if above else Style.PLAIN),
+        ", ",
+        (f"{throttled:,} throttled", Style.BAD if throttled else Style.PLAIN),
+    )
+    if shown := limited[:top]:
+        rows = ((*_group_row(group, cluster.at), _name(cluster)) for cluster, group in shown)
+        yield table((*_GROUPS, _CLUSTER), rows, indent=0)
+    if hidden := len(limited) - len(shown):
+        yield line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT))
+    yield from _owner_lines([group for _, group in limited], top)
+    yield from _unused_lines([(cluster, limit) for cluster in read for limit in cluster.unused], named=True)
+    for cluster in read:
+        yield from (labelled("Note: ", Style.FAINT, f"{_name(cluster)}: ", note) for note in cluster.notes)
+    for failure in failures:
+        yield from failure_lines(failure)
+
+
+def _name(headroom: Headroom) -> str:
+    return display_name(headroom.cluster.name or headroom.cluster.id or "")
+
+
+def _owner_lines(groups: Sequence[GroupLoad], top: int | None) -> Iterator[Block]:
+    """A row for each owner, the nearest to a limit first."""
+    of_owner: dict[str, list[GroupLoad]] = {}
+    for group in groups:
+        of_owner.setdefault(group.owner or "", []).append(group)
+    if not any(of_owner):
+        return
+    rows = sorted(of_owner.items(), key=lambda item: (-max(group.share or 0.0 for group in item[1]), item[0]))
+    yield line()
+    yield table(
+        _OWNERS,
+        (
+            (
+                _percent(max(group.share or 0.0 for group in of)),
+                f"{len(of):,}",
+                f"{sum(group.is_above(1.0) for group in of):,}",
+                f"{sum(group.throttling is not None for group in of):,}",
+                display_name(owner) if owner else "no owner",
+            )
+            for owner, of in rows[:top]
+        ),
+        indent=0,
+    )
+
+
+def _unused_lines(limits: Sequence[tuple[Headroom, UnusedLimit]], *, named: bool) -> Iterator[Block]:
+    """The limits without traffic, in one line. ``named``: each with its cluster."""
+    if not limits:
+        return
+    words = [
+        f"{f'{_name(cluster)} ' if named else ''}{limit.entity} {limit.key.value}" for cluster, limit in limits[:_MOST_UNUSED]
+    ]
+    more = len(limits) - len(words)
+    end = f" and {more:,} more" if more else ""
+    yield labelled("Without traffic now: ", Style.FAINT, f"{count_of(len(limits), 'limit')}: {', '.join(words)}{end}.")
 
 
 def _group_row(group: GroupLoad, at: datetime.datetime | None) -> tuple[str | tuple[str, Style], ...]:

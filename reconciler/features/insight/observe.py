@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
-from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates
+from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, configured_rates, read_rates
 from reconciler.model import ClusterIdentity, Entity, EntityType, Message, QuotaKey, compose
 from reconciler.resolution import EffectiveQuotas, QuotaView, is_reserved
 from reconciler.text import count_of
+from reconciler.workflows import Access, Intent, current_view, quota_reader, read_state
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus import MetricSeries
@@ -76,6 +77,20 @@ class GroupLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedLimit:
+    """A limit under which no quota group has any traffic at the moment, though the source shows traffic of its kind."""
+
+    entity: Entity
+    """Entity whose quota it is. ``None`` for a name is the default."""
+    key: QuotaKey
+    """Quota key."""
+    limit: float
+    """The limit, in the unit of its key."""
+    owner: str | None = None
+    """Who declares it in the manifests. ``None`` when not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
     """All quota groups with a rate at a moment, the nearest to its limit first. ``at``: ``None`` without any sample."""
 
@@ -85,6 +100,8 @@ class Headroom:
     """Time of the newest sample, in UTC. ``None`` when there is none."""
     groups: tuple[GroupLoad, ...]
     """Quota groups that were asked for, the nearest to its limit first."""
+    unused: tuple[UnusedLimit, ...] = ()
+    """Limits without traffic at the moment."""
     notes: tuple[Message, ...] = field(default_factory=tuple)
     """Messages about the reading."""
 
@@ -98,6 +115,19 @@ def observe(view: QuotaView, owners: Mapping[Entity, str], rates: RateRequest) -
     if view.caveats.callback is not None:
         raise UsageError(f"headroom needs limits that are known: {view.caveats.callback}")
     return join_limits(view, owners, read_rates(rates))
+
+
+def observe_cluster(intent: Intent, access: Access) -> Headroom:
+    """The quota groups of the cluster of an intent, by its own connection and ``spec.traffic``.
+
+    Raises as ``quota_reader``, ``read_state`` and ``observe``.
+    """
+    with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
+        state = read_state(intent.spec, reader)
+        view = current_view(state, source=reader, name=intent.spec.name, spec=intent.spec)
+    declared = intent.desired.entities.values()
+    owners = {entity.entity: entity.owner for entity in declared if entity.owner is not None}
+    return observe(view, owners, configured_rates(view, intent.spec, intent.trusted))
 
 
 def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateReading) -> Headroom:
@@ -130,14 +160,30 @@ def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateRead
     return Headroom(
         cluster=view.cluster,
         at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
-        groups=tuple(
-            sorted(
-                groups,
-                key=lambda load: (1.0 if load.share is None else -load.share, str(load.tags), load.key.value, load.broker),
-            )
-        ),
+        groups=tuple(sorted(groups, key=_nearness)),
+        unused=tuple(_unused_limits(view, owners, groups)),
         notes=tuple(notes),
     )
+
+
+def nearest_first(loads: Iterable[tuple[Headroom, GroupLoad]]) -> tuple[tuple[Headroom, GroupLoad], ...]:
+    """The quota groups of several clusters, each with its cluster, the nearest to its limit first."""
+    return tuple(sorted(loads, key=lambda pair: (_nearness(pair[1]), pair[0].cluster.name or "")))
+
+
+def _nearness(load: GroupLoad) -> tuple[float, str, str, str]:
+    return 1.0 if load.share is None else -load.share, str(load.tags), load.key.value, load.broker
+
+
+def _unused_limits(view: QuotaView, owners: Mapping[Entity, str], groups: Sequence[GroupLoad]) -> Iterator[UnusedLimit]:
+    """The limits without traffic, of keys whose traffic the source shows."""
+    used = {(group.source, group.key) for group in groups if group.rate > 0}
+    shown = {group.key for group in groups}
+    for entity in sorted(view.entities, key=lambda entity: entity.sort_key):
+        for name, value in view.entities[entity].items():
+            key = next((key for key in shown if key.value == name), None)
+            if key is not None and (entity, key) not in used and math.isfinite(value) and not is_reserved(entity):
+                yield UnusedLimit(entity=entity, key=key, limit=value, owner=owners.get(entity))
 
 
 def _place(series: MetricSeries) -> tuple[object, ...]:

@@ -18,14 +18,24 @@ from reconciler.features.prometheus import (
     TooManySamplesError,
     open_page,
     read_login,
+    trusted_reader,
 )
 from reconciler.model import Message, compose, escaped, name_part
-from reconciler.workflows import is_prometheus, metric_rules, prometheus_address
+from reconciler.workflows import (
+    configured_server,
+    configured_traffic,
+    is_prometheus,
+    metric_rules,
+    names_of,
+    prometheus_address,
+)
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus import AnsweredSamples, MetricSeries, PageSeries, SeriesReader, Unattributed
-    from reconciler.model import LabelMatcher, MetricServer
+    from reconciler.model import ClusterSpec, LabelMatcher, MetricServer
+    from reconciler.resolution import QuotaView
     from reconciler.traffic import ClientNames, ColumnMapping
+    from reconciler.workflows import TrustedTree
 
 _WINDOWS_S: Final = (300, 150, 60)
 """How much of the past is read, for trends and since when a broker throttles: as much as the server gives at once."""
@@ -66,6 +76,16 @@ class RateRequest:
     def login(self) -> HttpLogin | None:
         """The login of ``http_config``. Raises ``FileAccessError``, ``UsageError``."""
         return read_login(self.http_config, self.read_file) if self.http_config is not None else None
+
+
+def configured_rates(view: QuotaView, spec: ClusterSpec, trusted: TrustedTree | None) -> RateRequest:
+    """The rates that ``spec.traffic`` of the Cluster manifest names. Raises ``GitError`` and ``FileAccessError``."""
+    return RateRequest(
+        traffic=configured_traffic(spec, trusted),
+        server=configured_server(spec, trusted),
+        names=names_of(view.entities),
+        read_file=trusted_reader(trusted),
+    )
 
 
 def read_rates(request: RateRequest) -> RateReading:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.simulating.release import Release, created_after, release_report
+from reconciler.features.simulating.release import Release, ReleaseUnderQuota, created_after, release_report
 from reconciler.model import ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.traffic.kernels.token_bucket import TokenBucket
@@ -44,9 +44,8 @@ def test_the_smallest_limit_for_all_at_once_refuses_nothing_and_one_less_does() 
     assert [each.at_once < 40 for each in report_of(release, least - 1)] == [True]
 
 
-def report_of(release: Release, limit: float) -> tuple[object, ...]:
-    report = release_report(release, {CI: {"controller_mutation_rate": limit}}, ClusterSpec())
-    return report.quotas
+def report_of(release: Release, limit: float) -> tuple[ReleaseUnderQuota, ...]:
+    return release_report(release, {CI: {"controller_mutation_rate": limit}}, ClusterSpec()).quotas
 
 
 def test_a_release_is_shown_under_each_quota_the_slowest_first(tmp_path: Path) -> None:
