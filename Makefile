@@ -56,7 +56,7 @@ format: ## rewrite the code in the house format, docs/python.md and schemas/ of 
 	@tools/setup.sh --without-java
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
-	@$(BIN)/python tools/api_reference.py
+	@$(BIN)/python tools/site/python_page.py
 	@$(BIN)/python tools/document_schemas.py
 
 setup: ## check the machine, make .venv with the pinned dependencies

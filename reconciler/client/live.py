@@ -178,11 +178,12 @@ def connect(
     """Connect to a cluster: by ``bootstrap_server`` (``host:port,...``), or as the manifests in ``paths`` set it.
 
     ``zookeeper`` (``host:port,.../chroot``) is for clusters up to Kafka 3.9 that keep their quotas there. ``command_config`` is
-    Kafka's ``client.properties``, the only place for secrets. With ``paths`` (or ``cluster``, the name of a Cluster manifest, of
-    the current folder then) the document's ``clusterId`` is compared at once, and its scope, protection and guards apply to every
-    alteration. With ``trusted_ref`` they come from that git reference. Raises ``ManifestError``, ``UsageError``,
-    ``FileAccessError``, ``WrongClusterError``, ``GitError`` or ``UntrustedError`` for what was given, and ``BackendError`` when
-    the cluster does not answer, or not to us.
+    Kafka's ``client.properties``, the only place for secrets. ``cluster`` names a Cluster manifest of ``paths`` or of the current
+    folder. Its ``clusterId`` is compared at once, and its scope, protection and guards apply to every alteration. With
+    ``trusted_ref`` they come from that git reference.
+
+    Raises ``ManifestError``, ``UsageError``, ``FileAccessError``, ``WrongClusterError``, ``GitError`` or ``UntrustedError`` for
+    the arguments, and ``BackendError`` when the cluster does not answer or refuses the login.
 
     >>> with connect(paths=["quotas"], cluster="prod") as quotas:
     ...     print(quotas.cluster.name)
@@ -233,10 +234,11 @@ class PlannedAlteration:
     def apply(self, *, accept: Sequence[str] = ()) -> ApplyReport:
         """Write the change, and read it back until every broker shows it. ``accept`` names the guards that may be passed.
 
-        The cluster is read again first. Returns only when all is done and verified, or there was nothing to do. Raises
-        ``GuardRefusedError`` for guards that were not accepted, ``StalePlanError`` when the cluster no longer has what the plan
-        changes, other ``RefusedError`` (nothing was written in these cases), and ``NotAppliedError``, whose report has the
-        outcome of the change. ``UsageError`` for an ``accept`` that names no guard. ``BackendError`` only if nothing was written.
+        The cluster is read again first. Returns only when all is done and verified, or there was nothing to do.
+
+        Raises ``GuardRefusedError`` for guards that were not accepted, ``StalePlanError`` when the cluster no longer has what the
+        plan changes, other ``RefusedError``, ``UsageError`` for an unknown guard, and ``BackendError``. Nothing was written in
+        these cases. Raises ``NotAppliedError``, whose report has the outcome of the change.
 
         >>> with connect("b1:9092") as quotas:
         ...     change = quotas.plan_alter(entity(user=DEFAULT), add={"producer_byte_rate": "6MB"})

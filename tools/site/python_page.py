@@ -1,6 +1,7 @@
-"""Writes docs/python.md: the reference of ``reconciler.client``, from its docstrings and signatures, read as text.
+"""The reference of ``reconciler.client``, from its docstrings and signatures, read as text.
 
-``make format`` runs it. A test fails while the file is not what this would write.
+``make format`` writes docs/python.md: functions, results and errors. A test fails while the file is not what this would write.
+The fields of values are a page of the site, as those of documents are.
 """
 
 from __future__ import annotations
@@ -11,18 +12,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
-REFERENCE: Final = ROOT / "docs" / "python.md"
+import reconciler
+
+REFERENCE: Final = Path(__file__).parents[2] / "docs" / "python.md"
+_SOURCES: Final = Path(reconciler.__file__).parents[1]
 PACKAGE: Final = "reconciler.client"
 ERRORS: Final = "reconciler.errors"
 
 _HEAD: Final = """\
 # Python interface
 
-<!-- Written by tools/api_reference.py from the docstrings of reconciler.client. Change those. -->
+<!-- Written by tools/site/python_page.py from the docstrings of reconciler.client. Change those. -->
 
 The package `reconciler.client` comes with the base install and is typed (`py.typed`). Every example below is run by the tests, on
 a real broker in place of `b1:9092`. Each begins with `from reconciler.client import ...`, which is left out here.
+[Values](reference/values.md) has the fields of plans, reports and answers.
+
+"""
+_VALUES_HEAD: Final = """\
+# Values
+
+The values that the functions of [the Python interface](../python.md) take and return. All are frozen.
 
 """
 _CHAPTERS: Final = {
@@ -32,7 +42,6 @@ _CHAPTERS: Final = {
     "States in memory": "reconciler.client.recorded",
     "Naming entities": "reconciler.client.naming",
 }
-_VALUES: Final = "Values"
 
 _Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
 
@@ -40,17 +49,22 @@ _Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
 def reference() -> str:
     """The whole file."""
     exported = _exported()
-    chapters: dict[str, list[str]] = {title: [] for title in (*_CHAPTERS, _VALUES)}
-    by_module = {module: title for title, module in _CHAPTERS.items()}
-    for name, module in exported.items():
-        chapters[by_module.get(module, _VALUES)].append(name)
     parts = [_HEAD, _prose(_docstring(_tree(PACKAGE)))]
-    for title, names in chapters.items():
+    for title, module in _CHAPTERS.items():
+        names = [name for name, home in exported.items() if home == module]
         parts.append(f"## {title}\n\n")
-        parts += [_entry(name, _definitions(exported[name])) for name in _in_order(names, exported)]
+        parts += [_entry(name, _definitions(module)) for name in _in_order(names, exported)]
     parts.append(f"## Errors\n\nOf `{ERRORS}`. A child is caught by the name of its parent, too.\n\n")
     parts += _errors()
     return "".join(parts).rstrip() + "\n"
+
+
+def values_page() -> str:
+    """The page of the values, which are not defined in the package itself."""
+    exported = {name: module for name, module in _exported().items() if module not in _CHAPTERS.values()}
+    names = _in_order(list(exported), exported)
+    entries = "".join(_entry(name, _definitions(exported[name])) for name in names)
+    return _VALUES_HEAD + entries.replace("\n### ", "\n## ").replace("\n#### ", "\n### ").replace("### ", "## ", 1)
 
 
 def _exported() -> dict[str, str]:
@@ -63,7 +77,7 @@ def _exported() -> dict[str, str]:
 
 def _home(module: str, name: str) -> str:
     """The module that defines ``name``: a package only names it."""
-    return _imported(_tree(module))[name] if ROOT.joinpath(*module.split(".")).is_dir() else module
+    return _imported(_tree(module))[name] if _SOURCES.joinpath(*module.split(".")).is_dir() else module
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
@@ -73,7 +87,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _tree(module: str) -> ast.Module:
-    path = ROOT.joinpath(*module.split("."))
+    path = _SOURCES.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(file.read_text(encoding="utf-8"))
 
