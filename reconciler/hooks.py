@@ -69,7 +69,8 @@ def added(kind: str) -> Iterator[Any]:
     ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them (``traffic.request_traffic``).
     ``SITUATIONS`` has dataclasses of options of ``backtest``, as ``features.simulating.options.SituationOptions``.
     ``NOTIFIERS`` has functions as ``features.notifications.sending.notify``, ``FINDING_LISTS`` pairs of a format and a function
-    as ``features.ci.reports.render_sarif``. ``MANIFEST_KINDS`` has triples of a kind, its schema and its shape. Each is
+    as ``features.ci.reports.render_sarif``. ``STEP_WATCHERS`` has a function that makes a ``ports.StepWatcher``, as
+    ``features.insight.step_watch.watch_steps``. ``MANIFEST_KINDS`` has triples of a kind, its schema and its shape. Each is
     ``module:name``.
     """
     for feature in _features():

@@ -8,13 +8,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from reconciler.errors import BackendError
 from reconciler.model import (
     Alteration,
     AlterationResult,
     Certificate,
+    Change,
     ClusterIdentity,
     CurrentState,
     Entity,
@@ -22,6 +23,9 @@ from reconciler.model import (
     QuotaKey,
     Quotas,
 )
+
+if TYPE_CHECKING:
+    from reconciler.model import WatchedStep
 
 
 class FilterKind(enum.IntEnum):
@@ -194,6 +198,31 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
+        ...
+
+
+class StepWatcher(Protocol):
+    """Looks at the clients of a run that changes limits in steps: at exactly the quota groups whose limits it changes."""
+
+    @property
+    def source(self) -> str:
+        """The source of the figures, for a person."""
+        ...
+
+    def begin(self, changes: Sequence[Change]) -> None:
+        """Look at the groups of all changes once, before the first step is written.
+
+        Raises ``TrafficError`` for a source that cannot show them, ``UsageError`` for one that is none or for limits that cannot
+        be known, and ``BackendError``.
+        """
+        ...
+
+    def watch(self, changes: Sequence[Change], *, step: int, since: datetime.datetime, seconds: float) -> WatchedStep:
+        """Look until the source shows ``seconds`` from now on, or until a group is throttled more than is accepted.
+
+        ``changes``: of this step, which was written after ``since`` (UTC) and is verified. Raises ``TrafficError`` when the
+        source is lost.
+        """
         ...
 
 

@@ -83,8 +83,7 @@ class Executor:
             if not self._outcomes.may_have_written:
                 raise
             # Whatever broke: who wrote something owes a report of it.
-            message = f"internal error: {type(error).__name__}: {error}. Please report it"
-            return self._stopped(plan, Stop(reason="internal", message=message))
+            return self._stopped(plan, Stop.internal(error))
 
     def _run(self, plan: Plan) -> ApplyReport:
         requests = tuple(split_into_requests(plan.changes, self._settings.limits))

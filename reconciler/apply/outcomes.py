@@ -39,6 +39,11 @@ class Stop:
         """The stop that an error makes."""
         return cls(reason=error.failure_reason, message=str(error), error=error)
 
+    @classmethod
+    def internal(cls, error: Exception) -> Stop:
+        """The stop that a fault of this tool makes."""
+        return cls(reason="internal", message=f"internal error: {type(error).__name__}: {error}. Please report it")
+
 
 class Outcomes:
     """One outcome for each change, always; they start as not attempted."""

@@ -5,23 +5,26 @@ A lower limit counts at once against what was sent within the last window: a cli
 first round has every change, with the large reductions taken only one step down; each later round has the next steps. Between
 two rounds the run waits. A round expects the values that the one before it wrote, so another writer in between stops the run.
 What is approved is the whole plan; the values on the way are not part of its digest.
+
+With a watcher, the run looks at the clients of each step before the next one, and also after the last. A step that throttles more
+than is accepted, and one that the watcher cannot see any more, is given back: written and verified as it was before. So every
+limit that stays has been watched. An interrupt writes nothing more: the step stays, and the report has its values.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Budget, Jitter, Stop
-from reconciler.errors import BackendError, UsageError
+from reconciler.apply.steps import StepDown, rounds_of
+from reconciler.errors import BackendError, ReconcilerError
 from reconciler.logs import log_event
 from reconciler.model import (
-    KNOWN_KEYS,
     Action,
     ApplyReport,
     ApplyResult,
@@ -29,113 +32,29 @@ from reconciler.model import (
     ChangeOutcome,
     ChangeStatus,
     Entity,
-    KeyChange,
-    Message,
     Plan,
-    QuotaKey,
+    RunFacts,
     Summary,
-    ValueType,
-    compose,
-    key_part,
+    WatchRecord,
+    bucket_words,
+    escaped,
 )
-from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.text import amount
+from reconciler.ports import Clock, Progress, QuotaCluster, StepWatcher
+from reconciler.text import amount, duration, percent_text
 
-WINDOW_SECONDS: Final = 11.0
-"""The longest window of a rate with Kafka's default settings; after it, nothing of the old rate counts any more."""
+if TYPE_CHECKING:
+    import datetime
 
-LEAST_FACTOR: Final = 1.01
-_SHOWN: Final = 10
-"""Limits whose way down a note shows."""
+    from reconciler.model import WatchedGroup, WatchedStep
+
+THROTTLED: Final = "throttled"
+"""The ``failure_reason`` of a run whose last step throttled clients more than is accepted. The step was given back."""
+SOURCE_LOST: Final = "source-lost"
+"""That of a run whose last step could not be watched to its end. The step was given back."""
+NOT_GIVEN_BACK: Final = "not-given-back"
+"""That of a run whose last step was to be given back, and was not, or not verified."""
+_GIVES_BACK: Final = frozenset({THROTTLED, SOURCE_LOST})
 _log: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepDown:
-    """How reductions go down. ``factor``: above 1, the most that one step divides by; ``wait_seconds``: between two steps."""
-
-    factor: float
-    wait_seconds: float = WINDOW_SECONDS
-
-    def __post_init__(self) -> None:
-        """Raise ``UsageError`` for a factor that lowers nothing, or too little for a run that ends."""
-        if not LEAST_FACTOR <= self.factor < math.inf:
-            raise UsageError(
-                f"a step-down takes a factor from {LEAST_FACTOR} on (2 halves a limit per step), not {self.factor:g}"
-            )
-
-
-def way_down(key: KeyChange, factor: float) -> tuple[float, ...]:
-    """The values to write one after the other, the planned one last; a single one for a change that is not a large reduction.
-
-    The values between are whole for integer keys, and fall strictly. No step divides by more than ``factor``, except that one
-    unit is always taken where whole numbers leave no smaller step.
-    """
-    if key.after is None:
-        return ()
-    way = [] if key.before is None or not is_stepped(key, factor) else [key.before]
-    while way and way[-1] / factor > key.after:
-        lower = way[-1] / factor
-        if QuotaKey(key.key).value_type is not ValueType.DOUBLE:
-            lower = min(float(math.ceil(lower)), way[-1] - 1)
-        way.append(min(lower, math.nextafter(way[-1], 0.0)))
-    return (*(value for value in way[1:] if value > key.after), key.after)
-
-
-def is_stepped(key: KeyChange, factor: float) -> bool:
-    """True when the key falls by more than the factor, from a limit to a lower one."""
-    before, after = key.before, key.after
-    if before is None or after is None or key.key not in KNOWN_KEYS:
-        return False
-    return math.isfinite(before) and 0 < after < before / factor
-
-
-def rounds_of(changes: Sequence[Change], step_down: StepDown) -> tuple[tuple[Change, ...], ...]:
-    """The changes of each round, in the plan's order. A single round when nothing goes down by more than the factor."""
-    rounds: list[tuple[Change, ...]] = []
-    pending = [(change, {key.key: way_down(key, step_down.factor) for key in change.keys}) for change in changes]
-    number = 0
-    while here := [(change, ways) for change, ways in pending if number == 0 or any(len(way) > number for way in ways.values())]:
-        rounds.append(tuple(_in_round(change, ways, number) for change, ways in here))
-        number += 1
-    return tuple(rounds)
-
-
-def _in_round(change: Change, ways: dict[str, tuple[float, ...]], number: int) -> Change:
-    if number == 0:
-        return replace(change, keys=tuple(replace(k, after=ways[k.key][0]) if ways[k.key] else k for k in change.keys))
-    keys = tuple(
-        replace(k, before=ways[k.key][number - 1], after=ways[k.key][number]) for k in change.keys if len(ways[k.key]) > number
-    )
-    return replace(change, action=Action.UPDATE, keys=keys)
-
-
-def stepping_notes(changes: Sequence[Change], step_down: StepDown) -> Iterator[Message]:
-    """What a person should know before agreeing, with the values of the steps; nothing when nothing goes in steps."""
-    stepped = [(change.entity, key) for change in changes for key in change.keys if is_stepped(key, step_down.factor)]
-    if not stepped:
-        return
-    count = len(rounds_of(changes, step_down))
-    seconds = (count - 1) * step_down.wait_seconds
-    yield compose(
-        "{stepped} of {all} changes go down in steps of at most a factor of {factor}: {count} rounds with {wait} s between them, "
-        "{seconds} s of waiting in all. The digest is that of the final values.",
-        stepped=len({entity for entity, _ in stepped}),
-        all=len(changes),
-        factor=f"{step_down.factor:g}",
-        count=count,
-        wait=f"{step_down.wait_seconds:g}",
-        seconds=f"{seconds:g}",
-    )
-    for entity, key in stepped[:_SHOWN]:
-        way = [amount(key.key, value) for value in (key.before, *way_down(key, step_down.factor))]
-        yield compose(
-            "{key} of {entity} in {count} steps: {way}.",
-            key=key_part(key.key),
-            entity=entity,
-            count=len(way) - 1,
-            way=" → ".join(way if len(way) <= _SHOWN else (*way[:2], "…", *way[-2:])),
-        )
 
 
 class SteppedExecutor:
@@ -162,16 +81,21 @@ class SteppedExecutor:
         self._nothing_written = True
         self._begun = clock.monotonic()
         self._brokers: int | None = None
+        self._watcher: Final = step_down.watcher
+        self._watch = None if step_down.watcher is None else WatchRecord(source=step_down.watcher.source)
 
     def run(self, plan: Plan) -> ApplyReport:
-        """Write the plan. Raises ``BackendError`` only when nothing was written."""
+        """Write the plan. Raises ``BackendError``, and as ``StepWatcher.begin``, only when nothing was written."""
         rounds = rounds_of(plan.changes, self._step_down)
-        if len(rounds) < 2 or self._settings.validate_only:
+        if self._settings.validate_only or not plan.changes or (len(rounds) < 2 and self._watcher is None):
             return self._execute(plan, self._settings)
         # The values at the end are validated before the first step: a run must not stop half way for a reason known before.
         checked = self._execute(plan, replace(self._settings, validate_only=True))
         if checked.result is not ApplyResult.DONE:
             return replace(checked, validate_only=False)
+        if self._watcher is not None:
+            self._progress.step(f"looking at the clients before the first step: {self._watcher.source}")
+            self._watcher.begin(plan.changes)
         self._outcomes = {c.entity: ChangeOutcome(change=c, status=ChangeStatus.NOT_ATTEMPTED) for c in plan.changes}
         try:
             return self._in_rounds(plan, rounds)
@@ -179,15 +103,26 @@ class SteppedExecutor:
             if self._nothing_written:
                 raise
             return self._report(plan, ApplyResult.PARTIAL, Stop(reason="interrupted", message="interrupted while writing"))
+        except Exception as error:
+            if self._nothing_written:
+                raise
+            # Whatever broke, such as a watcher: who wrote something owes a report of it.
+            return self._report(plan, ApplyResult.PARTIAL, Stop.internal(error))
 
     def _in_rounds(self, plan: Plan, rounds: Sequence[tuple[Change, ...]]) -> ApplyReport:
         for number, changes in enumerate(rounds, start=1):
             self._progress.step(f"step {number} of {len(rounds)}: {len(changes)} changes")
             log_event(_log, "writing a step", step=number, steps=len(rounds), changes=len(changes))
+            step = _Step(number=number, changes=changes, earlier=dict(self._outcomes), since=self._clock.now())
+            begun = self._clock.monotonic()
             stopped = self._round(plan, changes, first=number == 1)
             if isinstance(stopped, ApplyReport):
                 return stopped
-            if stopped is None and number < len(rounds):
+            if stopped is None and self._watcher is not None:
+                stopped = self._look(self._watcher, step, len(rounds))
+                if stopped is not None and stopped.reason in _GIVES_BACK:
+                    stopped = self._give_back(plan, step, stopped, begun)
+            elif stopped is None and number < len(rounds):
                 stopped = self._wait(number, len(rounds))
             if stopped is not None:
                 stopped = replace(stopped, message=f"stopped at step {number} of {len(rounds)}: {stopped.message}")
@@ -224,6 +159,67 @@ class SteppedExecutor:
         except KeyboardInterrupt:
             return Stop(reason="interrupted", message="interrupted while waiting. Apply again to go on")
         return None
+
+    def _look(self, watcher: StepWatcher, step: _Step, count: int) -> Stop | None:
+        """Watch a step that is verified. A stop: the step is not to stay, or the run was interrupted."""
+        self._progress.step(f"step {step.number} of {count} is verified. Watching its clients: {watcher.source}")
+        try:
+            with self._settings.breakable(), self._budget.paused():
+                seen = watcher.watch(step.changes, step=step.number, since=step.since, seconds=self._step_down.wait_seconds)
+        except KeyboardInterrupt:
+            message = "interrupted while the step was watched. Its values stay. Apply again to go on, or revert"
+            return Stop(reason="interrupted", message=message)
+        except ReconcilerError as error:
+            return Stop(
+                reason=SOURCE_LOST, message=f"the clients of the step cannot be watched any more: {str(error).rstrip('.')}"
+            )
+        self._watch = None if self._watch is None else replace(self._watch, steps=(*self._watch.steps, seen))
+        log_event(_log, "watched a step", step=step.number, groups=seen.groups, throttled=len(seen.throttled))
+        return Stop(reason=THROTTLED, message=_exceeding_words(seen)) if seen.exceeding else None
+
+    def _give_back(self, plan: Plan, step: _Step, why: Stop, begun: float) -> Stop:
+        """Write the values from before the step, in the opposite order, and read them back; the deadline begins anew."""
+        self._progress.step(f"giving step {step.number} back: {why.message}")
+        back = tuple(_reversed(change) for change in reversed(step.changes))
+        self._budget = Budget(self._clock, self._settings.run_seconds)
+        report, reason = None, ""
+        try:
+            report = self._execute(replace(plan, changes=back, summary=Summary(update=len(back))), self._settings)
+            reason = report.message or ""
+        except BackendError as error:
+            reason = str(error)
+        except KeyboardInterrupt:
+            reason = "interrupted before it was given back"
+        verified = report is not None and report.verified
+        seconds = round(self._clock.monotonic() - begun, 3)
+        log_event(_log, "gave a step back", level=logging.INFO, step=step.number, verified=verified, detail=reason)
+        for outcome in report.outcomes if report is not None else ():
+            self._note_given_back(step, outcome, verified=verified)
+        if self._watch is not None:
+            self._watch = replace(self._watch, given_back=verified, seconds_to_give_back=seconds)
+        if verified:
+            where = "in ZooKeeper" if report is not None and report.brokers is None else "on every broker"
+            return replace(
+                why, message=f"{why.message}. The step was given back, verified {where} {duration(seconds)} after its write"
+            )
+        message = f"{why.message}. The step was not given back: {reason.rstrip('.')}. Revert the run by its report"
+        return Stop(reason=NOT_GIVEN_BACK, message=message)
+
+    def _note_given_back(self, step: _Step, outcome: ChangeOutcome, *, verified: bool) -> None:
+        """The outcome of one change, of which the values before the step, those of the step, or either may be on the cluster."""
+        entity = outcome.change.entity
+        before = step.earlier[entity]
+        if outcome.status is ChangeStatus.APPLIED and verified:
+            places = ", ".join(f"{key} is at {values[-1]:.17g}" for key, values in sorted(before.reached.items()))
+            error = f"step {step.number} was given back{f': {places}' if places else ''}"
+            self._outcomes[entity] = replace(before, status=ChangeStatus.FAILED, error=error)
+        elif outcome.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN):
+            written = {key.key: (key.before,) for key in outcome.change.keys if key.before is not None}
+            reached = {key: (*before.reached.get(key, ()), *values) for key, values in written.items()}
+            error = f"step {step.number} may be given back or not"
+            self._outcomes[entity] = replace(
+                before, status=ChangeStatus.UNKNOWN, error=error, reached={**before.reached, **reached}
+            )
 
     def _execute(self, plan: Plan, settings: ApplySettings) -> ApplyReport:
         executor = Executor(
@@ -274,4 +270,36 @@ class SteppedExecutor:
             message=stop.message if stop else None,
             guards=plan.guards,
             origin=plan.observed.origin,
+            facts=RunFacts(watch=self._watch),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One round. ``earlier``: the outcomes before it. ``since``: a moment before its write, UTC."""
+
+    number: int
+    changes: tuple[Change, ...]
+    earlier: Mapping[Entity, ChangeOutcome]
+    since: datetime.datetime
+
+
+def _reversed(change: Change) -> Change:
+    actions = {Action.CREATE: Action.DELETE, Action.DELETE: Action.CREATE}
+    keys = tuple(replace(key, before=key.after, after=key.before) for key in change.keys)
+    return replace(change, action=actions.get(change.action, change.action), keys=keys)
+
+
+def _exceeding_words(seen: WatchedStep) -> str:
+    worst, *others = seen.exceeding
+    more = f", and {len(others)} more" if others else ""
+    return f"{_group_words(worst, seen.seconds)}{more}"
+
+
+def _group_words(group: WatchedGroup, seconds: float) -> str:
+    limit = "" if group.limit is None else f" of {amount(group.key, group.limit)}"
+    time = f"{percent_text(group.throttled)} of {duration(seconds)}"
+    return (
+        f"broker {escaped(group.broker)} throttled {bucket_words(group.bucket)} for {time} at {amount(group.key, group.rate)}"
+        f"{limit}, and {percent_text(group.accepted)} is accepted"
+    )

@@ -33,8 +33,10 @@ from reconciler.model import (
     KeyChange,
     ManifestCommit,
     Message,
+    Prediction,
     Reason,
     RunContext,
+    WatchRecord,
     WithheldReason,
 )
 
@@ -49,6 +51,18 @@ class WithheldEntities:
     """Those that would have changed."""
     reasons: tuple[WithheldReason, ...] = ()
     """Why they were not written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSurroundings:
+    """Why a run was made, what was predicted of it, and what its clients showed."""
+
+    context: RunContext | None = None
+    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
+    predictions: tuple[Prediction, ...] = ()
+    """What a backtest predicted of the quota groups that the run changes. Absent where none was given."""
+    watch: WatchRecord | None = None
+    """What the clients of each step showed. Absent when no step was to be watched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +102,12 @@ class ApplySummary:
     """Owners whose changes the run did not write, with the reasons. Absent when nothing was withheld."""
     guards: tuple[str, ...] = ()
     """Those that refused the run."""
-    context: RunContext | None = None
-    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
+    around: RunSurroundings = RunSurroundings()
+
+    @property
+    def context(self) -> RunContext | None:
+        """Why the run was made. ``None`` outside of a job."""
+        return self.around.context
 
 
 def counts_of_changes(report: ApplyReport) -> Mapping[ChangeStatus, Count]:
@@ -105,9 +123,10 @@ def withheld_entities(report: ApplyReport) -> tuple[WithheldEntities, ...] | Non
     ) or None  # fmt: skip
 
 
-def context_of(report: ApplyReport) -> RunContext | None:
-    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
-    return report.facts.context
+def surroundings(report: ApplyReport) -> RunSurroundings:
+    """What is known around the run."""
+    facts = report.facts
+    return RunSurroundings(context=facts.context, predictions=facts.predictions, watch=facts.watch)
 
 
 def _check(report: ApplyReport) -> None:
@@ -135,16 +154,18 @@ _CODEC: Final = VALUES.extended(
     {
         ApplyReport: row(
             "cluster digest result failure_reason message validate_only verified seconds? brokers? summary! changes=outcomes "
-            "findings withheld? context?",
+            "findings withheld? *around",
             digest=replace(VALUES.kind(Digest), read=_digest_of_plan),
             summary=counts_of_changes,
             withheld=withheld_entities,
-            context=context_of,
+            around=surroundings,
         ),
         ApplySummary: row(
             "cluster digest result failure_reason message validate_only verified seconds? brokers? summary=counts "
-            "changes=outcomes findings? withheld? guards? context?"
+            "changes=outcomes findings? withheld? guards? *around"
         ),
+        RunSurroundings: row("context? predictions? watch?"),
+        WatchRecord: row("source steps given_back seconds_to_give_back"),
         Change: row("entity action keys", keys=Keyed("key", {"reason": Reason.VALUE_DIFFERS})),
         ChangeOutcome: row("*change status error_code error reached?"),
         KeyChange: row("before after"),
@@ -215,6 +236,20 @@ class AuditedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatchCounts:
+    """How the steps of a run were watched, without names."""
+
+    steps: Count
+    """Steps that were watched."""
+    groups: Count
+    """The most quota groups of one step, each once for each broker."""
+    throttled: Count
+    """Those of the last step that brokers throttled more than a backtest predicted, or than 1 % of the time without one."""
+    given_back: bool | None
+    """Whether every broker shows the values from before the last step again. ``None``: no step was given back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
     """One run: who changed what cluster when, and how it ended."""
 
@@ -240,6 +275,8 @@ class AuditRecord:
 
     ``None`` stands for entities that belong to no owner. Absent when nothing was withheld.
     """
+    watched: WatchCounts | None = None
+    """How the steps were watched. Absent when none was to be."""
 
 
 AUDIT: Final = Document(
@@ -249,7 +286,7 @@ AUDIT: Final = Document(
     codec=VALUES.extended(
         {
             AuditedRun: row("command started os_user principal source cluster validate_only context?"),
-            AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld?"),
+            AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld? watched?"),
         }
     ),
     called="a record of a run",
@@ -279,4 +316,14 @@ def _record(run: AuditedRun, ending: ApplyReport | BaseException, at: datetime.d
         result=ending.result,
         failure_reason=ending.failure_reason,
         withheld=tuple(each.owner for each in ending.withheld),
+        watched=None if ending.facts.watch is None else _counts_of_watch(ending.facts.watch),
+    )
+
+
+def _counts_of_watch(watch: WatchRecord) -> WatchCounts:
+    return WatchCounts(
+        steps=len(watch.steps),
+        groups=max((step.groups for step in watch.steps), default=0),
+        throttled=len(watch.steps[-1].exceeding) if watch.steps else 0,
+        given_back=watch.given_back,
     )

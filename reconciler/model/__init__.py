@@ -189,7 +189,16 @@ if TYPE_CHECKING:
         WrittenUnit,
         legal_keys,
     )
-    from reconciler.model.run_context import JobFacts, MergedRequest, RunContext
+    from reconciler.model.run_context import (
+        UNPREDICTED_SHARE,
+        JobFacts,
+        MergedRequest,
+        Prediction,
+        RunContext,
+        WatchedGroup,
+        WatchedStep,
+        WatchRecord,
+    )
     from reconciler.model.state import (
         NOT_ASKED,
         Certificate,

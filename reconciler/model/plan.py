@@ -18,7 +18,7 @@ from reconciler.model.quota import BrokerFacts, QuotaUnit
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, ValueExpiry, same_value
 
 if TYPE_CHECKING:
-    from reconciler.model.run_context import RunContext
+    from reconciler.model.run_context import Prediction, RunContext, WatchRecord
 
 NO_LONGER_DECLARED: Final = "no-longer-declared"
 """The finding about an entity that left the manifests and that ``prune: never`` keeps."""
@@ -383,6 +383,10 @@ class RunFacts:
     totals: BrokerFacts = _NO_TOTALS
     unmanaged: tuple[Entity, ...] = ()
     """Entities in the scope that no manifest declares and that the run left, for a baseline."""
+    predictions: tuple[Prediction, ...] = ()
+    """What a backtest predicted of the changes. Empty where none was given."""
+    watch: WatchRecord | None = None
+    """``None``: no step was to be watched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.policy.backtest_rules import FailingRows
+    from reconciler.policy.backtest_rules import FailingRows, predictions_of
     from reconciler.policy.change_guards import GuardContext, ManagedAt
     from reconciler.policy.guards import FREEZE_WINDOW, GUARDS, Judgement, by_option, check_guard_ids, in_manifest, judge
     from reconciler.policy.isolation import OwnerView, judge_owners

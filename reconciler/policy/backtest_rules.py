@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.documents import selector_to_json
+from reconciler.errors import StalePlanError
 from reconciler.formats import canonical_bytes
 from reconciler.model import (
     BacktestPolicy,
     BacktestReport,
     BucketVerdict,
+    Change,
     Entity,
     EntityType,
     FailedBucket,
@@ -20,6 +22,7 @@ from reconciler.model import (
     KnownOwner,
     Message,
     OwnerChoice,
+    Prediction,
     Related,
     RuleOutcome,
     Severity,
@@ -31,11 +34,14 @@ from reconciler.model import (
     bucket_words,
     compose,
     display_name,
+    group_verdicts,
     join_messages,
     key_part,
     name_part,
+    peak_of,
+    same_value,
 )
-from reconciler.text import count_of
+from reconciler.text import amount, count_of
 
 FAILED: Final = "backtest-policy"
 
@@ -213,3 +219,36 @@ def _worst(rows: Sequence[BucketVerdict]) -> Message:
         broker=broker_words(worst.broker),
         long="" if worst.verdict is Verdict.INCONCLUSIVE else f" for {_seconds(worst)} s",
     )
+
+
+def predictions_of(report: BacktestReport, changes: Iterable[Change]) -> tuple[Prediction, ...]:
+    """What a backtest predicted of the quota groups that changes limit, each on the broker where it is worst.
+
+    Raises ``StalePlanError`` for a backtest of another value than the changes write.
+    """
+    planned = {(change.entity, key.key): key.after for change in changes for key in change.keys}
+    made = []
+    for group in group_verdicts(report.verdicts):
+        entity, key, limit = group.worst.limits.entity, group.worst.key, group.worst.limits.after
+        if entity is None or limit is None or (entity, key) not in planned:
+            continue
+        if not same_value(limit, value := planned[entity, key]):
+            raise StalePlanError(
+                f"the backtest judged {key} of {entity} at {amount(key, limit)}, and the plan writes {amount(key, value)}. Run "
+                "backtest again"
+            )
+        over, samples = group.time_over, group.samples
+        moments = samples.share_high if samples is not None and samples.over is not None else 0.0
+        made.append(
+            Prediction(
+                bucket=group.worst.name,
+                key=key,
+                entity=entity,
+                limit=limit,
+                verdict=group.verdict,
+                share=over.share,
+                share_at_most=max(over.share, over.possible_share, moments if group.verdict is not Verdict.CLEAR else 0.0),
+                peak=peak_of(group.highest),
+            )
+        )
+    return tuple(made)

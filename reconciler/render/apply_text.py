@@ -14,6 +14,8 @@ from reconciler.model import (
     ClusterFailure,
     Message,
     ObservedFrom,
+    bucket_words,
+    compose,
     display_name,
     escaped,
     flag_part,
@@ -25,10 +27,11 @@ from reconciler.render.findings_text import findings_lines
 from reconciler.render.layout import Block, Column, Line, Style, View, Words, chip, heading, line, note_line, table
 from reconciler.render.plan_text import cluster_title, withheld_words
 from reconciler.resolution import callback_notes
-from reconciler.text import all_changes, amount_part, count_of, duration, list_some
+from reconciler.text import all_changes, amount_part, count_of, duration, list_some, percent_text
 
 if TYPE_CHECKING:
     from reconciler.documents import ApplySummary
+    from reconciler.model import WatchRecord
 
 
 def apply_report_lines(report: ApplyReport) -> Iterator[Line]:
@@ -44,6 +47,8 @@ def apply_report_lines(report: ApplyReport) -> Iterator[Line]:
         for reason in withheld.reasons:
             head = f"    {reason.kind} {reason.id}: " if reason.id is not None else "    "
             yield line(head, reason.message, hang=6)
+    if report.facts.watch is not None:
+        yield from _watch_lines(report.facts.watch)
     yield line(_report_headline(report))
     if report.result in (ApplyResult.DONE, ApplyResult.PARTIAL):
         yield from map(note_line, callback_notes(report.cluster))
@@ -51,6 +56,28 @@ def apply_report_lines(report: ApplyReport) -> Iterator[Line]:
         yield line((f"{withheld_words(report.withheld)}.", Style.BAD))
     if report.message and report.result is not ApplyResult.DONE:
         yield line(f"{report.message[0].upper()}{report.message[1:].removesuffix('.')}.")
+
+
+def _watch_lines(watch: WatchRecord) -> Iterator[Line]:
+    """What the clients of each step showed, with the groups that were throttled."""
+    for step in watch.steps:
+        groups = f"  step {step.step}: {count_of(step.groups, 'quota group')} watched for {duration(step.seconds)}, "
+        count = len(step.throttled)
+        words = "none throttled" if not count else f"{count} throttled"
+        yield line(groups, (words, Style.BAD if step.exceeding else Style.PLAIN))
+        for group in step.throttled[:_MOST_GROUPS]:
+            limit = "" if group.limit is None else compose(" of {limit}", limit=amount_part(group.key, group.limit))
+            yield line(
+                compose(
+                    "    broker {broker}: {group} for {share} of the time at {rate}{limit} ({accepted} accepted)",
+                    broker=name_part(escaped(group.broker)),
+                    group=bucket_words(group.bucket),
+                    share=percent_text(group.throttled),
+                    rate=amount_part(group.key, group.rate),
+                    limit=limit,
+                    accepted=percent_text(group.accepted),
+                )
+            )
 
 
 def _report_headline(report: ApplyReport) -> tuple[str, Style]:
@@ -107,6 +134,8 @@ _STATUSES: Final = {
 }
 _COLUMNS: Final = tuple(Column(title=title) for title in ("entity", "key", "before", "after", "result"))
 _MOST_OWNERS: Final = 5
+_MOST_GROUPS: Final = 3
+"""Throttled quota groups of one step that are shown."""
 
 
 def apply_summary_view(report: ApplySummary, *, name: str) -> View:

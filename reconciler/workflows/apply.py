@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler import documents
 from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_notes
-from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError, WithheldError
+from reconciler.errors import (
+    FrozenError,
+    GuardRefusedError,
+    NotConfirmedError,
+    RefusedError,
+    StalePlanError,
+    UsageError,
+    WithheldError,
+)
 from reconciler.files import append_line, require_appendable
+from reconciler.hooks import added, load
 from reconciler.logs import log_event
 from reconciler.model import (
     UNALTERABLE,
@@ -43,7 +52,8 @@ from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import plan_from
 
 if TYPE_CHECKING:
-    from reconciler.model import CurrentState, Drift, RunContext
+    from reconciler.model import BacktestReport, CurrentState, Drift, Prediction, RunContext
+    from reconciler.ports import StepWatcher
     from reconciler.workflows.drift import GivenBaseline
 
 _MOST_NAMED: Final = 10
@@ -78,6 +88,10 @@ class Approval:
     settings: ApplySettings = field(default_factory=ApplySettings)
     step_down: StepDown | None = None
     """Lower large reductions in steps."""
+    watch: tuple[str, ...] = ()
+    """Sources that show the clients of each step, as ``apply --watch`` names them. Empty: the steps are not watched."""
+    backtest: BacktestReport | None = None
+    """A backtest of this plan. Its predictions are what a watched step may throttle, and stay in the report."""
 
 
 def _unseen(_: Plan) -> None:
@@ -117,13 +131,22 @@ def apply_manifests(
     What is refused comes back as a report too. A saved plan is not stale when the cluster has all its values: nothing is left to
     do.
 
-    Raises ``BackendError``, ``WrongClusterError``, ``BaselineError``, or (for findings that the live state brings)
-    ``ManifestError``, only when nothing was written.
+    Raises ``BackendError``, ``WrongClusterError``, ``BaselineError``, (for findings that the live state brings)
+    ``ManifestError``, or as ``StepWatcher.begin``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
     current = read_for(intent, cluster)
     plan = plan_from(intent, current, accepted=approval.accepted, source=intent.source(), clock=clock, given=given)
+    predictions: tuple[Prediction, ...] = ()
+    if approval.backtest is not None:
+        try:
+            predictions = _predictions(approval.backtest, plan)
+        except StalePlanError as error:
+            return refused(plan, error)
     if approval.step_down is not None:
+        if approval.watch:
+            watcher = _watcher(intent, cluster, approval.watch, predictions)
+            approval = replace(approval, step_down=replace(approval.step_down, watcher=watcher))
         plan = in_steps(plan, approval.step_down)
     stop_on(plan.findings, intent.fail_on)
     dialogue.show(plan)
@@ -132,7 +155,22 @@ def apply_manifests(
         return already_applied(plan)
     report = write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress)
     unmanaged = undeclared_in_scope(intent.desired, quotas_after(current.entities, plan.changes), intent.spec.scope)
-    return replace(report, findings=_about_the_rest(plan), facts=RunFacts(totals=plan.totals, unmanaged=unmanaged))
+    facts = replace(report.facts, totals=plan.totals, unmanaged=unmanaged, predictions=predictions)
+    return replace(report, findings=_about_the_rest(plan), facts=facts)
+
+
+def _predictions(backtest: BacktestReport, plan: Plan) -> tuple[Prediction, ...]:
+    from reconciler.policy import predictions_of
+
+    return predictions_of(backtest, plan.changes)
+
+
+def _watcher(intent: Intent, cluster: QuotaCluster, sources: tuple[str, ...], predictions: tuple[Prediction, ...]) -> StepWatcher:
+    """The feature that looks at clients. Raises ``UsageError`` without one, and for a source that is none."""
+    for place in added("STEP_WATCHERS"):
+        watcher: StepWatcher = load(place)(intent, cluster, sources, predictions)
+        return watcher
+    raise UsageError("--watch needs the feature insight, and its folder is not installed")
 
 
 def write(

@@ -98,3 +98,16 @@ def test_wrong_usage_is_no_run_and_has_no_document(folder: Path, command: tuple[
         return
     assert (done.code, done.out) == (64, "")
     assert not (folder / "audit.jsonl").exists() or (folder / "audit.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--watch", "spec.traffic"), "--watch needs --step-down FACTOR"),
+        (("--step-down", "2", "--step-wait", "5", "--watch", "spec.traffic"), "the longest window of a rate. Raise --step-wait"),
+    ],
+)
+def test_a_watch_that_would_see_nothing_is_refused_in_a_sentence(folder: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = invoke("apply", *arguments, cwd=folder)
+    assert (done.code, done.out) == (64, "")
+    assert sentence in done.err

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reconciler
-from reconciler.apply.stepping import StepDown
+from reconciler.apply.steps import StepDown
 from reconciler.apply.writing import ChunkLimits
 from reconciler.cli import exit_codes, writing
 from reconciler.cli.declaration import read

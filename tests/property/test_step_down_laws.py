@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.apply.stepping import is_stepped, way_down
+from reconciler.apply.steps import is_stepped, way_down
 from reconciler.model.entity import Entity, EntityType
 from reconciler.model.plan import Alteration, KeyChange, Reason
 from reconciler.model.quota import IP_KEYS, QuotaKey, ValueType

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings
-from reconciler.apply.stepping import StepDown, SteppedExecutor
+from reconciler.apply.stepping import SteppedExecutor
+from reconciler.apply.steps import StepDown
 from reconciler.documents import APPLY_REPORT
+from reconciler.errors import ReconcilerError, TrafficError
 from reconciler.features.by_hand.revert import plan_way_back
 from reconciler.formats import plan_digest
 from reconciler.model.cluster import Prune, Scope
+from reconciler.model.effect import BucketName
 from reconciler.model.entity import Entity
-from reconciler.model.plan import ApplyReport, ApplyResult
+from reconciler.model.plan import ApplyReport, ApplyResult, Change
 from reconciler.model.quota import KNOWN_KEYS
+from reconciler.model.run_context import WatchedGroup, WatchedStep
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference, sort_for_writing
 from tests.builders import NOON, declared, desired, plan, user
@@ -47,7 +53,7 @@ class Clock(FakeClock):
 State = dict[Entity, dict[str, float]]
 
 
-def run(cluster: FakeCluster, target: State, factor: float, clock: Clock) -> ApplyReport:
+def run(cluster: FakeCluster, target: State, factor: float, clock: Clock, watcher: Watcher | None = None) -> ApplyReport:
     live = CurrentState(cluster=IDENTITY, observed=Observed(at=NOON, origin=ObservedFrom.BROKER), entities=dict(cluster.entities))
     wanted = desired(*(declared(entity, **quotas) for entity, quotas in target.items()))
     found = difference(wanted, live, scope=Scope(), prune=Prune.ALWAYS).changes
@@ -57,7 +63,7 @@ def run(cluster: FakeCluster, target: State, factor: float, clock: Clock) -> App
         clock=clock,
         progress=Silent(),
         settings=ApplySettings(),
-        step_down=StepDown(factor=factor, wait_seconds=LONG_WAIT),
+        step_down=StepDown(factor=factor, wait_seconds=LONG_WAIT, watcher=watcher),
     )
     return executor.run(plan(*changes, digest=plan_digest("c1", changes)))
 
@@ -92,5 +98,48 @@ def test_a_run_interrupted_at_any_step_can_be_undone_or_gone_on_with(
         undone.alter([change.alteration() for change in back.changes], validate_only=False)
     assert undone.entities == before
     assert {key.key for change in back.changes for key in change.keys} <= KNOWN_KEYS
+    run(cluster, after, factor, Clock())
+    assert cluster.entities == after
+
+
+class Watcher:
+    """Sees a client throttled after the step with this number, or loses its source there."""
+
+    source = "metrics"
+
+    def __init__(self, at: int, error: ReconcilerError | None) -> None:
+        self._at, self._error = at, error
+
+    def begin(self, changes: Sequence[Change]) -> None:
+        pass
+
+    def watch(self, changes: Sequence[Change], *, step: int, since: datetime.datetime, seconds: float) -> WatchedStep:
+        if step == self._at and self._error is not None:
+            raise self._error
+        group = WatchedGroup(
+            bucket=BucketName(user="a", client_id=""), key=KEYS[0], broker="1", rate=2.0, limit=1.0, throttled=1.0, accepted=0.01
+        )
+        return WatchedStep(step=step, seconds=1.0, groups=1, throttled=(group,) if step == self._at else ())
+
+
+@given(STATES, STATES, st.floats(1.3, 50), st.integers(1, 10), st.sampled_from([None, TrafficError("lost")]))
+def test_a_watched_step_that_is_given_back_leaves_the_state_of_the_step_before_it(
+    before: State, after: State, factor: float, step: int, error: ReconcilerError | None
+) -> None:
+    cluster = FakeCluster(before)
+    states: list[State] = []
+    cluster._before_write = lambda now: states.append({entity: dict(quotas) for entity, quotas in now.entities.items()})
+    report = run(cluster, after, factor, Clock(), Watcher(step, error))
+    if report.failure_reason is None:
+        assert cluster.entities == after
+        return
+    assert report.failure_reason == ("throttled" if error is None else "source-lost")
+    assert cluster.entities == states[step - 1]
+    read = APPLY_REPORT.build(json.loads(APPLY_REPORT.text(report)))
+    back = plan_way_back(read, cluster.entities, scope=Scope())
+    undone = FakeCluster(cluster.entities)
+    if back.changes:
+        undone.alter([change.alteration() for change in back.changes], validate_only=False)
+    assert undone.entities == before
     run(cluster, after, factor, Clock())
     assert cluster.entities == after

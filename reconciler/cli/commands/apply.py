@@ -15,8 +15,29 @@ from reconciler.errors import UsageError
 from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
-    from reconciler.model import ApplyReport
+    from reconciler.model import ApplyReport, BacktestReport
     from reconciler.workflows import Approval, Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """How the steps of ``--step-down`` are watched."""
+
+    watch: tuple[str, ...] = option(
+        "--watch",
+        section="Steps",
+        metavar="SOURCE",
+        help="with --step-down: look at the changed clients after each step, and give the step back when brokers throttle one of "
+        "them too long. SOURCE is spec.traffic for that of the Cluster manifest, prometheus+http(s)://HOST[:PORT][/PATH], or "
+        "[BROKER=]metrics+http(s)://HOST:PORT/metrics (repeatable for pages of exporters)",
+    )
+    backtest: str | None = option(
+        "--backtest",
+        section="Steps",
+        metavar="FILE",
+        help="accept what this report of backtest --format json predicted for --watch, and keep its predictions in --report for "
+        "why --run [default: --watch accepts 1 %% of the time]",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +50,7 @@ class ApplyArguments:
     )
     owner: tuple[str, ...] = option_groups.OWNERS
     write: writing.LongWritingOptions = group(writing.LongWritingOptions)
+    watching: WatchOptions = group(WatchOptions)
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
     base: str | None = option_groups.BASE
@@ -72,7 +94,9 @@ def run(args: ApplyArguments) -> Result:
         plan=args.plan,
         expect_digest=args.write.expect_digest,
         record_baseline=args.record_baseline,
+        backtest=args.watching.backtest,
     )
+    _check_watch(args)
     if args.clusters.all_clusters:
         for place in added("ROLLOUTS"):
             result: Result = load(place)(args)
@@ -107,6 +131,22 @@ def run(args: ApplyArguments) -> Result:
     return writing.finish(args.write, report, audit, args.format, also=also)
 
 
+def _check_watch(args: ApplyArguments) -> None:
+    """Raise ``UsageError`` for a watch that would see nothing of a step."""
+    if not args.watching.watch:
+        return
+    from reconciler.apply import WINDOW_SECONDS
+
+    steps = args.write.steps()
+    if steps is None:
+        raise UsageError("--watch needs --step-down FACTOR")
+    if steps.wait_seconds < WINDOW_SECONDS:
+        raise UsageError(
+            f"--watch looks for at least {WINDOW_SECONDS:g} seconds after each step, the longest window of a rate. "
+            "Raise --step-wait"
+        )
+
+
 def _approval(args: ApplyArguments) -> Approval:
     from reconciler import planning
     from reconciler.workflows import Approval
@@ -118,7 +158,15 @@ def _approval(args: ApplyArguments) -> Approval:
         saved=saved,
         settings=args.write.settings(),
         step_down=args.write.steps(),
+        watch=args.watching.watch,
+        backtest=_read_backtest(Path(args.watching.backtest)) if args.watching.backtest else None,
     )
+
+
+def _read_backtest(file: Path) -> BacktestReport:
+    from reconciler.documents import BACKTEST
+
+    return BACKTEST.read(output.read_file(file), name=str(file))
 
 
 def _record(file: str, report: ApplyReport, intent: Intent) -> None:

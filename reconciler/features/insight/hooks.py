@@ -1,4 +1,4 @@
-"""What ``why``, ``headroom``, ``report`` and ``doctor`` add: four commands and their findings."""
+"""What ``why``, ``headroom``, ``report`` and ``doctor`` add: four commands, their findings, and the watch of steps."""
 
 from __future__ import annotations
 
@@ -67,5 +67,7 @@ COMMANDS: Final = (
 )
 
 RULES: Final = ("reconciler.features.insight.traffic_health:EXPLAINED",)
+
+STEP_WATCHERS: Final = ("reconciler.features.insight.step_watch:watch_steps",)
 
 HISTORIES: Final = ("reconciler.features.insight.value_history:histories",)

@@ -50,11 +50,15 @@ Samples = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateReading:
-    """Samples of the series of quota groups and brokers. ``brokers``: names of brokers that have no id."""
+    """Samples of the series of quota groups and brokers. ``brokers``: names of brokers that have no id.
+
+    ``pages``: by the address of each page that was read, when (seconds since 1970). A page that shows no client was read, too.
+    """
 
     series: Mapping[MetricSeries, Samples]
     brokers: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()
+    pages: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +112,7 @@ def read_rates(request: RateRequest) -> RateReading:
             raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
         return _read_pages(pages, request)
     if traffic:
-        raise UsageError("headroom reads a Prometheus server or pages of exporters. For files, use backtest")
+        raise UsageError("Rates of now are read from a Prometheus server or pages of exporters, not from files")
     server = request.server
     if server is None:
         raise UsageError("No traffic is given. Pass --traffic, or PATH of a Cluster manifest that has spec.traffic")
@@ -224,6 +228,7 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
     named, login = _NamedSeries(request, "an exporter"), request.login()
     errors: list[TrafficError] = []
     foreign: list[Message] = []
+    read_at: dict[str, float] = {}
     opened = [open_page(address, broker, rules=named.reader.rules, login=login) for broker, address in pages]
     for page in opened:
         try:
@@ -235,10 +240,13 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
             page.close()
         if not read.samples and (message := foreign_page(page.address, read.others)) is not None:
             foreign.append(message)
+            continue
+        read_at[page.address] = read.at_s
         for labelled, value in read.samples:
             named.add(labelled, named.reader.read(labelled.labels), ((read.at_s, value),))
     if len(errors) == len(pages):
         raise errors[0]
     if len(errors) + len(foreign) == len(pages):
         raise TrafficError(foreign[0])
-    return named.reading((*(compose("{problem}", problem=str(error)) for error in errors), *foreign))
+    notes = (*(compose("{problem}", problem=str(error)) for error in errors), *foreign)
+    return replace(named.reading(notes), pages=read_at)

@@ -189,8 +189,10 @@ class _EachCluster:
         self._progress = progress
         self._baseline = baseline_reader(args.baseline, args.paths, all_clusters=True)
         # A signal is raised in the main thread, and these runs may be in others: it ends them between two requests.
-        self._settings = dataclasses.replace(args.write.settings(), breakable=contextlib.nullcontext)
-        self._steps = args.write.steps()
+        settings = dataclasses.replace(args.write.settings(), breakable=contextlib.nullcontext)
+        self._approval = Approval(
+            accepted=args.write.accept, settings=settings, step_down=args.write.steps(), watch=args.watching.watch
+        )
         self._printing = threading.Lock()
         self._findings: dict[str | None, tuple[Finding, ...]] = {}
         """Of the plan of each cluster, to be printed above its report."""
@@ -207,7 +209,7 @@ class _EachCluster:
                 report = apply_manifests(
                     intent,
                     cluster,
-                    Approval(accepted=write.accept, settings=self._settings, step_down=self._steps),
+                    self._approval,
                     dialogue=Dialogue(confirm=lambda _: True, show=self._keep_findings),
                     clock=SystemClock(),
                     progress=self._progress,

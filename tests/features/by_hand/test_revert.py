@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.apply.stepping import StepDown, SteppedExecutor
+from reconciler.apply.stepping import SteppedExecutor
+from reconciler.apply.steps import StepDown
 from reconciler.documents import APPLY_REPORT, APPLY_SUMMARY, failed_apply, read_apply_report
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
 from reconciler.features.by_hand.revert import Undoing, load_undoing, revert_report

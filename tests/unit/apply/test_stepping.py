@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.apply.executor import ApplySettings
-from reconciler.apply.stepping import StepDown, SteppedExecutor, rounds_of, stepping_notes
+from reconciler.apply.stepping import SteppedExecutor
+from reconciler.apply.steps import StepDown, rounds_of, stepping_notes
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from tests.builders import plan, user
