@@ -15,9 +15,9 @@ import pytest
 from tests.support.command import environment
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
 from tests.support.markdown_views import by_github
-from tests.support.pages import before
+from tests.support.pages import part
 
-PAGE = before("pull-requests", "Review a change")
+PAGE = part("pull-requests", "Post it from your own workflow")
 PLAN_STEP, APPLY_STEP = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 MANIFESTS = """
 apiVersion: kafka-quotas/v1
