@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from reconciler.errors import BackendError
 from reconciler.model import (
@@ -227,11 +227,28 @@ class StepWatcher(Protocol):
 
 
 class Progress(Protocol):
-    """Where a long run reports how far it is. Never part of a result."""
+    """Where a long run reports how far it is, also from threads. Never part of a result."""
 
     def step(self, message: str) -> None:
-        """One line for a person."""
+        """Begin a step. ``message``: what the program does in it."""
         ...
+
+    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
+        """How much of the step is done, as often as is convenient. ``unit``: what is counted, in the plural; bytes without it."""
+        ...
+
+
+class NoProgress:
+    """A ``Progress`` without a reader."""
+
+    def step(self, message: str) -> None:
+        """Nothing."""
+
+    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
+        """Nothing."""
+
+
+NO_PROGRESS: Final = NoProgress()
 
 
 class SystemClock:

@@ -20,13 +20,6 @@ IDENTITY = ClusterIdentity(name="prod", id="c1", kafka_version="4.3")
 ONE_BROKER = (BrokerNode(id=1, host="127.0.0.1", port=9092),)
 
 
-class Silent:
-    """A ``Progress`` that tells nobody."""
-
-    def step(self, message: str) -> None:
-        pass
-
-
 class FakeClock:
     """Time that passes only when somebody waits."""
 

@@ -148,23 +148,21 @@ def _run_command(entry: Command, args: argparse.Namespace, verbosity: int) -> in
                 results.show_findings(error.findings, form, () if entry.keeps_files else files)
             raise
         return results.show(result, form, files)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return exit_codes.INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
     except Exception as error:  # noqa: BLE001 - the last resort: one line for the user, the traceback only on request
-        if _began_with_an_interrupt(error):
-            _say("interrupted")
-            return exit_codes.INTERRUPTED
-        return _report(error, entry, verbosity)
+        # It may only have come up while cleaning up after Ctrl-C; a library may, for instance, not have begun what it ends.
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__ or cause.__context__
+        return _report(error, entry, verbosity) if cause is None else _interrupted(cause)
 
 
-def _began_with_an_interrupt(error: BaseException | None) -> bool:
-    """Whether it only came up while cleaning up after Ctrl-C; a library may, for instance, not have begun what it ends."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    """Print which step an interrupt ended, and what the step leaves behind: its notes, the last one first."""
+    notes = [*reversed(getattr(interrupt, "__notes__", ()))]
+    _say(". ".join(notes if notes and notes[0].startswith("interrupted") else ["interrupted", *notes]))
+    return exit_codes.INTERRUPTED
 
 
 def _report(error: Exception, entry: Command, verbosity: int) -> int:

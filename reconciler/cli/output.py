@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import os
 import sys
 import threading
@@ -19,7 +18,6 @@ from reconciler.errors import FileAccessError, OutputError, UsageError
 from reconciler.hooks import added, load
 from reconciler.model import escaped
 from reconciler.render import Sink
-from reconciler.text import duration
 
 if TYPE_CHECKING:
     from reconciler.model import ApplyReport, ClusterSpec, Drift, Finding
@@ -135,27 +133,6 @@ def print_findings(findings: Sequence[Finding]) -> None:
     print_lines(findings_lines(findings), sys.stderr)
 
 
-class StderrProgress:
-    """Progress for a person: only when stderr is a terminal and not ``--quiet``.
-
-    ``every_s``: in a log, as of CI, the newest step after each so many seconds.
-    """
-
-    def __init__(self, *, every_s: float = math.inf) -> None:
-        self._speaks = not _Console.quiet
-        # In client mode spark-submit writes both streams of its program to its standard output, where the result stands alone.
-        log_every_s = math.inf if "PYSPARK_GATEWAY_PORT" in os.environ else every_s
-        self._every_s = 0.0 if sys.stderr.isatty() else log_every_s
-        self._last = time.monotonic()
-
-    def step(self, message: str) -> None:
-        """One line."""
-        now = time.monotonic()
-        if self._speaks and now - self._last >= self._every_s:
-            self._last = now
-            tell(message)
-
-
 def read_file(path: Path) -> str:
     """Read a small text file that the user named. Raises ``FileAccessError``."""
     try:
@@ -166,45 +143,59 @@ def read_file(path: Path) -> str:
         raise FileAccessError(msg) from error
 
 
-_AFTER_SECONDS: Final = 2.0
-_REDRAW_SECONDS: Final = 0.5
+_AFTER_S: Final = 2.0
+_REDRAW_S: Final = 0.5
+_LOG_LINE_S: Final = 10.0
 _COLUMNS: Final = 80
 
 
-class PatientProgress:
-    """A ``Progress`` on stderr, if that is a terminal and not ``--quiet``.
+class LiveProgress:
+    """The ``Progress`` of all commands, on stderr. Nothing with ``--quiet``.
 
-    A terminal shows one live line, twice a second, and nothing is left of it. A terminal that cannot erase (``TERM=dumb``) gets a
-    line for each step that goes on for two seconds. A thread of its own prints, so a step that hangs shows, too. Leaving the
-    block ends it.
+    A terminal shows one live line after two seconds, twice a second, and nothing is left of it. A log, as of CI, or a terminal
+    that cannot erase (``TERM=dumb``) gets a line each ten seconds. A thread of its own prints, so a step that hangs shows, too.
+    Leaving the block ends it, and an interrupt that leaves it gets a note on the step that it ended.
     """
 
-    def __init__(self, *, after_seconds: float = _AFTER_SECONDS, stream: TextIO | None = None) -> None:
+    def __init__(self, *, after_s: float = _AFTER_S, every_s: float = _LOG_LINE_S, stream: TextIO | None = None) -> None:
+        """``after_s``: when a terminal shows the line first. ``every_s``: between two lines of a log."""
         self._stream = stream or sys.stderr
-        self._speaks = not _Console.quiet and self._stream.isatty()
-        self._after = after_seconds
-        erases = os.environ.get("TERM") != "dumb"
-        self._live = self._stream if isinstance(self._stream, Sink) and self._stream.shows_status and erases else None
-        self._begun: float | None = None
+        # In client mode spark-submit writes both streams of its program to its standard output, where the result stands alone.
+        self._speaks = not _Console.quiet and "PYSPARK_GATEWAY_PORT" not in os.environ
+        self._live: Sink | None = None
+        if isinstance(self._stream, Sink) and self._stream.shows_status and self._stream.isatty():
+            self._live = None if os.environ.get("TERM") == "dumb" else self._stream
+        self._first_s, self._every_s = (every_s, every_s) if self._live is None else (after_s, min(after_s, _REDRAW_S))
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._now = self._told = ""
+        self._now, self._begun = "", 0.0
+        self._first: tuple[float, float] | None = None
+        self._count: tuple[float, float | None, str] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._stop()
+        if isinstance(error, KeyboardInterrupt) and self._now:
+            error.add_note(f"interrupted while {self._now}")
 
     def step(self, message: str) -> None:
-        """What is being done from now on."""
-        if not self._speaks:
+        """As ``Progress.step``. The same step again goes on."""
+        if message == self._now and self._timer is not None:
             return
         with self._lock:
-            self._now = message
-            if self._timer is None:
-                self._begun = time.monotonic()
-                self._wait(self._after)
+            self._now, self._begun, self._first, self._count = message, time.monotonic(), None, None
+            if self._timer is None and self._speaks:
+                self._timer = threading.Timer(self._first_s, self._show)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
+        """As ``Progress.count``. Less than before begins anew, as a second pass over the same rows does."""
+        if self._first is None or self._count is None or done < self._count[0]:
+            self._first = done, time.monotonic()
+        self._count = done, total, unit
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
@@ -213,22 +204,30 @@ class PatientProgress:
         yield
         self._stop()
 
-    def _wait(self, seconds: float) -> None:
-        self._timer = threading.Timer(seconds, self._tell)
-        self._timer.daemon = True
-        self._timer.start()
+    def _show(self) -> None:
+        from reconciler.render import Counted, progress_text
 
-    def _tell(self) -> None:
         with self._lock:
             if threading.current_thread() is not self._timer:
                 return
-            if self._live is not None and self._begun is not None:
-                took = duration(time.monotonic() - self._begun)
-                self._live.show_status(f"kafka-quotas: {self._now} ({took})", columns=text_width(self._stream) or _COLUMNS)
-            elif self._now != self._told:
-                print(f"kafka-quotas: {escaped(self._now)}", file=self._stream, flush=True)
-                self._told = self._now
-            self._wait(self._after if self._live is None else min(self._after, _REDRAW_SECONDS))
+            now = time.monotonic()
+            first = self._first or (0.0, now)
+            count = None
+            if self._count is not None:
+                done, total, unit = self._count
+                per_s = (done - first[0]) / max(now - first[1], 1e-9)
+                count = Counted(done=done, total=total, unit=unit, per_s=per_s)
+            width = None if self._live is None else text_width(self._stream) or _COLUMNS
+            draws = "utf" in (getattr(self._stream, "encoding", None) or "").lower()
+            marks = "━╺─" if draws else "=>-"
+            text = progress_text(self._now, count, seconds=now - self._begun, width=width, marks=marks)
+            if self._live is not None:
+                self._live.show_status(text, columns=width or _COLUMNS)
+            else:
+                print(f"kafka-quotas: {escaped(text)}", file=self._stream, flush=True)
+            self._timer = threading.Timer(self._every_s, self._show)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _stop(self) -> None:
         with self._lock:

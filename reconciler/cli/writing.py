@@ -22,7 +22,7 @@ from reconciler.errors import FileAccessError, ManifestError, NotConfirmedError,
 
 if TYPE_CHECKING:
     from reconciler.apply import ApplySettings, StepDown
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.cli.run_context import ContextLookup
     from reconciler.model import ApplyReport, ClusterSpec, ManifestCommit, Plan
     from reconciler.ports import QuotaCluster
@@ -110,7 +110,7 @@ class Approver:
 
     write: WritingOptions
     as_json: bool
-    progress: PatientProgress
+    progress: LiveProgress
 
     def show_findings(self, plan: Plan) -> None:
         """Print the findings of a plan as ``plan`` does, above the plan and the question."""

@@ -20,7 +20,7 @@ from reconciler.client.outcomes import Description, shown_source
 from reconciler.client.recorded import RecordedQuotas, access_of, listed
 from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, RefusedError, StalePlanError, UsageError
 from reconciler.model import ApplyReport, ApplyResult, ClusterIdentity, Entity, GuardStatus, Plan, Selector
-from reconciler.ports import QuotaCluster, SystemClock
+from reconciler.ports import NoProgress, QuotaCluster, SystemClock
 from reconciler.resolution import Resolution, ViewKind
 from reconciler.workflows import (
     EVERYTHING,
@@ -200,7 +200,7 @@ def connect(
     return opened
 
 
-class LoggedProgress:
+class LoggedProgress(NoProgress):
     """Logs how far a write is to ``reconciler.client``, at INFO. Nothing is ever printed."""
 
     def step(self, message: str) -> None:

@@ -11,9 +11,11 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, TextIO, TypeAlias
 
 from reconciler.render.layout import Block, Column, Figure, Fold, Heading, LabelledWords, Line, Shown, Style, Table, TextSegment
+from reconciler.text import duration, progress_amount
 
 _GAP: Final = 2
 
@@ -254,3 +256,49 @@ def _stacked(table: Table, columns: Sequence[Column], rows: Sequence[tuple[Line,
                 label = f"{' ' * (table.indent + 2)}{column.title}{' ' * (labels - cells(column.title) + _GAP)}"
                 head = TextSegment(text=Shown(label), style=Style.FAINT)
                 yield from _wrapped(Line(segments=(head, *cell.segments), hang=len(label)), width)
+
+
+_LEAST_BAR: Final = 8
+_MOST_BAR: Final = 30
+_SURE_S: Final = 1.0
+"""A rate of a shorter time promises too much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """How far a step is. ``unit``: what is counted, in the plural; bytes without it. ``per_s``: since the first count."""
+
+    done: float
+    total: float | None
+    unit: str
+    per_s: float
+
+
+def progress_text(step: str, counted: Counted | None, *, seconds: float, width: int | None, marks: str = "━╺─") -> str:
+    """``Reading traffic  ━━━━━╺───  61 %  14.2 of 23.3 GiB  1.1 GiB/s  0:08 left``; without a count, the time of the step.
+
+    ``seconds``: since the step began. ``width``: columns of a terminal; ``None`` for a log, which gets no bar. ``marks``: done,
+    the end of it, and to do.
+    """
+    if counted is None:
+        return f"{step} ({duration(seconds)})" if width is None else f"{step[:1].upper()}{step[1:]}  {duration(seconds)}"
+    share = min(counted.done / counted.total, 1.0) if counted.total else None
+    figures = [] if share is None else [f"{share * 100:.0f} %"]
+    figures.append(progress_amount(counted.done, counted.total, counted.unit))
+    rate = left = ""
+    if seconds >= _SURE_S and counted.per_s >= (1 if counted.unit else 0.001):
+        rate = f"{progress_amount(counted.per_s, None, counted.unit)}/s"
+    if seconds >= _SURE_S and counted.per_s > 0 and counted.total is not None and counted.done < counted.total:
+        minutes, rest = divmod(round((counted.total - counted.done) / counted.per_s), 60)
+        left = f"{minutes}:{rest:02} left"
+    if width is None:
+        return f"{step}: {', '.join(filter(None, (*figures, rate, left)))} ({duration(seconds)})"
+    head = f"{step[:1].upper()}{step[1:]}"
+    for shown in ((*figures, rate, left), (*figures, left)):
+        text = "  ".join(filter(None, shown))
+        room = min(width - 1 - cells(head) - len(text) - 2 * _GAP, _MOST_BAR)
+        if share is not None and room >= _LEAST_BAR:
+            full = int(share * room)
+            bar = marks[0] * full + (marks[1] + marks[2] * (room - full - 1) if full < room else "")
+            return f"{head}  {bar}  {text}"
+    return f"{head}  {text}"

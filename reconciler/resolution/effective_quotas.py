@@ -77,7 +77,7 @@ class KeyAnswer:
     client has a bucket of its own.
     """
     overridden: tuple[Candidate, ...] | None = None
-    """Limits that would apply without it, the strongest first. Only with --include-overrides."""
+    """Limits that would apply without it, the strongest first. Only with --explain."""
     shared_with: SharedWith | None = None
     """Other known clients in the same bucket: entities of the state, read as clients. Absent in a list."""
     profile: str | None = None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         number_text,
         number_to_json,
         percent_text,
+        progress_amount,
         rate,
         rate_part,
     )

@@ -78,6 +78,17 @@ def _scale(value: float) -> tuple[int, str]:
     return next(((size, unit) for size, unit in _BINARY if value >= size), (1, "B"))
 
 
+def progress_amount(done: float, total: float | None, unit: str) -> str:
+    """``14.2 of 23.3 GiB``, ``412 of 1,980 quota groups``, ``24.4 million rows``. ``unit``: a plural; bytes without it."""
+    largest, size = done if total is None else total, 1
+    if not unit:
+        size, unit = _scale(largest)
+    elif largest >= 10_000_000:
+        size, unit = 1_000_000, f"million {unit}"
+    numbers = [f"{value / size:,.{int(size > 1)}f}" for value in (done, total) if value is not None]
+    return f"{' of '.join(numbers)} {unit}"
+
+
 def rate(key: str, value: float) -> str:
     """A measured rate in the unit of a key, rounded to four digits: ``20 MiB/s``, ``35.2 %``."""
     known = QuotaKey(key)

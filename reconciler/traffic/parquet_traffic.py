@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.client_seconds import sum_here
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows, Totals
+from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows, Totals, count_rows
 from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, MEAN, require_columns, rows_of
 from reconciler.traffic.sources.parquet_parts import (
     BYTES_A_ROW,
@@ -100,18 +101,22 @@ class CanonicalFiles(Traffic):
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
         """As ``Traffic.batches``."""
         names = [name for name, _ in COLUMNS]
-        for part in self._parts():
-            file = Path(part.path).as_uri() if "file" in reading.also else None
-            yield from (rows_of(batch, file) for batch in part.batches(names))
+        parts = self._parts()
+        files = [Path(part.path).as_uri() if "file" in reading.also else None for part in parts]
+        batches = (rows_of(batch, file) for part, file in zip(parts, files, strict=True) for batch in part.batches(names))
+        yield from count_rows(batches, reading.progress, sum(part.rows for part in parts))
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
         """As ``Traffic.rows_here``."""
         parts = self._parts()
-        slices = [(sum(part.rows for part in some), _reader_of(some)) for some in time_slices(parts, _ROWS_A_SLICE)]
-        rows = LocalRows(_reader_of(parts), ONE_PASS_WITH_MEANS, slices)
+        progress = reading.progress
+        slices = [(sum(part.rows for part in some), _reader_of(some, progress)) for some in time_slices(parts, _ROWS_A_SLICE)]
+        rows = LocalRows(_reader_of(parts, progress), ONE_PASS_WITH_MEANS, slices, progress)
         if reading.by_seconds and _has_only_events(parts):
             return sum_here(rows)
-        return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), ONE_PASS_WITH_MEANS))
+        return _with_stored_totals(
+            rows, parts, lambda rest: LocalRows(_reader_of(rest, progress), ONE_PASS_WITH_MEANS, progress=progress)
+        )
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """As ``Traffic.rows_on``. By seconds, rows are read once."""
@@ -124,13 +129,18 @@ class CanonicalFiles(Traffic):
             return sum_on_spark(rows)
         return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, ONE_PASS))
 
-    def as_written(self, session: Callable[[], SparkSession]) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
+    def as_written(
+        self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
+    ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
         """As ``Traffic.as_written``."""
         del session
         schemas = {file: footer.schema.to_arrow_schema() for file, footer in footers_of(self.parquet)}
 
+        parts = self._parts()
+        rows = sum(part.rows for part in parts)
+
         def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            return read_ahead(batch for part in self._parts() for batch in part.batches(names))
+            return count_rows(read_ahead(batch for part in parts for batch in part.batches(names)), progress, rows)
 
         return schemas, LocalRows(read)
 
@@ -164,9 +174,9 @@ class TotalsFolder(Traffic):
         """As ``Traffic.open``."""
         from reconciler.traffic.seconds.stored_rows import open_folder
 
-        del reading, in_process
+        del in_process
         assert self.cells is not None
-        return open_folder(SegmentFolder(self.cells), session)
+        return open_folder(SegmentFolder(self.cells), session, reading.progress)
 
 
 def _has_only_events(parts: Sequence[Part]) -> bool:
@@ -174,8 +184,9 @@ def _has_only_events(parts: Sequence[Part]) -> bool:
     return all(part.has_only_events for part in parts)
 
 
-def _reader_of(parts: Sequence[Part]) -> Read[pa.RecordBatch]:
-    return lambda columns: read_ahead(batch for part in parts for batch in read_part(part, columns))
+def _reader_of(parts: Sequence[Part], progress: Progress) -> Read[pa.RecordBatch]:
+    rows = sum(part.rows for part in parts)
+    return lambda columns: count_rows(read_ahead(batch for part in parts for batch in read_part(part, columns)), progress, rows)
 
 
 def _with_stored_totals(rows: AnyRows, parts: Sequence[Part], read: Callable[[Sequence[Part]], AnyRows]) -> AnyRows:
@@ -252,8 +263,11 @@ class Datasets(Traffic):
         rows = frame_rows(spark, self.datasets, self.form, self.mapping, self.between, ONE_PASS)
         return sum_on_spark(rows) if reading.by_seconds else rows
 
-    def as_written(self, session: Callable[[], SparkSession]) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
+    def as_written(
+        self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
+    ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
         """As ``Traffic.as_written``, of what was listed."""
+        del progress
         from reconciler.traffic.sources.on_spark import unconverted_rows
 
         schema, rows = unconverted_rows(session(), self.datasets, self.form, self.between)

@@ -104,14 +104,10 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 
 
 @contextmanager
-def spark_with_progress(options: SessionOptions, progress: Progress | None) -> Iterator[SparkSession]:
+def spark_with_progress(options: SessionOptions, progress: Progress) -> Iterator[SparkSession]:
     """A session whose start and jobs are reported to ``progress``. Raises ``MissingDependencyError``, ``TrafficError``."""
-    if progress is None:
-        with spark_session(options) as session, spent_times(_log):
-            yield session
-        return
     progress.step(f"starting Spark on {options.where}")
-    with spark_session(options) as session, spent_times(_log), job_progress(session, progress.step):
+    with spark_session(options) as session, spent_times(_log), job_progress(session, progress):
         yield session
 
 

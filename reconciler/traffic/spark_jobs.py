@@ -7,43 +7,43 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from reconciler.errors import ReconcilerError, TrafficError
 from reconciler.logs import Datum, log_event, timed_event
+from reconciler.ports import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EVERY_S: Final = 5.0
+EVERY_S: Final = 1.0
+_PROGRESS: Final[ContextVar[Progress]] = ContextVar("progress", default=NO_PROGRESS)
 
 
 @contextlib.contextmanager
-def job_progress(session: SparkSession, tell: Callable[[str], None], *, every_s: float = EVERY_S) -> Iterator[None]:
-    """Report how many tasks of the running stages are done, once in ``every_s`` where that is news."""
+def job_progress(session: SparkSession, progress: Progress, *, every_s: float = EVERY_S) -> Iterator[None]:
+    """Report each of ``logged_stages`` inside as a step, and once in ``every_s`` how many tasks of it are done."""
     tracker = session.sparkContext.statusTracker()
     over = threading.Event()
 
     def poll() -> None:
-        reported = ""
         while not over.wait(every_s):
             # A session that is just being stopped answers with one error or another; then there is nothing to report.
             with contextlib.suppress(Exception):
                 stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
-                done, known = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
-                text = f"Spark has done {done} of {known} tasks"
-                if known and text != reported:
-                    reported = text
-                    tell(text)
+                if known := sum(stage.numTasks for stage in stages):
+                    progress.count(sum(stage.numCompletedTasks for stage in stages), known, "tasks")
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
     thread.start()
+    token = _PROGRESS.set(progress)
     try:
         yield
     finally:
+        _PROGRESS.reset(token)
         over.set()
         thread.join()
 
@@ -59,6 +59,7 @@ def logged_stages(log: logging.Logger, session: SparkSession, message: str, **da
     Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds.
     """
     name = f"{message} ({data['what']})" if "what" in data else message
+    _PROGRESS.get().step(f"Spark: {name}")
     context, before = None, None
     with contextlib.suppress(Exception):
         context = session.sparkContext

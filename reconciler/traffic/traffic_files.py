@@ -6,6 +6,7 @@ request log.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.model import Message, escaped
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
-from reconciler.traffic.shuffle.rows import LocalRows
+from reconciler.traffic.shuffle.rows import LocalRows, count_rows
 from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts, parse_dataset
@@ -63,6 +65,8 @@ class Reading:
     also: tuple[str, ...] = ()
     by_seconds: bool = False
     """Whole seconds will be judged, so that rows are added up as they are read."""
+    progress: Progress = NO_PROGRESS
+    """Where this process reports how far it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,17 +234,19 @@ class Traffic:
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
         """Rows in this process, to be judged. Raises ``UsageError`` where there are none."""
-        batches = list(self.batches(reading))
-        return LocalRows(lambda _: batches)
+        batches = list(count_rows(self.batches(reading), reading.progress, None))
+        return LocalRows(lambda _: batches, progress=reading.progress)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """Rows on Spark's workers. Text is read once and kept, other columns anew for each pass."""
         del spark, reading
         raise self.refused()
 
-    def as_written(self, session: Callable[[], SparkSession]) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
+    def as_written(
+        self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
+    ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
         """The columns of each file of the canonical traffic schema, and its rows as they are. Raises ``UsageError``."""
-        del session
+        del session, progress
         raise UsageError("--traffic is not a table with the columns of the canonical traffic schema")
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
@@ -379,6 +385,10 @@ def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
 _ROWS_A_BATCH: Final = 1 << 16
 
 
+def _count_from(progress: Progress, before: int, total: int, read_bytes: int) -> None:
+    progress.count(before + read_bytes, total)
+
+
 class RequestLogs(Traffic):
     """Request logs of brokers, whose lines are read once."""
 
@@ -401,16 +411,20 @@ class RequestLogs(Traffic):
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
         """As ``Traffic.batches``."""
         zone, kinds, also = reading.log_timezone, reading.kinds, reading.also
-        for log in log_parts(self.logs, 1):
+        parts = log_parts(self.logs, 1)
+        before, total = 0, sum(part.size for part in parts)
+        for log in parts:
             log_event(_log, "file opened", file=log.path, broker=log.broker, begin=log.begin, end=log.end)
-            yield from parse_lines(log.lines(), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
+            note = functools.partial(_count_from, reading.progress, before, total)
+            yield from parse_lines(log.lines(note), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
+            before += log.size
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
         """As ``Traffic.rows_here``. Copies are marked."""
         batches = list(self.batches(reading))
         if batches:
             batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
-        return LocalRows(lambda _: batches)
+        return LocalRows(lambda _: batches, progress=reading.progress)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """As ``Traffic.rows_on``."""

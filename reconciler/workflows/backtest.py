@@ -29,7 +29,7 @@ from reconciler.model import (
 )
 from reconciler.planning import difference, quotas_after
 from reconciler.policy import FailingRows
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.resolution import callback_notes as quota_class_notes
 from reconciler.workflows.broker_model import broker_model, release
@@ -176,7 +176,7 @@ def _overlaid(
     return {**quotas, **{entity: {**quotas.get(entity, {}), **values} for entity, values in settings.items()}}
 
 
-def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:
+def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress = NO_PROGRESS) -> BacktestReport:
     """Replay the traffic: small traffic in this process, large traffic, or with a master given, on Spark.
 
     Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without the packages, ``TrafficError`` for
@@ -201,15 +201,15 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     spark: list[str] = []
     with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress, on_spark=spark.append) as recorded:
         run = Backtest(recorded, question)
-        _step(progress, "judging")
+        progress.step("judging")
         report = run.report()
         if spark:
             report = replace(report, provenance=replace(report.provenance, spark=spark[0]))
         if store is not None:
-            _step(progress, f"writing {len(report.verdicts):,} rows of verdicts to {store}")
+            progress.step(f"writing {len(report.verdicts):,} rows of verdicts to {store}")
             store.write(report.verdicts)
         if options.requests is not None:
-            _step(progress, f"writing every request to {options.requests}")
+            progress.step(f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return apply_rules(report, proposal)
 
@@ -234,7 +234,7 @@ def _require_folder(store: VerdictStore) -> None:
 
 
 def _with_rows(
-    proposal: Proposal, question: BacktestRequest, options: BacktestOptions, store: VerdictStore, progress: Progress | None
+    proposal: Proposal, question: BacktestRequest, options: BacktestOptions, store: VerdictStore, progress: Progress
 ) -> BacktestReport | None:
     """All rows of verdicts as a table that Spark writes, and the report with the worst ones.
 
@@ -250,15 +250,15 @@ def _with_rows(
         reading = Reading(log_timezone=options.log_timezone, kinds=_limited_kinds(proposal), by_seconds=not question.exact)
         with spark_with_progress(wanted, progress) as spark:
             store.require_free_on(spark)
-            _step(progress, f"reading {traffic.words}")
+            progress.step(f"reading {traffic.words}")
             sharded = open_sharded(traffic, spark, reading, max_unreadable=options.max_unreadable)
             if sharded is not None:
                 run = ShardedBacktest(sharded, question, failing_rows(proposal))
                 with contextlib.closing(sharded), contextlib.closing(run):
-                    _step(progress, "judging")
+                    progress.step("judging")
                     report = run.report()
                     report = replace(report, provenance=replace(report.provenance, spark=wanted.where))
-                    _step(progress, f"writing {run.rows:,} rows of verdicts to {store}")
+                    progress.step(f"writing {run.rows:,} rows of verdicts to {store}")
                     store.write_frame(run.verdicts)
                 return report
     _require_folder(store)
@@ -321,7 +321,7 @@ def callback_notes(proposal: Proposal, question: BacktestRequest, options: Backt
 
 
 def fetch_samples(
-    proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None
+    proposal: Proposal, options: BacktestOptions, *, progress: Progress = NO_PROGRESS
 ) -> tuple[BacktestOptions, tuple[Message, ...]]:
     """The options with pages of samples in place of a Prometheus server, and what to know about the samples.
 
@@ -353,7 +353,7 @@ def open_recorded(
     *,
     by_seconds: bool = False,
     throttles: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
     on_spark: Callable[[str], None] | None = None,
 ) -> Iterator[TrafficSource]:
     """The files that ``options`` name as traffic, closed at the end; Spark starts where they are large.
@@ -372,7 +372,7 @@ def open_recorded(
                 on_spark(wanted.where)
             return stack.enter_context(spark_with_progress(wanted, progress))
 
-        _step(progress, f"reading {traffic.words}")
+        progress.step(f"reading {traffic.words}")
         recorded = open_traffic(
             traffic,
             functools.cache(session),
@@ -380,6 +380,7 @@ def open_recorded(
                 log_timezone=options.log_timezone,
                 kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
                 by_seconds=by_seconds,
+                progress=progress,
             ),
             in_process=traffic.stays_here(wanted),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),
@@ -433,11 +434,6 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
         declared=DeclaredQuotas(sources=proposal.sources, owner_of=proposal.owner_of),
     )
     return _rules_of(proposal).judge(named, proposal.sources)
-
-
-def _step(progress: Progress | None, message: str) -> None:
-    if progress is not None:
-        progress.step(message)
 
 
 def backtest_in_session(

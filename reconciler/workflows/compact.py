@@ -225,7 +225,7 @@ def _add(
 
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
     also = ("file", CLUSTER) if traffic.logs else ("file",)
-    reading = Reading(log_timezone=options.log_timezone, kinds=tuple(Kind), also=also)
+    reading = Reading(log_timezone=options.log_timezone, kinds=tuple(Kind), also=also, progress=progress)
     where = traffic.session(options.spark)
     if traffic.stays_here(where, compacting=True):
         progress.step(step)

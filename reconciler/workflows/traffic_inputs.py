@@ -15,7 +15,7 @@ from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.files import cache_folder
 from reconciler.hooks import added, load
 from reconciler.model import ClusterSpec, Entity, LabelMatcher, Message, MetricServer, TrafficKind, TrafficPlace
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.workflows.git_manifests import write_files_of
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.plan_effects import read_clients
@@ -228,7 +228,7 @@ def fetch_from_server(
     request: PrometheusRequest,
     *,
     now: datetime.datetime,
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
     trusted: TrustedTree | None = None,
 ) -> FetchedSamples:
     """The samples as files, by the feature that reads such servers. ``trusted``: vouches for the file of a login.

@@ -125,7 +125,6 @@ def test_an_owner_that_staging_withholds_is_withheld_in_production_too(fleet: Fl
 def test_a_run_over_all_clusters_needs_an_approval_and_stages_that_exist(fleet: Fleet) -> None:
     assert fleet.run("apply", "--all-clusters").code == 3
     assert fleet.apply("--plan", "plan.json").code == 64
-    assert fleet.apply("--parallel", "0").code == 64
     fleet.write("kafka-quotas.yaml", repository(stages=["staging", "prod"], clusterPaths=["clusters/*"]))
     unknown = fleet.apply()
     assert unknown.code == 64

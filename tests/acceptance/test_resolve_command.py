@@ -64,9 +64,7 @@ def valid(document: Any, name: str = "resolve") -> Any:
 
 
 def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder: Path) -> None:
-    done = resolve(
-        folder, "--current", "snap.json", "--names", "user=alice,client-id=etl", "--include-overrides", "--format", "json"
-    )
+    done = resolve(folder, "--current", "snap.json", "--names", "user=alice,client-id=etl", "--explain", "--format", "json")
     assert (done.code, done.err) == (0, "")
     document = valid(done.json())
     assert document["entity"] == {"user": "alice", "client-id": "etl"}
@@ -174,7 +172,7 @@ def test_all_names_every_entity_and_can_be_asked_again(folder: Path) -> None:
     again = resolve(folder, "--current", "snap.json", "--from", "again.jsonl", "--format", "jsonl")
     assert again.out == lines
     whole = valid(
-        resolve(folder, "--current", "snap.json", "--all", "--include-overrides", "--explain", "--format", "json").json(),
+        resolve(folder, "--current", "snap.json", "--all", "--explain", "--format", "json").json(),
         "resolve-list",
     )
     assert len(whole["resolutions"]) == len(lines.splitlines()) > len(LIVE)

@@ -16,13 +16,12 @@ from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMa
 from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import QuotaKey, legal_keys
 from reconciler.policy.guards import GUARDS
-from reconciler.ports import QuotaCluster, SystemClock
+from reconciler.ports import NO_PROGRESS, QuotaCluster, SystemClock
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.plan import make_plan
 from tests.builders import client, declared, desired, ip, pair, user
-from tests.fakes import Silent
 from tests.support import config_command, raw_quotas
 
 pytestmark = pytest.mark.kafka
@@ -88,7 +87,7 @@ def intent(state: State, scope: Scope | None = None) -> Intent:
 
 def run(wanted: Intent, cluster: QuotaCluster) -> ApplyReport:
     approval = Approval(accepted=tuple(GUARDS))
-    return apply_manifests(wanted, cluster, approval, dialogue=UNASKED, clock=SystemClock(), progress=Silent())
+    return apply_manifests(wanted, cluster, approval, dialogue=UNASKED, clock=SystemClock(), progress=NO_PROGRESS)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)

@@ -17,7 +17,7 @@ from reconciler.model.plan import Alteration, ApplyReport, ApplyResult
 from reconciler.model.quota import legal_keys
 from reconciler.model.state import Quotas
 from reconciler.policy.guards import GUARDS
-from reconciler.ports import EntityFilter, FilterComponent, FilterKind, SystemClock
+from reconciler.ports import NO_PROGRESS, EntityFilter, FilterComponent, FilterKind, SystemClock
 from reconciler.render.state_text import state_as_text
 from reconciler.resolution.broker_rules import answer, filter_refusal, nearest_filter
 from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request
@@ -25,7 +25,6 @@ from reconciler.workflows.apply import UNASKED, Approval
 from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.describe import describe_cluster
 from tests.builders import client, pair, user
-from tests.fakes import Silent
 from tests.support import random_filters, raw_quotas
 from tests.support.hostile_names import HOSTILE
 from tests.support.kip_text import read_description
@@ -106,7 +105,7 @@ def altered(broker: BrokerCluster, request: AlterRequest) -> ApplyReport:
         target=ClusterTarget(),
         dialogue=UNASKED,
         clock=SystemClock(),
-        progress=Silent(),
+        progress=NO_PROGRESS,
     )
 
 

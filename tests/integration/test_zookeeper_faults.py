@@ -20,9 +20,10 @@ from reconciler.apply.executor import ApplySettings
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
 from reconciler.model.plan import ApplyReport, ApplyResult
+from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
-from tests.fakes import FakeClock, Silent
+from tests.fakes import FakeClock
 from tests.support import manifests
 from tests.support.bad_servers import serving
 from tests.support.command import Done, run, running
@@ -301,7 +302,7 @@ def in_process(place: str, work: ZooKeeperWork) -> ApplyReport:
     intent = load_intent([str(work.folder)], cluster=None)
     with zookeeper_cluster(place, request_seconds=1.0) as cluster:
         approval = Approval(accepted=GUARDS)
-        return apply_manifests(intent, cluster, approval, dialogue=UNASKED, clock=FakeClock(), progress=Silent())
+        return apply_manifests(intent, cluster, approval, dialogue=UNASKED, clock=FakeClock(), progress=NO_PROGRESS)
 
 
 def test_a_change_that_a_broker_s_own_write_overtook_is_lost_and_reading_back_tells(
@@ -324,7 +325,7 @@ def test_a_change_that_a_broker_s_own_write_overtook_is_lost_and_reading_back_te
     servers, chroot = parse_connection(place)
     with contextlib.closing(Overtaken.open(ZooKeeperSettings(servers=servers, chroot=chroot))) as cluster:
         approval = Approval(accepted=GUARDS, settings=ApplySettings(verify_seconds=0.0))
-        report = apply_manifests(intent, cluster, approval, dialogue=UNASKED, clock=FakeClock(), progress=Silent())
+        report = apply_manifests(intent, cluster, approval, dialogue=UNASKED, clock=FakeClock(), progress=NO_PROGRESS)
     assert (report.result, report.verified, report.failure_reason) == (ApplyResult.PARTIAL, False, "not-verified")
     assert "user=u000" in str(report.message) or "u000" in str(report.message)
     assert "1 of 60 entities do not read back" in str(report.message)

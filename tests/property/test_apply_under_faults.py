@@ -15,8 +15,9 @@ from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference, sort_for_writing
+from reconciler.ports import NO_PROGRESS
 from tests.builders import NOON, declared, desired, plan, user
-from tests.fakes import IDENTITY, FakeClock, FakeCluster, Fault, Faults, Silent
+from tests.fakes import IDENTITY, FakeClock, FakeCluster, Fault, Faults
 
 State = Mapping[Entity, Mapping[str, float]]
 
@@ -50,7 +51,7 @@ def run(cluster: FakeCluster, what: Plan, clock: FakeClock, seconds: float = 900
     """The report, or ``None`` when an error said that nothing was written."""
     settings = ApplySettings(limits=ChunkLimits(keys=3), run_seconds=seconds)
     try:
-        return Executor(cluster, clock=clock, progress=Silent(), settings=settings, jitter=lambda: 0.5).run(what)
+        return Executor(cluster, clock=clock, progress=NO_PROGRESS, settings=settings, jitter=lambda: 0.5).run(what)
     except (BackendError, KeyboardInterrupt):
         return None
 

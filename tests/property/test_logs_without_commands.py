@@ -28,7 +28,7 @@ COMMANDS = (
     ("validate", "."),
     ("validate", ".", "--fail-on", "info"),
     ("validate", ".", "--format", "json"),
-    ("plan", ".", "--current", "now.json", "--show-unmanaged", "--show-effects"),
+    ("plan", ".", "--current", "now.json", "--show-effects"),
     ("plan", ".", "--current", "now.json", "--format", "markdown"),
     ("plan", ".", "--current", "now.json", "--color", "always"),
     ("plan", ".", "--current", "now.json", "--format", "json"),

@@ -22,12 +22,13 @@ from reconciler.apply.writing import ChunkLimits
 from reconciler.cli import exit_codes, writing
 from reconciler.cli.declaration import read
 from reconciler.cli.main import build_parser
-from reconciler.cli.output import PatientProgress, console
+from reconciler.cli.output import LiveProgress, console
 from reconciler.cli.writing import INTERRUPTS
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.apply import Approval, Dialogue, write
 from tests.builders import plan, user
-from tests.fakes import FakeClock, FakeCluster, Silent
+from tests.fakes import FakeClock, FakeCluster
 
 RATE = "producer_byte_rate"
 BEFORE, AFTER = 1000.0, 300.0
@@ -74,7 +75,7 @@ def command(folder: Path, cluster: FakeCluster, *, step_down: StepDown | None) -
     """The part of ``apply`` from the plan on."""
     line = ["apply", "--auto-approve", "--report", f"{folder}/report", "--audit", f"{folder}/audit"]
     options = read(writing.LongWritingOptions, build_parser("apply").parse_args(line))
-    approver = writing.Approver(write=options, as_json=True, progress=PatientProgress())
+    approver = writing.Approver(write=options, as_json=True, progress=LiveProgress())
     try:
         with console(color="auto", quiet=True), writing.audited(options, "apply", "json") as audit, writing.given_back(cluster):
             report = write(
@@ -83,7 +84,7 @@ def command(folder: Path, cluster: FakeCluster, *, step_down: StepDown | None) -
                 Approval(settings=few_at_once(options), step_down=step_down),
                 dialogue=Dialogue(confirm=approver.confirm),
                 clock=FakeClock(),
-                progress=Silent(),
+                progress=NO_PROGRESS,
             )
         left = writing.finish(options, report, audit, "json")
     except KeyboardInterrupt:

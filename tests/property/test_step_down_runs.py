@@ -24,8 +24,9 @@ from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.run_context import WatchedGroup, WatchedStep
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference, sort_for_writing
+from reconciler.ports import NO_PROGRESS
 from tests.builders import NOON, declared, desired, plan, user
-from tests.fakes import IDENTITY, FakeClock, FakeCluster, Silent
+from tests.fakes import IDENTITY, FakeClock, FakeCluster
 
 LONG_WAIT = 1000.0
 KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
@@ -61,7 +62,7 @@ def run(cluster: FakeCluster, target: State, factor: float, clock: Clock, watche
     executor = SteppedExecutor(
         cluster,
         clock=clock,
-        progress=Silent(),
+        progress=NO_PROGRESS,
         settings=ApplySettings(),
         step_down=StepDown(factor=factor, wait_seconds=LONG_WAIT, watcher=watcher),
     )

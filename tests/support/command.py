@@ -20,8 +20,8 @@ from reconciler.logs import LIBRARIES
 from tests.support.warm_process import WarmProcess
 
 COMMAND = (sys.executable, "-m", "reconciler")
-PROGRESS_OF_SPARK = re.compile(r"^kafka-quotas: Spark has done \d+ of \d+ tasks\n", re.MULTILINE)
-"""A busy machine makes more of these lines than an idle one."""
+PROGRESS = re.compile(r"^kafka-quotas: [a-zS][^\n]* \([\d.]+ (?:s|min)\)\n", re.MULTILINE)
+"""A line each ten seconds: a busy machine makes more of them than an idle one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Done:
     code: int
     out: str
     err: str
-    """Without the progress of Spark."""
+    """Without progress."""
 
     def json(self) -> Any:
         """Stdout as the one JSON document it must be."""
@@ -63,7 +63,7 @@ def run(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeou
 
 def _done(arguments: Sequence[str], code: int, out: str, err: str) -> Done:
     assert "Traceback" not in err or "-vv" in arguments, err
-    return Done(code=code, out=out, err=PROGRESS_OF_SPARK.sub("", err))
+    return Done(code=code, out=out, err=PROGRESS.sub("", err))
 
 
 def run_on(files: tuple[int, int, int], *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> int:

@@ -60,9 +60,6 @@ class ApplyArguments:
     )
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="apply to every cluster (not with --cluster)")
     changed_since: str | None = CHANGED_SINCE
-    parallel: int = option(
-        "--parallel", section="Cluster", default=8, metavar="N", help="with --all-clusters: N clusters at once [default: 8]"
-    )
     keep_going: bool = option("--keep-going", section="Cluster", help="with --all-clusters: go on after a cluster that failed")
     format: str = option_groups.format_option()
 
@@ -83,7 +80,7 @@ class ApplyArguments:
 
 def run(args: ApplyArguments) -> Result:
     """Apply and print the report; the exit code states whether anything was written."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.policy import check_guard_ids
     from reconciler.ports import SystemClock
     from reconciler.workflows import Dialogue, apply_manifests, open_cluster, source_of
@@ -103,7 +100,7 @@ def run(args: ApplyArguments) -> Result:
             return result
         raise UsageError("apply --all-clusters needs the feature rollout, and its folder is not installed")
     access = args.clusters.access()
-    with writing.audited(args.write, "apply", args.format) as audit, PatientProgress() as progress:
+    with writing.audited(args.write, "apply", args.format) as audit, LiveProgress() as progress:
         approval = _approval(args)
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         progress.step("reading the manifests")

@@ -130,12 +130,14 @@ def _judge(args: BacktestArguments) -> Result:
         return made
     reading = _reading(args.source, spec, trusted)
     chosen = replace(reading, requests=args.requests, exact=args.exact, plots=plots, verdict_rows=rows)
-    current, progress = _read_current(args, access, intent), output.StderrProgress(every_s=30.0)
-    if situation is not None:
-        report = situation.run(intent, current, settings, chosen, progress)
-    else:
-        quotas = proposal_of_settings({}, current) if intent is None else proposal_of(intent, current)
-        report = run_backtest(set_quotas(quotas, settings) if settings else quotas, chosen, progress=progress)
+    with output.LiveProgress() as progress:
+        progress.step("reading the cluster's quotas")
+        current = _read_current(args, access, intent)
+        if situation is not None:
+            report = situation.run(intent, current, settings, chosen, progress)
+        else:
+            quotas = proposal_of_settings({}, current) if intent is None else proposal_of(intent, current)
+            report = run_backtest(set_quotas(quotas, settings) if settings else quotas, chosen, progress=progress)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     result = result_of_backtest(report, details=args.details)
     return replace(result, exit=exit_codes.NOT_DONE if stopped else exit_codes.DONE)

@@ -89,7 +89,8 @@ def run(args: CompactArguments) -> Result:
         known_clients=args.known_clients,
         prometheus=prometheus,
     )
-    result = compact_traffic(chosen, progress=output.StderrProgress(every_s=30.0))
+    with output.LiveProgress() as progress:
+        result = compact_traffic(chosen, progress=progress)
     return Result(view=lambda: _lines(result, args.folder), document=lambda: COMPACT.write(result))
 
 

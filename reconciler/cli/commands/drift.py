@@ -43,7 +43,7 @@ class DriftArguments:
 
 def run(args: DriftArguments) -> Result:
     """Compare; exit 2 for differences with ``--detailed-exitcode``, and 1 for errors in the manifests of isolated owners."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.workflows import References, with_lint
 
     args.clusters.check(current=args.current, propose=args.propose)
@@ -52,7 +52,7 @@ def run(args: DriftArguments) -> Result:
         raise UsageError(msg)
     args.clusters.access(args.current)
     wanted = Wanted(paths=args.paths, choice=args.clusters, references=References(trusted=args.trusted_ref))
-    with PatientProgress() as progress:
+    with LiveProgress() as progress:
         progress.step("reading the manifests")
         baseline = baseline_reader(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
 

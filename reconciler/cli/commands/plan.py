@@ -24,7 +24,6 @@ class PlanViewOptions:
 
     show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
     step_down: float | None = option_groups.step_down("show the steps of apply --step-down with this factor")
-    show_unmanaged: bool = option("--show-unmanaged", help="list entities that no manifest declares and apply keeps")
     server_check: str | None = option(
         "--server-check",
         section="Safety",
@@ -60,7 +59,7 @@ class PlanArguments:
 
 def run(args: PlanArguments) -> Result:
     """Plan; exit 1 for findings that stop it, 3 with ``--fail-on-guard``, and 2 with ``--detailed-exitcode``."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import References
 
@@ -75,7 +74,7 @@ def run(args: PlanArguments) -> Result:
         owners=args.owner,
         changed_since=args.changed_since,
     )
-    with PatientProgress() as progress:
+    with LiveProgress() as progress:
         progress.step("reading the manifests")
         baseline = baseline_reader(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
         return result_for(
@@ -123,7 +122,6 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
             accepted=args.accept,
             clock=SystemClock(),
             given=given,
-            show_unmanaged=args.views.show_unmanaged,
             show_effects=args.views.show_effects,
         )
         if args.views.step_down is not None:

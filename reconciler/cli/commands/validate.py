@@ -36,13 +36,13 @@ class ValidateArguments:
 
 def run(args: ValidateArguments) -> Result:
     """Check; exit 1 when a finding is at or above ``--fail-on``."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.model import Severity
     from reconciler.render import findings_outputs, findings_view, shown_findings, validation_lines
     from reconciler.workflows import source_lines, stop_on, validate_manifests
 
-    with PatientProgress() as progress:
+    with LiveProgress() as progress:
         progress.step("reading the manifests")
         checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
     counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}

@@ -59,7 +59,7 @@ class AlterArguments:
 
 def run(args: AlterArguments) -> Result:
     """Plan the one change, write it, print its report; the exit code states whether anything was written."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.model import ApplyResult
     from reconciler.policy import check_guard_ids
 
@@ -69,7 +69,7 @@ def run(args: AlterArguments) -> Result:
     if args.keys:
         raise UsageError("--keys needs --expose-clients")
     access = args.connection.access()
-    with writing.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
+    with writing.audited(args.write, "alter", args.format) as audit, LiveProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         request = _request(args)
         for warning in _warnings(args, request):
@@ -90,7 +90,7 @@ def run(args: AlterArguments) -> Result:
 
 def _expose(args: AlterArguments) -> Result:
     """The same for the quota that makes every client visible, which depends on those of the cluster."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.model import ApplyResult
 
     entity = args.entity
@@ -99,7 +99,7 @@ def _expose(args: AlterArguments) -> Result:
             "--expose-clients chooses the entity and its values: without options of Entity, --add, --delete and --for"
         )
     chosen = Exposing(args.keys)
-    with writing.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
+    with writing.audited(args.write, "alter", args.format) as audit, LiveProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         target = _target(args)
         audit.about(target.spec, args.connection.access(), source=lambda: target.source, trusted=target.trusted)

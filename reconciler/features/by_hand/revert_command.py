@@ -30,13 +30,13 @@ class RevertArguments:
 
 def run(args: RevertArguments) -> Result:
     """Plan the way back, write it, print its report; the exit code states whether anything was written."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.features.by_hand.revert import load_undoing
     from reconciler.policy import check_guard_ids
 
     check_guard_ids(args.write.accept)
     access = args.connection.access()
-    with writing.audited(args.write, "revert", args.format) as audit, PatientProgress() as progress:
+    with writing.audited(args.write, "revert", args.format) as audit, LiveProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         approval = _approval(args.write)
         undoing = load_undoing(

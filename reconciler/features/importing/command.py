@@ -40,11 +40,11 @@ class ImportArguments:
 
 def run(args: ImportArguments) -> Result:
     """Convert; exit 1 when nothing was written."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.features.importing.conversion import import_files
 
-    with PatientProgress() as progress:
+    with LiveProgress() as progress:
         progress.step(f"reading the files of {args.tool}")
         result = import_files(args.tool, args.files, folder=Path(args.folder), overwrite=args.overwrite, partial=args.partial)
     counts = {

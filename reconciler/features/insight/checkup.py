@@ -39,6 +39,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import (
+    NO_PROGRESS,
     CallbackInspector,
     CertificateInspector,
     EntityFilter,
@@ -135,15 +136,14 @@ class CheckSubject:
         return self.protocol.endswith(("SSL", "TLS"))
 
 
-def examine_everything(paths: Sequence[str], cluster: str | None, access: Access, *, progress: Progress | None = None) -> Checkup:
+def examine_everything(paths: Sequence[str], cluster: str | None, access: Access, *, progress: Progress = NO_PROGRESS) -> Checkup:
     """Make all checks; what goes wrong is an answer, too. Raises ``UsageError`` for a cluster that no manifest has."""
     subject = CheckSubject(paths, cluster, access)
     made: list[DoctorCheck] = []
     broken: set[str] = set()
     try:
         for check in _CHECKS:
-            if progress is not None:
-                progress.step(f"checking {check.id}")
+            progress.step(f"checking {check.id}")
             answer = _answer(check, subject, broken)
             made.append(DoctorCheck(id=check.id, status=answer.status, message=answer.message, remedy=answer.remedy))
     finally:

@@ -69,7 +69,8 @@ def _examine_everything(args: DoctorArguments) -> Result:
     paths, cluster = args.paths or (".",), args.connection.cluster
     if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
         paths, cluster = (".",), paths[0]
-    checkup = examine_everything(paths, cluster, args.connection.access(), progress=output.StderrProgress())
+    with output.LiveProgress() as progress:
+        checkup = examine_everything(paths, cluster, args.connection.access(), progress=progress)
     return Result(
         exit=exit_codes.NOT_DONE if checkup.has_failed else exit_codes.DONE,
         view=lambda: checkup_lines(checkup),
@@ -118,7 +119,8 @@ def _examine_traffic(args: DoctorArguments) -> Result:
         mapping=source.mapping,
         http_config=source.http_config,
     )
-    health = examine_traffic(request, now=now, progress=output.StderrProgress())
+    with output.LiveProgress() as progress:
+        health = examine_traffic(request, now=now, progress=progress)
     limit = Severity(args.fail_on)
     fails = any(finding.severity.at_least(limit) for finding in health.findings)
     return Result(

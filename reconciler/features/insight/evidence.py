@@ -213,7 +213,7 @@ class IncidentRequest:
 
 
 def observe_span(
-    stack: contextlib.ExitStack, asked: IncidentRequest, then: QuotasThen, options: BacktestOptions, *, progress: Progress | None
+    stack: contextlib.ExitStack, asked: IncidentRequest, then: QuotasThen, options: BacktestOptions, *, progress: Progress
 ) -> SourceEvidence | MissingEvidence:
     """What one kind of traffic shows of a client in a span: for each quota group and part of it rate, limit and seconds over.
 

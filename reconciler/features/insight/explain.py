@@ -46,7 +46,7 @@ from reconciler.features.insight.incident import (
 from reconciler.features.insight.past_quotas import QuotasThen, read_quotas_then
 from reconciler.features.insight.why_view import next_steps
 from reconciler.model import CONTROLLER, Entity, EntityType, Verdict
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
 from reconciler.text import list_some
 from reconciler.workflows import has_group_plugin
@@ -77,7 +77,7 @@ class _Finding:
     missing: tuple[MissingEvidence, ...] = ()
 
 
-def explain_incident(request: IncidentRequest, *, progress: Progress | None = None) -> IncidentReport:
+def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRESS) -> IncidentReport:
     """The report, with the missing sources.
 
     Raises ``ManifestError``, ``UsageError``, ``FileAccessError``, ``WrongClusterError``, ``UntrustedError``, ``TrafficError`` or

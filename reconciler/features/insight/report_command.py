@@ -61,7 +61,7 @@ def run(args: ReportArguments) -> Result:
 
 
 def _read(args: ReportArguments) -> Overview:
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.features.insight.report import ReportRequest, load_report_intents, make_report
     from reconciler.features.insight.runs import read_runs
     from reconciler.ports import SystemClock
@@ -74,7 +74,7 @@ def _read(args: ReportArguments) -> Overview:
         baseline=args.baseline,
         trusted_ref=args.trusted_ref,
     )
-    with PatientProgress() as progress:
+    with LiveProgress() as progress:
         progress.step("reading the manifests")
         trusted = read_trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
         runs = read_runs(args.audit, trusted=trusted) if args.audit else None

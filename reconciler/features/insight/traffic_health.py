@@ -13,7 +13,7 @@ from reconciler.features.insight.doctor_views import TrafficHealth
 from reconciler.features.insight.rate_sources import is_page, split_page
 from reconciler.features.prometheus import HttpLogin, Piece, PieceReader, PrometheusApi, open_page, read_login, trusted_reader
 from reconciler.model import CurrentState, Entity, Rule, Severity
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.text import list_some
 from reconciler.workflows import TrustedTree, metric_rules, names_of, read_client_names, read_trusted_mapping
 
@@ -171,7 +171,7 @@ class ReadSource:
         return "" if self.since == self.until else " in this time"
 
 
-def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress: Progress | None = None) -> TrafficHealth:
+def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress: Progress = NO_PROGRESS) -> TrafficHealth:
     """Read the source and judge it.
 
     Raises ``UsageError`` for a time that cannot be read, ``TrafficError`` for a server or files that cannot, and
@@ -188,7 +188,7 @@ def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress:
 
 
 def _examine_server(
-    request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress | None
+    request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress
 ) -> TrafficHealth:
     from reconciler.features.insight.metric_health import examine_metrics
     from reconciler.features.prometheus import AnswerReader, MetricTargets, SeriesReader, foreign_selector, selector_of
@@ -202,8 +202,7 @@ def _examine_server(
     reader = SeriesReader(request.names(), rules)
     targets = MetricTargets(reader)
     piece = Piece(server.since.timestamp(), until.timestamp())
-    on_wait = progress.step if progress is not None else None
-    api = PrometheusApi(server.address, request.login(server.http_config), on_wait=on_wait)
+    api = PrometheusApi(server.address, request.login(server.http_config), on_wait=progress.step)
     try:
         _read_series(targets, PieceReader(api, selector_of(rules, server.match)), piece, server, progress)
         jobs = sorted({job for target in targets.targets.values() if (job := target.labels.get("job"))})
@@ -248,14 +247,13 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
 
 
 def _read_series(
-    targets: MetricTargets, reader: PieceReader, piece: Piece, server: PrometheusRequest, progress: Progress | None = None
+    targets: MetricTargets, reader: PieceReader, piece: Piece, server: PrometheusRequest, progress: Progress = NO_PROGRESS
 ) -> None:
     for answered in reader.read([piece]):
         for _, answer in answered.answers:
             targets.add_answer(answer)
-        if progress is not None:
-            share = (answered.piece.end_s - piece.begin_s) / (piece.end_s - piece.begin_s)
-            progress.step(f"reading {server.address}: {share:.0%}")
+        progress.step(f"reading {server.address}")
+        progress.count((answered.piece.end_s - piece.begin_s) / 3600, (piece.end_s - piece.begin_s) / 3600, "hours")
 
 
 def _pattern(text: str) -> str:

@@ -88,7 +88,8 @@ def run(args: WhyArguments) -> Result:
     from reconciler.features.insight.explain import explain_incident
     from reconciler.features.insight.incident import IncidentAnswer
 
-    report = explain_incident(_request(args), progress=output.StderrProgress())
+    with output.LiveProgress() as progress:
+        report = explain_incident(_request(args), progress=progress)
     code = exit_codes.DONE
     if report.answer is IncidentAnswer.UNKNOWN:
         code = exit_codes.NOT_DONE

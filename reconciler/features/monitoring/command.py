@@ -22,15 +22,8 @@ _FORMATS: Final = ("prometheus", "grafana")
 _LAYOUTS: Final = ("default-format", "quota-labels", "lower-case", "strimzi")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _LONGEST_S: Final = 366 * 86_400
-_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _MATCHER: Final = r'[a-zA-Z_][a-zA-Z0-9_]*(?:=~|!~|!=|=)"(?:[^"\\\n]|\\.)*"'
 _SELECTOR: Final = re.compile(rf"{_MATCHER}(?:,{_MATCHER})*")
-
-
-def _label(text: str) -> str:
-    if not _LABEL.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is not a label such as broker_id")
-    return text
 
 
 def _selector(text: str) -> str:
@@ -59,14 +52,6 @@ class SeriesOptions:
         metavar="LAYOUT",
         help="read the names of this exporter. default-format: jmx_exporter without rules, Amazon MSK. quota-labels: its example "
         f"kafka-2_0_0, koperator. lower-case: Confluent. strimzi: Strimzi's metrics-reporter [default: {_LAYOUTS[0]}]",
-    )
-    broker_label: str = option(
-        "--broker-label",
-        section="Series",
-        type=_label,
-        default="instance",
-        metavar="LABEL",
-        help="take the broker from this label of the exporter's series [default: instance]",
     )
     selector: str | None = option(
         "--selector",
@@ -135,7 +120,6 @@ def run(args: RulesArguments) -> Result:
     quotas = _limits(sources, args)
     options = RuleOptions(
         layout=RuleLayout(args.series.layout),
-        broker_label=args.series.broker_label,
         selector=args.series.selector or "",
         near=args.near,
         pending_s=args.pending,

@@ -107,7 +107,6 @@ class RuleOptions:
     """How rules are written. Times are in seconds; ``near`` is a share of the limit; ``selector``: further label matchers."""
 
     layout: RuleLayout
-    broker_label: str = "instance"
     selector: str = ""
     near: float = 0.8
     pending_s: int = 300
@@ -122,7 +121,7 @@ class RuleOptions:
         """Series with the label ``broker``. Comparing drops NaN, which is not a value here."""
         matchers = ",".join(filter(None, (matchers, self.selector)))
         series = f"{name}{{{matchers}}}{test}" if matchers else f"{name}{test}"
-        for label, source in (("client_id", client_label), ("broker", self.broker_label)):
+        for label, source in (("client_id", client_label), ("broker", "instance")):
             if source not in (None, label):
                 series = f'label_replace({series}, "{label}", "$1", "{source}", "(.+)")'
         return series

@@ -7,7 +7,6 @@ import functools
 import hashlib
 import json
 import logging
-import time
 import urllib.parse
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ from reconciler.model import (
     flag_part,
     name_part,
 )
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.text import list_some
 from reconciler.workflows import FetchedSamples, PrometheusRequest, TrustedTree
 
@@ -49,7 +48,7 @@ def fetch_prometheus(
     request: PrometheusRequest,
     *,
     now: datetime.datetime,
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
     trusted: TrustedTree | None = None,
 ) -> FetchedSamples:
     """Read the hours that the store lacks, and name the files of the whole time.
@@ -69,7 +68,7 @@ def fetch_prometheus(
     if len(hours) > _MOST_HOURS:
         raise UsageError(f"The time between --since and --until has {len(hours):,} hours, more than {_MOST_HOURS:,}")
     login = read_login(request.http_config, trusted_reader(trusted)) if request.http_config else HttpLogin()
-    api = PrometheusApi(request.address, login, on_wait=progress.step if progress is not None else None)
+    api = PrometheusApi(request.address, login, on_wait=progress.step)
     folder = request.store / _folder_name(api.address, request, login)
     paths = [folder / f"{hour:%Y-%m-%dT%H}.parquet" for hour in hours]
     known_names = [sorted(request.names.users), sorted(request.names.client_ids)] if request.names is not None else [[], []]
@@ -82,6 +81,9 @@ def fetch_prometheus(
         _describe(folder, api.address, request.match)
         pages = _read_pages(api, request, missing, names=names, now=now, progress=progress)
         read = dict(pages)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"Whole hours of samples are kept in {folder}, and the same command reads the rest")
+        raise
     except OSError as error:
         raise FileAccessError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
@@ -105,63 +107,33 @@ def _read_pages(
     *,
     names: str,
     now: datetime.datetime,
-    progress: Progress | None,
+    progress: Progress,
 ) -> Iterator[tuple[Path, PageFacts]]:
     from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError
     from reconciler.features.prometheus.metric_layouts import SeriesReader, selector_of
     from reconciler.features.prometheus.sample_pages import PageWriter
 
-    answers, pace = AnswerReader(SeriesReader(request.names, request.rules)), _Pace(api.address, len(pages), progress)
+    answers = AnswerReader(SeriesReader(request.names, request.rules))
     begins = [hour.timestamp() for _, hour in pages]
     times = [Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp()))) for begin in begins]
     pieces = PieceReader(api, selector_of(request.rules, request.match)).read(times)
-    for path, hour in pages:
+    for number, (path, hour) in enumerate(pages):
         with PageWriter(path, answers) as page:
             for answered in pieces:
                 try:
-                    pace.add(sum(page.add(answer, after_s=piece.begin_s) for piece, answer in answered.answers))
+                    for piece, answer in answered.answers:
+                        page.add(answer, after_s=piece.begin_s)
                 except ForeignAnswerError as error:
                     raise api.foreign(str(error)) from error
                 end_s = answered.piece.end_s
-                pace.show(1 if answered.last else (end_s - hour.timestamp()) / _HOUR_S)
+                progress.step(f"reading {api.address}")
+                progress.count(number + (1 if answered.last else (end_s - hour.timestamp()) / _HOUR_S), len(pages), "hours")
                 if answered.last:
                     break
             whole = now.timestamp() >= hour.timestamp() + _HOUR_S + _LATE_S
             facts = page.finish(until_s=end_s, complete=whole, names=names)
         log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
         yield path, facts
-
-
-class _Pace:
-    """How far a read is, and how long the rest takes at the rate so far."""
-
-    def __init__(self, address: str, pages: int, progress: Progress | None) -> None:
-        self._address, self._pages, self._progress = address, pages, progress
-        self._done, self._samples, self._start = 0, 0, time.monotonic()
-
-    def add(self, samples: int) -> None:
-        self._samples += samples
-
-    def show(self, share: float) -> None:
-        """``share``: of the page that is being read."""
-        hours = self._done + share
-        if share >= 1:
-            self._done += 1
-        if self._progress is None:
-            return
-        seconds = time.monotonic() - self._start
-        left = seconds * (self._pages - hours) / hours
-        rest = f", about {_duration(left)} left" if seconds > 1 and self._done < self._pages else ""
-        number = min(self._done + (share < 1), self._pages)
-        self._progress.step(f"reading {self._address}: hour {number:,} of {self._pages:,}, {self._samples:,} samples{rest}")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 90 * 60:
-        return f"{round(seconds / 60)} min"
-    return f"{int(seconds // 3600)} h {round(seconds % 3600 / 60)} min"
 
 
 def _hours(since: datetime.datetime, until: datetime.datetime) -> Iterator[datetime.datetime]:

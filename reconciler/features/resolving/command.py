@@ -24,23 +24,13 @@ _MEMBERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOptions:
-    """How much of an answer is shown."""
-
-    include_overrides: bool = option(
-        "--include-overrides", help="show also the quotas that a limit overrides, the strongest first"
-    )
-    explain: bool = option("--explain", help="draw the precedence levels as a ladder, and mark the hit")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveArguments:
     """The command line of ``resolve``."""
 
     paths: tuple[str, ...] = option_groups.connection_paths(", and the planned quotas")
     state: str = option("--state", default="current", metavar="STATE", help=f"ask {_STATES} [default: current]")
     diff: str | None = option("--diff", metavar="STATE", help="show only the differences of this state from --state")
-    answers: AnswerOptions = group(AnswerOptions)
+    explain: bool = option("--explain", help="show also the precedence levels, and the quotas that a limit overrides")
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     from_file: str | None = option(
         "--from", section="Clients", metavar="FILE", help="read entities as JSON lines, or - for standard input"
@@ -93,9 +83,8 @@ def _check(args: ResolveArguments, single: Entity | None) -> None:
         if args.detailed_exitcode:
             raise UsageError("--detailed-exitcode needs --diff")
         return
-    for name in ("include_overrides", "explain"):
-        if getattr(args.answers, name):
-            raise UsageError(f"--diff and --{name.replace('_', '-')} exclude each other")
+    if args.explain:
+        raise UsageError("--diff and --explain exclude each other")
     if args.format == "jsonl":
         raise UsageError("--diff prints text or json")
 
@@ -117,9 +106,8 @@ def _asked(args: ResolveArguments, single: Entity | None) -> list[AskedClient] |
 def _wanted(args: ResolveArguments) -> ResolveOptions:
     from reconciler.resolution import ResolveOptions
 
-    answers = args.answers
     members = 0 if args.all or args.from_file is not None else _MEMBERS
-    return ResolveOptions(include_overrides=answers.include_overrides, explain=answers.explain, members=members)
+    return ResolveOptions(include_overrides=args.explain, explain=args.explain, members=members)
 
 
 def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sources) -> Result:

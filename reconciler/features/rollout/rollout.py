@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from reconciler.cli import every_cluster, exit_codes, output, writing
 from reconciler.cli.commands.apply import ApplyArguments
 from reconciler.cli.option_groups import baseline_reader
-from reconciler.cli.output import PatientProgress
+from reconciler.cli.output import LiveProgress
 from reconciler.cli.results import Result
 from reconciler.cli.writing import INTERRUPTS
 from reconciler.documents import APPLY_REPORT, cluster_failure_to_json, clusters_to_json
@@ -40,7 +40,7 @@ from reconciler.render import Style, apply_report_lines, failure_lines, findings
 from reconciler.text import count_of, list_some
 from reconciler.workflows import Approval, Dialogue, Intent, apply_manifests, for_every, open_cluster, source_of
 
-_MOST_PARALLEL: Final = 200
+_AT_ONCE: Final = 8
 
 
 STAGE_LABEL: Final = "stage"
@@ -155,14 +155,14 @@ def apply_to_every(args: ApplyArguments) -> Result:
     Each has a plan of its own, so none is confirmed here: ``--auto-approve`` or ``--validate-only`` is needed.
     """
     _check(args)
-    with PatientProgress() as progress:
+    with LiveProgress() as progress:
         progress.step("reading the manifests")
         planned = plan_rollout(every_cluster.load_every(args.wanted))
         run = _EachCluster(args, progress)
         rollout = Rollout(
             work=run.apply,
             ended=run.ended,
-            parallel=args.parallel,
+            parallel=_AT_ONCE,
             keep_going=args.keep_going,
             stop_wanted=INTERRUPTS.stop_wanted,
         )
@@ -173,8 +173,6 @@ def apply_to_every(args: ApplyArguments) -> Result:
 
 
 def _check(args: ApplyArguments) -> None:
-    if not 1 <= args.parallel <= _MOST_PARALLEL:
-        raise UsageError(f"--parallel takes a number from 1 to {_MOST_PARALLEL}, not {args.parallel}")
     if not args.write.auto_approve and not args.write.validate_only:
         raise NotConfirmedError("--all-clusters asks for no confirmation. Review plan --all-clusters and pass --auto-approve")
     if args.write.report and Path(args.write.report).is_file():
@@ -184,7 +182,7 @@ def _check(args: ApplyArguments) -> None:
 class _EachCluster:
     """Writes one cluster, and keeps what is printed and recorded of all."""
 
-    def __init__(self, args: ApplyArguments, progress: PatientProgress) -> None:
+    def __init__(self, args: ApplyArguments, progress: LiveProgress) -> None:
         self._args = args
         self._progress = progress
         self._baseline = baseline_reader(args.baseline, args.paths, all_clusters=True)

@@ -28,7 +28,7 @@ from reconciler.features.sandbox.process import Guard, guarding
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from reconciler.java import find_java
 from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped
-from reconciler.ports import Progress, QuotaCluster
+from reconciler.ports import NO_PROGRESS, Progress, QuotaCluster
 from reconciler.resolution import refusal
 from reconciler.workflows import Seeded
 
@@ -38,7 +38,7 @@ _STOP_GRACE_S: Final = 3.0
 _ARCHIVE_GRACE_S: Final = 30.0
 
 
-def runtime_for(kafka_version: str, *, progress: Progress | None = None) -> Runtime:
+def runtime_for(kafka_version: str, *, progress: Progress = NO_PROGRESS) -> Runtime:
     """Java and the jars of a pinned version, fetched if need be: enough to run any of Kafka's own tools too.
 
     Raises ``MissingDependencyError`` without Java or anything to fetch with, ``SandboxError`` when fetching fails.
@@ -50,7 +50,7 @@ def runtime_for(kafka_version: str, *, progress: Progress | None = None) -> Runt
 
 @contextlib.contextmanager
 def running(
-    spec: SandboxSpec, *, progress: Progress | None = None, choose_ports: Callable[[int], Sequence[int]] = free_ports
+    spec: SandboxSpec, *, progress: Progress = NO_PROGRESS, choose_ports: Callable[[int], Sequence[int]] = free_ports
 ) -> Iterator[Sandbox]:
     """A sandbox in a temporary folder, for the length of the block; afterwards no process and no folder is left.
 
@@ -69,7 +69,7 @@ def running(
             _stop(sandbox)
 
 
-def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
+def _runtime_of(spec: SandboxSpec, progress: Progress) -> Runtime:
     runtime = runtime_for(spec.kafka_version, progress=progress)
     # Behind Kafka's jars: a JVM takes the archive of their classes only when they come first.
     recorder = (plugin_jar(RECORDER, runtime, progress=progress),) if spec.record else ()
@@ -96,7 +96,7 @@ def _start(
     folder: Path,
     runtime: Runtime,
     guard: Guard,
-    progress: Progress | None,
+    progress: Progress,
     choose_ports: Callable[[int], Sequence[int]],
 ) -> Sandbox:
     try:

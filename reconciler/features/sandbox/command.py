@@ -84,10 +84,10 @@ def run_beside(args: RunBesideArguments) -> Result:
     from reconciler.features.sandbox.cluster import run_in_sandbox, serve_sandbox
 
     program = args.program[1:] if args.program[:1] == ("--",) else args.program
-    spec, progress = args.kafka.spec(), output.StderrProgress()
-    if program:
-        return Result(exit=run_in_sandbox(spec, program, progress=progress))
-    serve_sandbox(spec, lambda sandbox: output.print_lines(sandbox_lines(sandbox)), progress=progress)
+    with output.LiveProgress() as progress:
+        if program:
+            return Result(exit=run_in_sandbox(args.kafka.spec(), program, progress=progress))
+        serve_sandbox(args.kafka.spec(), lambda sandbox: output.print_lines(sandbox_lines(sandbox)), progress=progress)
     return Result()
 
 
@@ -98,16 +98,14 @@ def demo(args: DemoArguments) -> Result:
     def show(*lines: Line) -> None:
         output.print_lines(lines)
 
-    run_demo(
-        Screen(
-            heading=lambda text: show(line(), line((text, Style.STRONG)), line()),
-            say=lambda text: show(line(text)),
-            quote=lambda text: show(*(line((f"    {row}", Style.FAINT)) for row in text.splitlines()), line()),
-            command=lambda text: show(line(), line((f"$ {text}", Style.CREATE))),
-        ),
-        seconds=args.seconds,
-        progress=output.StderrProgress(),
+    screen = Screen(
+        heading=lambda text: show(line(), line((text, Style.STRONG)), line()),
+        say=lambda text: show(line(text)),
+        quote=lambda text: show(*(line((f"    {row}", Style.FAINT)) for row in text.splitlines()), line()),
+        command=lambda text: show(line(), line((f"$ {text}", Style.CREATE))),
     )
+    with output.LiveProgress() as progress:
+        run_demo(screen, seconds=args.seconds, progress=progress)
     return Result()
 
 

@@ -26,7 +26,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
 from reconciler.files import cache_folder, lock_descriptor
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 
 DEFAULT_KAFKA_VERSION: Final = "4.3.1"
 KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2", "2.8.2")
@@ -197,7 +197,7 @@ def ensure_jars(
     jar_set: JarSet,
     *,
     fetchers: Callable[[], Sequence[Fetcher]],
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
     cache: Path | None = None,
 ) -> tuple[Path, ...]:
     """The jar files of ``jar_set``, in the order of its list, fetched if need be; ``fetchers`` is only called then.
@@ -209,15 +209,14 @@ def ensure_jars(
     """
     home = (cache_folder() if cache is None else cache) / "jars"
     folder = home / jar_set.key
-    say = progress.step if progress else _ignore
     if faults(folder, jar_set.artifacts):
         waiting = f"another process is fetching the jars of Kafka {jar_set.kafka_version}. Waiting for it"
-        with exclusive(home / f"{jar_set.key}.lock", waiting=lambda: say(waiting)):
+        with exclusive(home / f"{jar_set.key}.lock", waiting=lambda: progress.step(waiting)):
             wrong = faults(folder, jar_set.artifacts)
             if wrong:
                 if folder.exists():
-                    say(f"the cached jars of Kafka {jar_set.kafka_version} are damaged ({wrong[0]}). Fetching them again")
-                _fetch_into(folder, jar_set, fetchers(), say)
+                    progress.step(f"fetching the jars of Kafka {jar_set.kafka_version} again, since {wrong[0]}")
+                _fetch_into(folder, jar_set, fetchers(), progress)
     return tuple(folder / artifact.file_name for artifact in jar_set.artifacts)
 
 
@@ -236,14 +235,14 @@ def faults(folder: Path, artifacts: Sequence[Artifact]) -> tuple[str, ...]:
     return tuple(wrong)
 
 
-def _fetch_into(folder: Path, jar_set: JarSet, fetchers: Sequence[Fetcher], say: Callable[[str], None]) -> None:
+def _fetch_into(folder: Path, jar_set: JarSet, fetchers: Sequence[Fetcher], progress: Progress) -> None:
     """Called with the lock taken, so whatever temporary folders of this key are there were left by processes that died."""
     prefix = f".{jar_set.key}."
     for left in folder.parent.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)
     failures: list[str] = []
     for fetcher in fetchers:
-        say(f"fetching Kafka {jar_set.kafka_version} ({len(jar_set.artifacts)} jars) with {fetcher.name}")
+        progress.step(f"fetching Kafka {jar_set.kafka_version} ({len(jar_set.artifacts)} jars) with {fetcher.name}")
         work = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
         try:
             fetched = work / "jars"
@@ -269,10 +268,6 @@ def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:
     if folder.exists():
         folder.rename(aside)
     fetched.rename(folder)
-
-
-def _ignore(_message: str) -> None:
-    """Drops the notice: no caller asked for progress."""
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from reconciler.errors import MissingDependencyError, SandboxError
 from reconciler.features.sandbox.jars import exclusive
 from reconciler.files import bundled_folder, cache_folder
 from reconciler.logs import log_event
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import GROUP_CALLBACK
 
 _WRITTEN: Final = "classes.jsa"
@@ -138,7 +138,7 @@ def recorder_settings(folder: Path) -> Mapping[str, str]:
     }
 
 
-def plugin_jar(plugin: BrokerPlugin, runtime: Runtime, *, progress: Progress | None = None, cache: Path | None = None) -> Path:
+def plugin_jar(plugin: BrokerPlugin, runtime: Runtime, *, progress: Progress = NO_PROGRESS, cache: Path | None = None) -> Path:
     """The jar, compiled unless these sources were before.
 
     Raises ``MissingDependencyError`` without a compiler, ``SandboxError`` when it fails.
@@ -153,8 +153,7 @@ def plugin_jar(plugin: BrokerPlugin, runtime: Runtime, *, progress: Progress | N
     compiler = _compiler(runtime.java, f"{plugin.option} compiles the {name}")
     with exclusive(home / f"{name}.lock"):
         if not jar.is_file():
-            if progress:
-                progress.step(f"compiling the {name}")
+            progress.step(f"compiling the {name}")
             _compile(name, compiler, sources, runtime, jar)
             log_event(_log, "broker plugin compiled", plugin=name, jar=str(jar), compiler=str(compiler))
     return jar

@@ -33,9 +33,7 @@ class PortTakenError(SandboxError):
     """Another process took a port between our look and the broker's bind."""
 
 
-def launch(
-    spec: SandboxSpec, folder: Path, runtime: Runtime, *, guard: Guard, progress: Progress | None, ports: Ports
-) -> Sandbox:
+def launch(spec: SandboxSpec, folder: Path, runtime: Runtime, *, guard: Guard, progress: Progress, ports: Ports) -> Sandbox:
     """Starts everything and returns when every node answers; on failure every process has ended, and ``folder`` has the logs.
 
     Raises ``PortTakenError`` when a port was taken meanwhile, ``SandboxError`` for anything else.
@@ -50,9 +48,8 @@ def launch(
             file.write(spec, ports.nodes, zookeeper=connection)
     except OSError as error:
         raise SandboxError(f"cannot write to {folder}: {error.strerror}") from error
-    if progress:
-        beside = " and ZooKeeper" if spec.zookeeper else ""
-        progress.step(f"starting Kafka {spec.kafka_version}, {spec.nodes} {'node' if spec.nodes == 1 else 'nodes'}{beside}")
+    beside = " and ZooKeeper" if spec.zookeeper else ""
+    progress.step(f"starting Kafka {spec.kafka_version}, {spec.nodes} {'node' if spec.nodes == 1 else 'nodes'}{beside}")
     started: list[ProcessRef] = []
 
     def spawn(command: Sequence[str], output: Path) -> ProcessRef:

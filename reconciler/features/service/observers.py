@@ -65,6 +65,11 @@ class Observers:
         del message
         self._health.beat()
 
+    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
+        """As ``step``."""
+        del done, total, unit
+        self._health.beat()
+
     def pass_ended(self, outcome: PassOutcome, *, failures: int) -> None:
         """A pass ended."""
         self._health.note_pass(outcome)

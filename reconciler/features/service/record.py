@@ -51,7 +51,6 @@ class RecordSettings:
     targets: tuple[ExporterTarget, ...]
     folder: Path
     interval_s: float = 5.0
-    timeout_s: float = 10.0
     file_s: float = 300.0
     keep_s: float = 7 * 86_400.0
     most_bytes: int = 10 << 30
@@ -154,7 +153,7 @@ class _Recorder:
         rules = exporter_rules(settings.mapping)
         self._pollers = {
             target.broker: Poller(
-                page=open_page(target.address, target.broker, rules=rules, login=login, timeout_s=settings.timeout_s),
+                page=open_page(target.address, target.broker, rules=rules, login=login),
                 columns=PageColumns(series_reader(settings.known_clients, rules)),
                 interval_s=settings.interval_s,
                 offset_s=settings.interval_s * number / len(settings.targets),

@@ -61,9 +61,6 @@ class RecordArguments:
     interval: float = option(
         "--interval", section="Service", metavar="SECONDS", default=5.0, help="read every page at this interval [default: 5]"
     )
-    timeout: float = option(
-        "--timeout", section="Service", metavar="SECONDS", default=10.0, help="wait up to this long for a page [default: 10]"
-    )
     duration: float | None = option(
         "--duration", section="Service", metavar="SECONDS", help="stop after this time [default: run until a signal]"
     )
@@ -100,7 +97,6 @@ def run(args: RecordArguments) -> Result:
         targets=exporter_targets(args.traffic),
         folder=args.folder,
         interval_s=args.interval,
-        timeout_s=args.timeout,
         file_s=args.file_seconds,
         keep_s=args.keep * _DAY_S,
         most_bytes=args.max_size,
@@ -120,7 +116,6 @@ def run(args: RecordArguments) -> Result:
 def _check(args: RecordArguments) -> None:
     limits = {
         "interval": (1.0, 3600.0),
-        "timeout": (0.1, 3600.0),
         "duration": (1.0, 366 * _DAY_S),
         "file_seconds": (1.0, 3600.0),
     }

@@ -21,7 +21,7 @@ from reconciler.features.simulating.broker_changes import (
 from reconciler.logs import timed_event
 from reconciler.manifest import compute_units
 from reconciler.model import CONTROLLER, BacktestReport, BrokerFacts, CurrentState, Entity, LeaderSpread, in_order
-from reconciler.ports import Progress
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.text import count_of
 from reconciler.workflows import (
     BacktestOptions,
@@ -64,7 +64,7 @@ def simulate(
     current: CurrentState | None,
     options: BacktestOptions,
     *,
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
 ) -> BacktestReport:
     """The report about the changed history. ``intent``: ``None`` without manifests.
 
@@ -91,8 +91,7 @@ def simulate(
         context = (*_assumptions(situation, intent, change, recorded), *callback_notes(proposal, question, options), *notes)
         also = change.after if change.stands_for is not None else ()
         moved = move_traffic(recorded, TrafficMoves(shares=change.shares, factor=situation.factor, also=also))
-        if progress is not None:
-            progress.step("judging")
+        progress.step("judging")
         with timed_event(_log, "simulation judged", brokers=list(change.after), factor=situation.factor):
             report = Backtest(moved, question).report()
         holes = [part.gap_words for part in recorded_coverage(recorded) if change.shares and part.gap_words is not None]

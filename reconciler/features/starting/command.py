@@ -90,14 +90,14 @@ def init(args: InitArguments) -> Result:
 
 
 def _state(args: InitArguments, access: Access) -> CurrentState | None:
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.model import ClusterSpec, ForeignText
     from reconciler.workflows import open_cluster, snapshot_reader
 
     if args.current:
         state = snapshot_reader(args.current).current_state()
     elif args.place.named:
-        with PatientProgress() as progress:
+        with LiveProgress() as progress:
             progress.step("reading the cluster's quotas")
             with contextlib.closing(open_cluster(ClusterSpec(), access)) as cluster:
                 state = cluster.current_state()
@@ -175,7 +175,7 @@ class ExportArguments:
 
 def export(args: ExportArguments) -> Result:
     """Read the cluster, and write the files."""
-    from reconciler.cli.output import PatientProgress
+    from reconciler.cli.output import LiveProgress
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.features.starting.export import connection_to_write, export_cluster, owners_to_split, require_free
     from reconciler.resolution import callback_notes
@@ -200,7 +200,7 @@ def export(args: ExportArguments) -> Result:
             zookeeper=args.connection.zookeeper,
             command_config=args.connection.command_config,
         )
-    with PatientProgress() as progress:
+    with LiveProgress() as progress:
         progress.step("connecting to the cluster")
         with contextlib.closing(open_cluster(spec, args.connection.access())) as cluster:
             progress.step("reading the cluster's quotas")

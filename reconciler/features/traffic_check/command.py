@@ -64,8 +64,8 @@ def check_traffic(args: CheckTrafficArguments, *, now: datetime.datetime) -> Con
     if args.since is not None and args.until is not None and args.until <= args.since:
         raise UsageError("The time between --since and --until is empty")
     between = None if args.since is None and args.until is None else Between.of(args.since, args.until)
-    options, progress = args.spark.session(), output.StderrProgress()
-    with contextlib.ExitStack() as stack:
+    options = args.spark.session()
+    with output.LiveProgress() as progress, contextlib.ExitStack() as stack:
 
         @functools.cache
         def session() -> SparkSession:
@@ -73,5 +73,5 @@ def check_traffic(args: CheckTrafficArguments, *, now: datetime.datetime) -> Con
 
         traffic = find_traffic(args.traffic, between=between).listed(session)
         progress.step("reading the rows")
-        schemas, rows = traffic.as_written(session)
+        schemas, rows = traffic.as_written(session, progress)
         return check_rows(list_some(traffic.files, 3), schemas, rows, now=now, max_unreadable=args.max_unreadable)

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, MINUTE_TOTALS, MINUTES, NAMES, SCHEMA
 from reconciler.traffic.columns import NAME_CODES, KnownClients, names_at
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
@@ -121,10 +122,12 @@ class StoredRows(Rows[pa.RecordBatch]):
         session: Callable[[], SparkSession],
         counted: pa.Table,
         minutes: pa.Table,
+        progress: Progress = NO_PROGRESS,
         *,
         most_here: int = MOST_HERE,
     ) -> None:
         super().__init__()
+        self._progress = progress
         self.files, self.session, self.most_here = tuple(files), session, most_here
         self._clients = counted.filter(pc.field("status") == CHARGED)
         self._stored = ((CLIENT_TOTALS, counted), (MINUTE_TOTALS, minutes))
@@ -175,7 +178,7 @@ class StoredRows(Rows[pa.RecordBatch]):
             most_totals=most_here,
         )
         if here:
-            return LocalRows(self._read_here)
+            return LocalRows(self._read_here, progress=self._progress)
         from reconciler.traffic.shuffle.on_spark import SparkRows, scan_parts
 
         spark, sizes = self.session(), [Path(file.path).stat().st_size for file in self.files]
@@ -184,8 +187,9 @@ class StoredRows(Rows[pa.RecordBatch]):
     def _read_here(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         log_event(_log, "files opened", files=len(self.files), first=[file.path for file in self.files[:1]])
         with ThreadPoolExecutor() as pool:
-            for batches in pool.map(lambda file: list(self._part.read(file, columns)), self.files):
+            for done, batches in enumerate(pool.map(lambda file: list(self._part.read(file, columns)), self.files), 1):
                 yield from batches
+                self._progress.count(done, len(self.files), "files")
 
     def _most(self) -> Integers:
         """By client the most totals that are read: one for each request, and for each second from its first to its last."""
@@ -198,7 +202,13 @@ class StoredRows(Rows[pa.RecordBatch]):
         return most * (self._part.clients.of_names(*names, broker) >= 0)
 
 
-def open_folder(folder: SegmentFolder, session: Callable[[], SparkSession], *, most_here: int = MOST_HERE) -> SecondsTraffic:
+def open_folder(
+    folder: SegmentFolder,
+    session: Callable[[], SparkSession],
+    progress: Progress = NO_PROGRESS,
+    *,
+    most_here: int = MOST_HERE,
+) -> SecondsTraffic:
     """A folder that ``compact`` made. Raises ``TrafficError`` when it has no totals."""
     segments = folder.segments()
     counted = client_totals(folder, segments)
@@ -211,7 +221,7 @@ def open_folder(folder: SegmentFolder, session: Callable[[], SparkSession], *, m
     ]
     log_event(_log, "per-second totals listed", folder=str(folder.root), segments=len(segments), clients=counted.num_rows)
     return SecondsTraffic(
-        StoredRows(files, session, counted, _minutes(segments), most_here=most_here),
+        StoredRows(files, session, counted, _minutes(segments), progress, most_here=most_here),
         source=Source.LOG_CELLS if any(segment.of_logs for segment in segments) else Source.CELLS,
         files=sorted(segment.source for segment in segments),
         counted=counted,

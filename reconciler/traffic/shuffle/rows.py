@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.logs import timed_event
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.kernels.exact_totals import group_of
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
@@ -214,6 +215,7 @@ class LocalRows(Rows[Item]):
     """Rows in this process. ``read`` reads all of them, and is called for each pass.
 
     ``slices``: read the rows of stretches of time, with the number of rows of each; no two have rows of one millisecond.
+    ``progress``: gets the judged rows. What ``read`` reads, it counts itself.
     """
 
     def __init__(
@@ -221,15 +223,16 @@ class LocalRows(Rows[Item]):
         read: Read[Item],
         together: Sequence[Totals[Item]] = (),
         slices: Sequence[tuple[int, Read[Item]]] = (),
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         super().__init__(together)
         self.read = read
-        self._slices = slices
+        self._slices, self._progress = slices, progress
 
     def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
         """As ``Rows.in_slices``, in the order of time. One slice where the source does not know more."""
         whole = sum(rows for rows, _ in self._slices)
-        return [(rows / whole, LocalRows(read)) for rows, read in self._slices] or [(1.0, self)]
+        return [(rows / whole, LocalRows(read, progress=self._progress)) for rows, read in self._slices] or [(1.0, self)]
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
@@ -241,7 +244,8 @@ class LocalRows(Rows[Item]):
         def converted(read: Read[Item]) -> Read[Item]:
             return lambda names: convert(read(joined_names(names, columns)))
 
-        return LocalRows(converted(self.read), slices=[(rows, converted(read)) for rows, read in self._slices])
+        slices = [(rows, converted(read)) for rows, read in self._slices]
+        return LocalRows(converted(self.read), slices=slices, progress=self._progress)
 
     def _count(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
         with timed_event(_log, "rows added up", what=names_of(works), engine="this process") as event:
@@ -252,10 +256,27 @@ class LocalRows(Rows[Item]):
     def _judge(self, work: GroupWork[Item]) -> pa.Table:
         with timed_event(_log, "groups judged", what=work.name, engine="this process") as event:
             parts = [list(columns) for columns in work.send(self.read(work.columns)) if len(columns[0])]
+            rows = sum(len(part[0]) for part in parts)
             pieces = cut_into_pieces(sort_by_key(parts)) if parts else iter(())
-            results = pa.Table.from_batches(work.judge(pieces), schema=work.schema)
-            event |= {"rows": sum(len(part[0]) for part in parts), "results": results.num_rows}
+            results = pa.Table.from_batches(work.judge(self._counted(pieces, rows)), schema=work.schema)
+            event |= {"rows": rows, "results": results.num_rows}
         return results
+
+    def _counted(self, pieces: Pieces, rows: int) -> Iterator[list[Integers]]:
+        done = 0
+        for piece in pieces:
+            self._progress.count(done, rows, "rows judged")
+            yield piece
+            done += len(piece[0])
+
+
+def count_rows(batches: Iterable[pa.RecordBatch], progress: Progress, total: int | None) -> Iterator[pa.RecordBatch]:
+    """The same batches, counted as they come. ``total``: the rows of all, where they are known."""
+    done = 0
+    for batch in batches:
+        progress.count(done, total, "rows")
+        yield batch
+        done += batch.num_rows
 
 
 _ROWS_TOGETHER: Final = 1 << 20

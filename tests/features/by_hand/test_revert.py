@@ -22,10 +22,11 @@ from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from reconciler.model.state import ClusterIdentity
+from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.apply import UNASKED, Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget
 from tests.builders import cluster_spec, plan, user
-from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults
 from tests.support.git_repository import GitRepository
 from tests.support.schemas import valid
 
@@ -54,7 +55,7 @@ def the_plan(*changes: Change) -> Plan:
 
 
 def applied(cluster: FakeCluster, *changes: Change) -> ApplyReport:
-    return Executor(cluster, clock=Still(), progress=Silent(), settings=ApplySettings()).run(the_plan(*changes))
+    return Executor(cluster, clock=Still(), progress=NO_PROGRESS, settings=ApplySettings()).run(the_plan(*changes))
 
 
 def text_of(report: ApplyReport) -> str:
@@ -83,7 +84,7 @@ def undo(
         Approval(accepted=accepted, **approval),
         dialogue=Dialogue(confirm=lambda _: True, show=shown.append),
         clock=Still(),
-        progress=Silent(),
+        progress=NO_PROGRESS,
     )
 
 
@@ -172,7 +173,7 @@ def test_a_run_that_stopped_on_a_step_is_undone_from_where_it_stopped() -> None:
 
     cluster = FakeCluster(BEFORE)
     run = SteppedExecutor(
-        cluster, clock=Still(interrupt), progress=Silent(), settings=ApplySettings(), step_down=StepDown(factor=2.0)
+        cluster, clock=Still(interrupt), progress=NO_PROGRESS, settings=ApplySettings(), step_down=StepDown(factor=2.0)
     )
     report = run.run(the_plan(change(user("moved"), **{RATE: (1000.0, 10.0), OTHER: (3.0, 8.0)})))
     assert cluster.entities[user("moved")] == {RATE: 500.0, OTHER: 8.0}
@@ -275,7 +276,7 @@ def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Pa
         undoing = load_undoing(text, file="r", paths=["."], cluster=None, trusted_ref=ref)
         assert undoing.target.source.commit == head
         approval = Approval(accepted=EVERYTHING)
-        return revert_report(undoing, cluster, approval, dialogue=UNASKED, clock=Still(), progress=Silent())
+        return revert_report(undoing, cluster, approval, dialogue=UNASKED, clock=Still(), progress=NO_PROGRESS)
 
     assert with_reference("main").failure_reason == "out-of-scope"
     assert with_reference(None).result is ApplyResult.DONE

@@ -98,14 +98,12 @@ def test_the_order_of_entities_makes_no_difference() -> None:
 
 
 def test_options_reach_the_rules() -> None:
-    text = rules_of(
-        (user("a"), {"producer_byte_rate": 1.0}), near=0.5, pending_s=90, selector='job="kafka"', broker_label="pod"
-    ).text
+    text = rules_of((user("a"), {"producer_byte_rate": 1.0}), near=0.5, pending_s=90, selector='job="kafka"').text
 
     near = next(rule for rule in all_rules(text) if rule.get("alert") == "KafkaQuotaNearLimit")
     assert (near["expr"], near["for"]) == ('kafka_quota_utilization{cluster="prod"} > 0.5', "90s")
     rates = [rule["expr"] for rule in all_rules(text) if rule.get("record") == "kafka_quota_rate"]
-    assert all('{job="kafka"}' in expr and '"$1", "pod"' in expr for expr in rates)
+    assert all('{job="kafka"}' in expr and '"$1", "instance"' in expr for expr in rates)
 
 
 SENDABLE = NAMES.filter(lambda name: name != "" and not any("\ud800" <= character <= "\udfff" for character in name))

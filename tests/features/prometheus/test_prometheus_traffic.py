@@ -16,6 +16,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
 from reconciler.features.prometheus.metric_layouts import ClientNames
 from reconciler.features.prometheus.server_pages import fetch_prometheus
+from reconciler.ports import NO_PROGRESS, NoProgress
 from reconciler.workflows import PrometheusRequest
 from reconciler.workflows.compact import CompactOptions, compact_traffic
 from tests.support.gauge_parquet import steady, write_gauges
@@ -24,13 +25,6 @@ from tests.support.metrics_exporter import served
 START = datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC)
 NOW = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
 ALICE = {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "client_id": "app", "instance": "kafka-1:7071"}
-
-
-class Silent:
-    """Progress without a reader."""
-
-    def step(self, message: str) -> None:
-        del message
 
 
 def matrix(*series: tuple[dict[str, str], list[tuple[float, str]]]) -> bytes:
@@ -161,19 +155,22 @@ def test_an_address_that_is_none_or_has_a_login_is_refused(make: Callable[[], ob
     assert "word" not in str(refused.value)
 
 
-class Interrupted:
+class Interrupted(NoProgress):
     """A person who presses Ctrl-C in the second hour."""
 
-    def step(self, message: str) -> None:
-        if "hour 2 of 3" in message:
+    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
+        assert (total, unit) == (3, "hours")
+        if done > 1:
             raise KeyboardInterrupt
 
 
 def test_an_interrupted_run_leaves_whole_pages_and_no_other_file(tmp_path: Path) -> None:
     server = Server(ALICE)
     with served(server) as port:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as interrupt:
             fetch_prometheus(request(port, tmp_path, hours=3), now=NOW, progress=Interrupted())
+        (kept,) = interrupt.value.__notes__
+        assert kept.startswith(f"Whole hours of samples are kept in {tmp_path}")
         assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"source.json", "2026-11-20T08.parquet"}
         assert len(fetch_prometheus(request(port, tmp_path, hours=3), now=NOW).pages_read) == 2
 
@@ -222,7 +219,7 @@ def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     write_gauges(tmp_path / "history", {("alice", "app", 1): steady(1000)}, hours=1)
     options = CompactOptions(traffic=(str(tmp_path / "history"),), folder=str(tmp_path / "totals"))
     with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
-        compact_traffic(options, progress=Silent())
+        compact_traffic(options, progress=NO_PROGRESS)
     assert not (tmp_path / "totals").exists()
 
 
@@ -245,10 +242,10 @@ def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) 
             known_clients=tmp_path / "clients.jsonl",
             mapping=tmp_path / "mapping.yaml",
         )
-        done = compact_traffic(options, progress=Silent())
+        done = compact_traffic(options, progress=NO_PROGRESS)
         assert {row["user"] for row in rows(tuple(map(Path, done.compacted)))} == {"alice", "carol", "dave"}
         assert done.notes == ()
         with pytest.raises(UsageError, match=r"write spec\.metrics"):
-            compact_traffic(replace(options, mapping=tmp_path / "columns.yaml"), progress=Silent())
+            compact_traffic(replace(options, mapping=tmp_path / "columns.yaml"), progress=NO_PROGRESS)
     with pytest.raises(UsageError, match="--known-clients is for"):
-        compact_traffic(replace(options, prometheus=None), progress=Silent())
+        compact_traffic(replace(options, prometheus=None), progress=NO_PROGRESS)

@@ -7,6 +7,7 @@ import pytest
 from reconciler.errors import ManifestError
 from reconciler.model.finding import Severity
 from reconciler.model.plan import ApplyResult
+from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
 from tests.builders import NOON, user
@@ -32,11 +33,6 @@ class Noon:
         raise AssertionError(seconds)
 
 
-class Silence:
-    def step(self, message):
-        pass
-
-
 @pytest.mark.parametrize(("fail_on", "stops"), [(Severity.WARNING, True), (Severity.ERROR, False)])
 def test_a_quota_that_a_live_default_hides(tmp_path: Path, fail_on: Severity, stops: bool) -> None:
     (tmp_path / "a.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -44,7 +40,7 @@ def test_a_quota_that_a_live_default_hides(tmp_path: Path, fail_on: Severity, st
     intent = load_intent([str(tmp_path)], cluster=None, fail_on=fail_on)
 
     def run():
-        return apply_manifests(intent, cluster, Approval(), dialogue=UNASKED, clock=Noon(), progress=Silence())
+        return apply_manifests(intent, cluster, Approval(), dialogue=UNASKED, clock=Noon(), progress=NO_PROGRESS)
 
     if stops:
         with pytest.raises(ManifestError, match="client-id-never-wins"):

@@ -15,8 +15,9 @@ from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_req
 from reconciler.errors import UnreachableError
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
+from reconciler.ports import NO_PROGRESS
 from tests.builders import plan, user
-from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults
 
 RATE = "producer_byte_rate"
 TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
@@ -33,7 +34,7 @@ def plan_for(count: int) -> Plan:
 
 
 def execute(cluster: FakeCluster, what: Plan, settings: ApplySettings = TWO_KEYS) -> ApplyReport:
-    return Executor(cluster, clock=FakeClock(), progress=Silent(), settings=settings).run(what)
+    return Executor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=settings).run(what)
 
 
 def statuses(report: ApplyReport) -> list[str]:

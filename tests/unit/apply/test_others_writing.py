@@ -10,8 +10,9 @@ from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.writing import ChunkLimits
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
+from reconciler.ports import NO_PROGRESS
 from tests.builders import plan, user
-from tests.fakes import FakeClock, FakeCluster, Silent
+from tests.fakes import FakeClock, FakeCluster
 
 RATE = "producer_byte_rate"
 ONE_KEY = ApplySettings(limits=ChunkLimits(keys=1))
@@ -38,7 +39,7 @@ class Slow:
         self.cluster = FakeCluster(before_write=self._write, before_read=self._read)
 
     def run(self, count: int) -> ApplyReport:
-        return Executor(self.cluster, clock=self.clock, progress=Silent(), settings=ONE_KEY).run(plan_for(count))
+        return Executor(self.cluster, clock=self.clock, progress=NO_PROGRESS, settings=ONE_KEY).run(plan_for(count))
 
     def _write(self, cluster: FakeCluster) -> None:
         self.clock.seconds += self._write_seconds
@@ -124,7 +125,7 @@ def test_reads_that_lag_are_no_other_writer() -> None:
 def test_a_value_that_somebody_changed_after_the_last_write_is_not_waited_for() -> None:
     clock = FakeClock()
     cluster = FakeCluster(before_read=lambda c: c.write_from_outside(user("u0"), {RATE: 77.0}) if c.writes == 2 else None)
-    report = Executor(cluster, clock=clock, progress=Silent(), settings=ONE_KEY).run(plan_for(2))
+    report = Executor(cluster, clock=clock, progress=NO_PROGRESS, settings=ONE_KEY).run(plan_for(2))
     assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
     assert "was written as 2, and is 77 now" in (report.message or "")
     assert clock.seconds == 0
@@ -148,7 +149,7 @@ class ComparesAndSets(FakeCluster):
 def test_a_change_that_the_cluster_itself_finds_stale_is_not_attempted(count: int, limit: int, result: ApplyResult) -> None:
     cluster = ComparesAndSets(before_write=lambda c: c.write_from_outside(user("u0"), {RATE: 77.0}))
     settings = ApplySettings(limits=ChunkLimits(keys=limit))
-    report = Executor(cluster, clock=FakeClock(), progress=Silent(), settings=settings).run(plan_for(count))
+    report = Executor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=settings).run(plan_for(count))
     assert (report.result, report.failure_reason) == (result, "stale-plan")
     assert (report.outcomes[0].status.value, report.outcomes[0].error) == ("not_attempted", "it is 77")
     assert statuses(report)[1:] == ["applied", "not_attempted", "not_attempted"][: count - 1]

@@ -9,8 +9,9 @@ from reconciler.apply.stepping import SteppedExecutor
 from reconciler.apply.steps import StepDown, rounds_of, stepping_notes
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
+from reconciler.ports import NO_PROGRESS
 from tests.builders import plan, user
-from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults
 
 RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
 HALVES = StepDown(factor=2.0, wait_seconds=11.0)
@@ -37,7 +38,7 @@ def change(entity: Entity, **keys: tuple[float | None, float | None]) -> Change:
 
 
 def execute(cluster: FakeCluster, what: Plan, clock: Waits, settings: ApplySettings | None = None) -> ApplyReport:
-    run = SteppedExecutor(cluster, clock=clock, progress=Silent(), settings=settings or ApplySettings(), step_down=HALVES)
+    run = SteppedExecutor(cluster, clock=clock, progress=NO_PROGRESS, settings=settings or ApplySettings(), step_down=HALVES)
     return run.run(what)
 
 

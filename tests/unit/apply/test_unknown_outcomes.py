@@ -12,8 +12,9 @@ from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
+from reconciler.ports import NO_PROGRESS
 from tests.builders import plan, user
-from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults
 
 RATE = "producer_byte_rate"
 TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
@@ -46,7 +47,7 @@ def failing(errors: Mapping[int, BackendError]) -> Callable[[FakeCluster], None]
 def execute(
     cluster: FakeCluster, count: int, settings: ApplySettings = TWO_KEYS, clock: FakeClock | None = None, chance: float = 0.5
 ) -> ApplyReport:
-    executor = Executor(cluster, clock=clock or FakeClock(), progress=Silent(), settings=settings, jitter=lambda: chance)
+    executor = Executor(cluster, clock=clock or FakeClock(), progress=NO_PROGRESS, settings=settings, jitter=lambda: chance)
     return executor.run(plan_for(count))
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from reconciler.apply import ApplySettings
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.ports import NO_PROGRESS
 from reconciler.render.apply_text import apply_report_lines
 from reconciler.render.terminal import plain
 from reconciler.text import all_changes
 from reconciler.workflows.apply import Approval, Dialogue, apply_manifests
 from reconciler.workflows.intent import load_intent
 from tests.builders import user
-from tests.fakes import FakeClock, FakeCluster, Faults, Silent
+from tests.fakes import FakeClock, FakeCluster, Faults
 
 RATE = "producer_byte_rate"
 MANIFEST = f"""apiVersion: kafka-quotas/v1
@@ -34,7 +35,7 @@ def check(folder: Path, cluster: FakeCluster, *accepted: str) -> ApplyReport:
     approval = Approval(accepted=accepted, settings=ApplySettings(validate_only=True))
     intent = load_intent([str(folder)], cluster=None)
     return apply_manifests(
-        intent, cluster, approval, dialogue=Dialogue(confirm=lambda _: False), clock=FakeClock(), progress=Silent()
+        intent, cluster, approval, dialogue=Dialogue(confirm=lambda _: False), clock=FakeClock(), progress=NO_PROGRESS
     )
 
 
@@ -69,6 +70,6 @@ def test_a_plan_that_was_not_reviewed_is_not_asked_about(tmp_path: Path, digest:
     approval = Approval(expected_digest=digest, settings=ApplySettings(validate_only=True))
     intent = load_intent([str(tmp_path)], cluster=None)
     report = apply_manifests(
-        intent, cluster, approval, dialogue=Dialogue(confirm=lambda _: False), clock=FakeClock(), progress=Silent()
+        intent, cluster, approval, dialogue=Dialogue(confirm=lambda _: False), clock=FakeClock(), progress=NO_PROGRESS
     )
     assert (report.failure_reason, cluster.validations) == ("stale-plan", 0)

@@ -16,11 +16,12 @@ from reconciler.model.plan import Action, ApplyReport, ApplyResult, Plan, Reason
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.state import DesiredEntity, DesiredState
 from reconciler.planning.diff import change_of_one
+from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request
 from reconciler.workflows.apply import Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget
 from tests.builders import cluster_spec, ip, pair, span, user
-from tests.fakes import FakeClock, FakeCluster, Silent
+from tests.fakes import FakeClock, FakeCluster
 
 NOTHING_KNOWN = ClusterTarget()
 
@@ -47,7 +48,7 @@ class Run:
             target=self.target,
             dialogue=Dialogue(confirm=self._confirm, show=self.seen.append),
             clock=FakeClock(),
-            progress=Silent(),
+            progress=NO_PROGRESS,
         )
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.state import ClusterIdentity
+from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
 from reconciler.workflows.plan import make_plan
 from tests.builders import user
-from tests.fakes import FakeCluster, Silent
+from tests.fakes import FakeCluster
 
 FRIDAY = datetime.datetime(2026, 11, 20, 17, 30, tzinfo=datetime.UTC)
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -49,7 +50,7 @@ def manifests(folder: Path, *lines: str, name: str = "alice") -> str:
 
 def applied(path: str, cluster: FakeCluster, now: datetime.datetime, *accepted: str) -> ApplyReport:
     intent = load_intent([path], cluster=None)
-    return apply_manifests(intent, cluster, Approval(accepted=accepted), dialogue=UNASKED, clock=At(now), progress=Silent())
+    return apply_manifests(intent, cluster, Approval(accepted=accepted), dialogue=UNASKED, clock=At(now), progress=NO_PROGRESS)
 
 
 def planned(path: str, cluster: FakeCluster, now: datetime.datetime, name: str | None = None) -> Plan:

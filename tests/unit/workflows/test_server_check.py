@@ -8,9 +8,10 @@ from reconciler.features.sandbox.cluster import nearest_version, seed
 from reconciler.features.sandbox.jars import KAFKA_VERSIONS
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from tests.builders import client, current, ip, plan, span, user
-from tests.fakes import FakeCluster, Faults, Silent
+from tests.fakes import FakeCluster, Faults
 
 
 class ZooKeeperCluster(FakeCluster):
@@ -27,7 +28,7 @@ def creation(entity: Entity, line: int = 1, **quotas: float) -> Change:
 
 
 def checked(one: Plan, cluster: FakeCluster) -> Plan:
-    return check_on_cluster(one, cluster, progress=Silent())
+    return check_on_cluster(one, cluster, progress=NO_PROGRESS)
 
 
 def test_a_refused_change_is_an_error_at_its_line_with_the_brokers_words_escaped() -> None:
@@ -62,7 +63,7 @@ def test_a_removal_that_no_manifest_asks_for_has_no_place() -> None:
 def test_an_empty_plan_asks_nobody() -> None:
     cluster = FakeCluster()
     assert checked(plan(), cluster).notes == ("the plan has nothing for a broker to check",)
-    assert check_in_sandbox(plan(), current(), progress=Silent()).notes == ("the plan has nothing for a broker to check",)
+    assert check_in_sandbox(plan(), current(), progress=NO_PROGRESS).notes == ("the plan has nothing for a broker to check",)
     assert cluster.validations == 0
 
 
@@ -104,7 +105,7 @@ def test_seeding_takes_over_everything_that_a_broker_takes_and_tells_what_it_lef
         ip("no-such-host.invalid"): {"connection_creation_rate": 2.0},
     }
     cluster = FakeCluster()
-    (note,) = seed(cluster, entities, progress=Silent())
+    (note,) = seed(cluster, entities, progress=NO_PROGRESS)
     assert repr(cluster.entities) == repr({user("alice"): good, user("zero"): {"consumer_byte_rate": 7.0}})
     assert "did not take 4 values" in note
     assert "user=zero: Quota producer_byte_rate must be greater than 0" in note

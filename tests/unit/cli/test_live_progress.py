@@ -1,0 +1,171 @@
+"""Progress is for long work: one live line at a terminal, a line at times in a log, and nothing with ``--quiet``."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from typing import TextIO, cast
+
+import pytest
+
+from reconciler.cli.output import LiveProgress, console
+from reconciler.render.sink import Sink
+from reconciler.render.terminal import Counted, cells, progress_text
+from tests.support.polling import wait_until
+
+SOON, NEVER = 0.01, 3600.0
+
+
+class Screen(io.StringIO):
+    """A stderr that says whether it is a terminal."""
+
+    terminal = True
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen()
+
+
+def progress(screen: Screen, *, quiet: bool = False, every_s: float = SOON) -> LiveProgress:
+    with console(color="auto", quiet=quiet):
+        return LiveProgress(every_s=every_s, stream=screen)
+
+
+def timer_of(live: LiveProgress) -> threading.Timer | None:
+    return live._timer
+
+
+def at_terminal(screen: Screen, monkeypatch: pytest.MonkeyPatch, *, after_s: float = SOON) -> tuple[LiveProgress, Sink]:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    sink = Sink(screen, breaks=False)
+    return LiveProgress(after_s=after_s, stream=cast("TextIO", sink)), sink
+
+
+def test_a_log_gets_a_line_for_each_interval_with_the_time_of_the_step(screen: Screen) -> None:
+    screen.terminal = False
+    with progress(screen) as live:
+        live.step("reading")
+        wait_until(lambda: screen.getvalue().count("\n") > 1)
+        live.step("writing")
+        wait_until(lambda: "writing" in screen.getvalue())
+    assert {line.partition(" (")[0] for line in screen.getvalue().splitlines()} == {
+        "kafka-quotas: reading",
+        "kafka-quotas: writing",
+    }
+
+
+def test_a_step_that_ends_in_time_prints_nothing(screen: Screen) -> None:
+    with progress(screen, every_s=NEVER) as live:
+        live.step("reading")
+        live.count(1, 2, "files")
+        live.step("writing")
+    assert screen.getvalue() == ""
+
+
+def test_quiet_starts_nothing_that_could_print(screen: Screen) -> None:
+    with progress(screen, quiet=True) as live:
+        live.step("reading")
+        assert timer_of(live) is None
+
+
+def test_nothing_is_printed_while_a_person_is_asked_and_the_time_starts_again_after(screen: Screen) -> None:
+    with progress(screen, every_s=NEVER) as live:
+        live.step("reading")
+        first = timer_of(live)
+        assert first is not None
+        with live.silent():
+            wait_until(lambda: not first.is_alive())
+            assert timer_of(live) is None
+        live.step("reading")
+        second = timer_of(live)
+        assert second is not None
+        assert second.is_alive()
+    assert screen.getvalue() == ""
+
+
+def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    live, sink = at_terminal(screen, monkeypatch)
+    with live:
+        live.step("reading")
+        wait_until(lambda: "Reading" in screen.getvalue())
+        sink.write("a warning\n")
+        live.step("writing")
+        live.count(2, 4, "files")
+        wait_until(lambda: "2 of 4 files" in screen.getvalue())
+    shown = screen.getvalue()
+    assert re.search(r"Reading  [\d.]+ s\r\x1b\[K", shown)
+    assert re.search(r"Writing  =+>-+  50 %  2 of 4 files", shown)
+    assert "\r\x1b[Ka warning\n" in shown
+    assert shown.count("\n") == 1
+    assert shown.endswith("\r\x1b[K")
+
+
+def test_a_dumb_terminal_gets_the_lines_of_a_log(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    sink = cast("TextIO", Sink(screen, breaks=False))
+    with LiveProgress(every_s=SOON, stream=sink) as live:
+        live.step("reading")
+        wait_until(lambda: "reading" in screen.getvalue())
+    assert {line.partition(" (")[0] for line in screen.getvalue().splitlines()} == {"kafka-quotas: reading"}
+
+
+def test_an_interrupt_has_the_step_that_it_ended(screen: Screen) -> None:
+    def work() -> None:
+        with progress(screen, every_s=NEVER) as live:
+            live.step("reading 2 files")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        work()
+    assert interrupt.value.__notes__ == ["interrupted while reading 2 files"]
+
+
+GIB = 1024.0**3
+READING = Counted(done=14.2 * GIB, total=23.3 * GIB, unit="", per_s=1.1 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("counted", "width", "expected"),
+    [
+        (READING, 80, "Reading traffic  ━━━━━━━━━╺──────  61 %  14.2 of 23.3 GiB  1.1 GiB/s  0:08 left"),
+        (READING, 64, "Reading traffic  ━━━━━━╺────  61 %  14.2 of 23.3 GiB  0:08 left"),
+        (READING, 50, "Reading traffic  61 %  14.2 of 23.3 GiB  0:08 left"),
+        (READING, None, "reading traffic: 61 %, 14.2 of 23.3 GiB, 1.1 GiB/s, 0:08 left (12 s)"),
+        (Counted(done=3, total=24, unit="hours", per_s=0.5), None, "reading traffic: 12 %, 3 of 24 hours, 0:42 left (12 s)"),
+        (Counted(done=2e7, total=None, unit="rows", per_s=90_000.0), 48, "Reading traffic  20.0 million rows"),
+        (Counted(done=7, total=7, unit="tasks", per_s=0.1), None, "reading traffic: 100 %, 7 of 7 tasks (12 s)"),
+        (None, 80, "Reading traffic  12 s"),
+    ],
+)
+def test_a_line_has_the_bar_and_the_figures_that_fit(counted: Counted | None, width: int | None, expected: str) -> None:
+    text = progress_text("reading traffic", counted, seconds=12, width=width)
+    assert text == expected
+    assert width is None or cells(text) <= width
+
+
+def test_a_new_pass_over_the_same_rows_has_a_rate_of_its_own(screen: Screen) -> None:
+    with progress(screen, every_s=NEVER) as live:
+        live.step("judging")
+        live.count(900, 1000, "rows")
+        live.count(100, 1000, "rows")
+        assert live._first is not None
+        assert live._first[0] == 100
+
+
+def test_a_live_line_never_follows_text_without_an_end_and_never_wraps(screen: Screen) -> None:
+    sink = Sink(screen, breaks=False)
+    sink.write("Apply these changes? ")
+    sink.show_status("busy", columns=80)
+    assert screen.getvalue() == "Apply these changes? "
+    sink.write("\n")
+    sink.show_status("漢字" * 200 + "\n\x1b[2J", columns=80)
+    last = screen.getvalue().splitlines()[-1]
+    assert cells(last) < 80
+    sink.clear_status()
+    assert screen.getvalue().endswith("\r\x1b[K")
