@@ -54,7 +54,8 @@ class MissingPackageError(MissingDependencyError):
         """``needs``: the first words. ``extra``: the one to name, where several bring the package. ``remark``: the last words."""
         self.package, brought_by = PACKAGES[module]
         self.extra = extra or brought_by
-        words = f"{needs} {self.package}, which is not installed. Install the extra {self.extra} (docs/install.md){remark}"
+        how = f"Install the extra {self.extra} (kafka-quotas explain install){remark}"
+        words = f"{needs} {self.package}, which is not installed. {how}"
         super().__init__(words)
 
     @classmethod

@@ -121,7 +121,7 @@ def bundled_folder(name: str, *, with_file: str) -> Path:
     for candidate in (package / name, package.parent / name):
         if (candidate / with_file).is_file():
             return candidate
-    msg = f"this installation of kafka-quotas lacks its {name}. Install it again (docs/install.md)"
+    msg = f"this installation of kafka-quotas lacks its {name}. Install the package again"
     raise FileAccessError(msg)
 
 

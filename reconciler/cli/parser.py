@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,13 +19,20 @@ from reconciler.cli import exit_codes
 from reconciler.cli.declaration import COMMON, SECTIONS
 
 PROGRAM: Final = "kafka-quotas"
-DOCUMENTATION: Final = "docs/"
-"""Where the pages of the documentation lie, below the root of the repository."""
-
 _EXAMPLES: Final = (
     ("Try everything on a local Kafka", "sandbox demo"),
     ("Show the changes that apply would make", "plan quotas --cluster prod"),
 )
+_FIRST: Final = (
+    *("--name", "--traffic", "--set", "--add", "--delete", "--folder", "--current", "--since", "--until", "--plan", "--apply"),
+    *("--cluster", "--all-clusters", "--bootstrap-server", "--state", "--all", "--baseline", "--accept", "--auto-approve"),
+    *("--report", "--details", "--show-effects", "--detailed-exitcode", "--format", "--out"),
+)
+"""The options that most need, the first ones first; the short help of a command shows those that it has, eight at most."""
+_SHORT: Final = 8
+_ASIDE: Final = re.compile(r"\. |: | \(| \[|, or |, such as ")
+"""Where the first clause of an option's help ends."""
+
 _WIDEST: Final = 100
 _NARROWEST: Final = 30
 _ROOMY: Final = 58
@@ -114,6 +122,10 @@ class Parser(argparse.ArgumentParser):
         """The help for the width of the terminal: own options first, those of the connection and the output last."""
         return help_text(self)
 
+    def print_short_help(self) -> None:
+        """Print the help that fits a screen."""
+        self._print_message(short_text(self), sys.stdout)
+
     def format_usage(self) -> str:
         """One line: what the command cannot do without."""
         return usage_text(self)
@@ -181,6 +193,41 @@ def help_text(parser: Parser) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def short_text(parser: Parser) -> str:
+    """What fits a screen: the purpose, two examples and the options that most need, or the commands."""
+    width = _width()
+    listed = {action.option_strings[-1]: action for action in parser.arguments() if action.option_strings}
+    own = [action.option_strings[-1] for _, actions in _sorted_sections(parser) for action in actions if action.option_strings]
+    names = [*(name for name in own if listed[name].required), *(name for name in _FIRST if name in own), *own]
+    shown = [listed[name] for name in dict.fromkeys(names) if listed[name].help != argparse.SUPPRESS][:_SHORT]
+    parts = [usage_text(parser, width), _filled(parser.description or "", width)]
+    if parser.listed:
+        rows = ((title, ", ".join(commands)) for title, commands in parser.listed().items())
+        parts.append("".join(_filled(names, width, f"{f'{title}:':<22} ", " " * 23) for title, names in rows))
+        shown = []
+    elif parser.commands is not None:
+        rows = ((name, action.description) for name, action in parser.commands.choices.items())
+        parts.append("".join(_filled(text or "", width, f"  {name:<14} ", " " * 17) for name, text in rows))
+    *examples, more, page = _closing(parser, width)
+    parts.append("".join(examples))
+    if shown:
+        indent = " " * (_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
+        rows = ((f"  {_spelled(action)}", _ASIDE.split(str(action.help) % {})[0]) for action in shown)
+        parts.append("Options:\n" + "".join(_option_row(name, text, width, indent) for name, text in rows))
+        more = _filled(f"All {len(own)} options: {parser.prog} --help", width)
+    return "\n".join(part for part in (*parts, more + page) if part)
+
+
+def _spelled(action: argparse.Action) -> str:
+    return f"{', '.join(action.option_strings)}{f' {action.metavar}' if action.metavar else ''}"
+
+
+def _option_row(name: str, text: str, width: int, indent: str) -> str:
+    if len(name) + 2 > len(indent):
+        return f"{name}\n{_filled(text, width, indent)}"
+    return _filled(text, width, f"{name:<{len(indent)}}", indent)
+
+
 def usage_text(parser: Parser, width: int | None = None) -> str:
     """``usage: kafka-quotas backtest --traffic PATH [OPTION ...] [PATH ...]``: options that a command needs are spelled out.
 
@@ -217,9 +264,13 @@ class _Formatter(argparse.HelpFormatter):
         return _filled(text, width, indent).rstrip("\n")
 
 
+def _sorted_sections(parser: Parser) -> list[tuple[argparse._ArgumentGroup, list[argparse.Action]]]:
+    return sorted(parser.sections(), key=lambda section: SECTIONS.index(section[0].title or ""))
+
+
 def _sections(parser: Parser, width: int) -> str:
     formatter = _Formatter(parser.prog, width=width, max_help_position=_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
-    for group, actions in sorted(parser.sections(), key=lambda section: SECTIONS.index(section[0].title or "")):
+    for group, actions in _sorted_sections(parser):
         formatter.start_section(group.title)
         formatter.add_text(group.description)
         formatter.add_arguments(actions)
@@ -245,7 +296,7 @@ def _closing(parser: Parser, width: int) -> Iterator[str]:
         yield _filled(f"{PROGRAM} --help shows the options of every command: --color, --quiet, --verbose, --log-format.", width)
     else:
         yield _filled(f"{PROGRAM} COMMAND --help shows the options and examples of a command.", width)
-    yield _filled(f"Documentation: {DOCUMENTATION}{page}", width)
+    yield _filled(f"Documentation: {PROGRAM} explain {page.removesuffix('.md')}", width)
 
 
 def _filled(text: str, width: int, indent: str = "", hanging: str | None = None) -> str:

@@ -104,12 +104,13 @@ CORE: Final = (
     Command(
         name="explain",
         group=CommandGroup.REFERENCE,
-        summary="Explain a finding, a guard or a class of drift",
+        summary="Explain a finding or a guard, or print a page of the docs",
         module="reconciler.cli.commands.tool:explain",
         page="guards.md",
         examples=(
             ("Explain the guard against removals", "explain prune"),
-            ("List everything that has an id", "explain"),
+            ("Read how to find the cause of an incident", "explain why"),
+            ("List all ids and pages", "explain"),
         ),
     ),
     Command(

@@ -130,6 +130,7 @@ class Topic(enum.StrEnum):
     FINDING = "finding"
     GUARD = "guard"
     DRIFT = "drift"
+    PAGE = "page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,7 @@ class Explanation:
     topic: Topic
     """What the id stands for."""
     text: str
-    """The reason, and what to do."""
+    """The reason, and what to do. Of a page its Markdown."""
     severity: Severity | None = None
     """Severity of a finding before a repository changes it. ``None`` for others."""
     adjustable: bool = False

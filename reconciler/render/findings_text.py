@@ -25,7 +25,7 @@ _LONGEST_REASON: Final = 90
 _SHORTEST_REASON: Final = 24
 """Columns of a reason in the list of all ids; where a terminal has fewer, the list has none."""
 
-_ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift"}
+_ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift", Topic.PAGE: "page"}
 _TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
 _WITHOUT_WIDTH: Final = 100
 _LEAST: Final = 12
@@ -162,6 +162,9 @@ def explanation_lines(explanation: Explanation, *, width: int | None = None) -> 
 
 
 def _explanation_lines(explanation: Explanation, width: int) -> Iterator[Line]:
+    if explanation.topic is Topic.PAGE:
+        yield from map(line, explanation.text.splitlines())
+        return
     yield line((explanation.id, Style.STRONG), f" ({_kind(explanation)})")
     yield line()
     yield from (line(text) for text in textwrap.wrap(explanation.text, width, break_on_hyphens=False))
@@ -195,8 +198,8 @@ def _example(example: Example) -> Iterator[Line]:
         yield from (line(f"    {row}") for row in text.splitlines())
 
 
-def index_lines(every: Sequence[Explanation], *, width: int | None = None) -> tuple[Line, ...]:
-    """Every id with its severity and, where the terminal has room, the beginning of its reason, by topic."""
+def index_lines(every: Sequence[Explanation], pages: Sequence[str], *, width: int | None = None) -> tuple[Line, ...]:
+    """Every id with its severity and, where the terminal has room, the beginning of its reason, by topic. Then the pages."""
     longest = max((len(explanation.id) for explanation in every), default=0)
     lines: list[Line] = []
     for topic, title in _TOPICS.items():
@@ -205,7 +208,7 @@ def index_lines(every: Sequence[Explanation], *, width: int | None = None) -> tu
             lines += [line()] if lines else []
             lines.append(line((title, Style.STRONG)))
             lines += [_row(explanation, longest, width) for explanation in chosen]
-    return tuple(lines)
+    return (*lines, line(), line(("Pages", Style.STRONG)), *(line(f"  {name}") for name in pages))
 
 
 def _row(explanation: Explanation, longest: int, width: int | None) -> Line:

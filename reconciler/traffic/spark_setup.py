@@ -75,7 +75,7 @@ def require_packages() -> None:
     del pyspark
     if int(pandas.__version__.split(".")[0]) >= 3:
         raise MissingDependencyError(
-            f"{_NEEDS} pandas below 3, found {pandas.__version__}. Install the extra spark (docs/install.md)"
+            f"{_NEEDS} pandas below 3, found {pandas.__version__}. Install the extra spark (kafka-quotas explain install)"
         )
 
 

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         only_changed,
         read_every,
     )
-    from reconciler.workflows.explain import explain_id, explanations
+    from reconciler.workflows.explain import explain_id, explanations, page_names
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
     from reconciler.workflows.intent import (

@@ -138,7 +138,7 @@ def _loaded(named: CallbackClass, trusted: TrustedTree | None) -> Callable[[], Q
     missing_methods = [method for method in METHODS if not callable(getattr(callback_class, method, None))]
     if missing_methods:
         raise QuotaCallbackError(
-            f"quota callback {named.name}: the class lacks {', '.join(missing_methods)}. See docs/totals-and-groups.md"
+            f"quota callback {named.name}: the class lacks {', '.join(missing_methods)} (kafka-quotas explain totals-and-groups)"
         )
     return partial(_made, callback_class, named.name, dict(named.options))
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 
 from reconciler.errors import UsageError
+from reconciler.files import bundled_folder
 from reconciler.hooks import added, load
 from reconciler.model import POLICY_PREFIX, Explanation, Rule, Topic, catalogue_tables, example_of, rules
 from reconciler.policy import GUARDS, POLICY_VIOLATED
@@ -39,12 +40,20 @@ def explanations() -> Mapping[str, Explanation]:
     return by_id
 
 
+def page_names() -> tuple[str, ...]:
+    """The pages of the documentation, sorted. Raises ``FileAccessError`` where the installation has none."""
+    return tuple(sorted(path.stem for path in bundled_folder("docs", with_file="index.md").glob("*.md")))
+
+
 def explain_id(topic_id: str) -> Explanation:
-    """The explanation of a finding, guard or class of drift. Raises ``UsageError`` for an unknown id."""
+    """The explanation of a finding, guard or class of drift, or a page by its name. Raises ``UsageError`` for an unknown id."""
     by_id = explanations()
     topic_id = POLICY_VIOLATED if topic_id.startswith(POLICY_PREFIX) else topic_id
-    if topic_id not in by_id:
-        near = near_miss(topic_id, by_id) or ". Run kafka-quotas explain for a list"
-        msg = f"unknown id {shown(topic_id)}{near}"
-        raise UsageError(msg)
-    return by_id[topic_id]
+    if topic_id in by_id:
+        return by_id[topic_id]
+    pages = page_names()
+    if topic_id not in pages:
+        near = near_miss(topic_id, (*by_id, *pages)) or ". Run kafka-quotas explain for a list"
+        raise UsageError(f"unknown id {shown(topic_id)}{near}")
+    text = (bundled_folder("docs", with_file="index.md") / f"{topic_id}.md").read_text(encoding="utf-8")
+    return Explanation(id=topic_id, topic=Topic.PAGE, text=text)

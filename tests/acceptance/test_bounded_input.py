@@ -174,4 +174,4 @@ def test_without_google_re2_an_expression_is_an_error_at_its_place(tmp_path: Pat
 
     assert done.returncode == 1
     assert "a.yaml:21:30: error: 'a.*' cannot be used as a regular expression" in done.stdout
-    assert "Install the extra regex (docs/install.md), or write a prefix or a glob" in " ".join(done.stdout.split())
+    assert "Install the extra regex (kafka-quotas explain install), or write a prefix or a glob" in " ".join(done.stdout.split())

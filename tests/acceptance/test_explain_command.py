@@ -16,7 +16,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Example, Explanation, Severity, Topic
 from reconciler.model.plan import GuardStatus
 from reconciler.policy.guards import GUARDS
-from reconciler.workflows.explain import explanations
+from reconciler.workflows.explain import explanations, page_names
 from reconciler.workflows.intent import load_intent, validate_manifests
 from reconciler.workflows.plan import plan_from
 from tests.builders import current
@@ -168,7 +168,7 @@ def test_without_an_id_all_are_listed(tmp_path: Path) -> None:
     done = invoke("explain", cwd=tmp_path)
 
     listed = {line.split()[0] for line in done.out.splitlines() if line.startswith("  ")}
-    assert listed == ALL.keys()
+    assert listed == {*ALL, *page_names()}
 
 
 def test_an_unknown_id_is_a_usage_error_with_a_suggestion(tmp_path: Path) -> None:
@@ -186,3 +186,14 @@ def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) ->
     Draft202012Validator(schema).validate(document)
     assert [one["id"] for one in document["explanations"]] == (list(arguments) or list(ALL))
     assert all(one["severity"] in {None, *Severity} for one in document["explanations"])
+
+
+def test_each_page_of_the_documentation_is_printed_by_its_name(tmp_path: Path) -> None:
+    pages = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
+    assert pages.keys() == set(page_names())
+    assert pages.keys().isdisjoint(ALL)
+    listed = invoke("explain", cwd=tmp_path).out
+    assert listed.partition("\nPages\n")[2].split() == sorted(pages)
+    assert invoke("explain", "install", cwd=tmp_path).out == pages["install"]
+    document = json.loads(invoke("explain", "install", "--format", "json", cwd=tmp_path).out)
+    assert [(one["topic"], one["text"]) for one in document["explanations"]] == [("page", pages["install"])]

@@ -192,4 +192,4 @@ def test_without_the_library_one_sentence_names_the_extra(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=environment({}), capture_output=True, text=True, timeout=300, check=False)
 
     assert done.returncode == 1
-    assert "policies need cel-expr-python, which is not installed. Install the extra policies (docs/install.md)" in done.stdout
+    assert "cel-expr-python, which is not installed. Install the extra policies (kafka-quotas explain install)" in done.stdout

@@ -95,7 +95,6 @@ def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder
             "shared_with": {"clients": [], "more": 0},
         },
     }
-    assert "ladder" not in document
 
 
 def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: Path) -> None:

@@ -19,7 +19,7 @@ BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["to
 MOVED_INTO_THE_PACKAGE = BUILD["force-include"]
 """Folders at the top of the repository that are data at run time, and where the wheel has them."""
 
-PARTS_OF_THE_BUILD = ["pyproject.toml", "README.md", "LICENSE", "reconciler", *MOVED_INTO_THE_PACKAGE]
+PARTS_OF_THE_BUILD = ["pyproject.toml", "README.md", "LICENSE", "docs", "reconciler", *MOVED_INTO_THE_PACKAGE]
 MANIFEST = """
 apiVersion: kafka-quotas/v1
 kind: ClientQuotas
@@ -136,6 +136,12 @@ def test_the_wheel_holds_what_pages_are_made_of(wheel):
     assert parts <= set(zipfile.ZipFile(wheel).namelist())
 
 
+def test_the_wheel_has_every_page_of_the_documentation_and_nothing_else_of_it(wheel):
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if "docs/" in name}
+
+    assert names == {f"reconciler/docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+
+
 @pytest.mark.parametrize(("folder", "inside"), MOVED_INTO_THE_PACKAGE.items())
 def test_the_wheel_holds_the_data_of_the_repository_s_top_folders(wheel, folder, inside):
     files = [path for path in (ROOT / folder).rglob("*") if path.is_file()]
@@ -201,7 +207,7 @@ def test_without_spark_the_backtest_says_what_to_install(installed, tmp_path):
     done = run(installed / "kafka-quotas", "backtest", "good.yaml", "--traffic", "request.log", cwd=tmp_path, check=False)
 
     assert done.returncode in {1, 64}
-    assert "Install the extra traffic (docs/install.md)" in done.stderr
+    assert "Install the extra traffic (kafka-quotas explain install)" in done.stderr
     assert "Traceback" not in done.stderr
 
 

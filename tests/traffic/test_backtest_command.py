@@ -114,4 +114,4 @@ def test_an_installation_without_the_extra_is_told_so(repository: Path, tmp_path
     (tmp_path / "shadow" / "pyspark" / "__init__.py").write_text(text, encoding="utf-8")
     done = backtest(run, repository, "--traffic", LOG, env={"PYTHONPATH": f"{tmp_path / 'shadow'}:{Path(__file__).parents[2]}"})
     assert (done.code, done.out) == (1, "")
-    assert "needs pyspark, which is not installed. Install the extra spark (docs/install.md)" in done.err
+    assert "needs pyspark, which is not installed. Install the extra spark (kafka-quotas explain install)" in done.err

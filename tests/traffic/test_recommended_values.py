@@ -163,7 +163,7 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
     for limit in (10.5, 1e6):
         one = verdict(key="request_percentage", peak=10.0, limit_after=limit)
         assert ("lacks the time of network threads" in str(doubt(one))) == (doubt(one) is not None) == doubted
-        assert ("the recorder, the broker plugin of docs/record-traffic.md" in str(doubt(one))) == doubted
+        assert ("a broker plugin (kafka-quotas explain record-traffic)" in str(doubt(one))) == doubted
         (found,) = advised([one], days=100, source=source)
         assert (found.advice.safe is None, found.advice.recommended is None) == (doubted, doubted)
         assert ("no value is recommended: a request log lacks" in str(found.advice.reason)) == doubted

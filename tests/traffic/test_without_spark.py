@@ -332,6 +332,6 @@ def test_large_traffic_is_judged_without_pyspark_as_far_as_memory_goes(tmp_path:
     large = without_pyspark(tmp_path)
     assert (large.returncode, large.stdout) == (1, "")
     assert "recorded traffic of 2.5 GB needs pyspark" in large.stderr
-    assert "Install the extra spark (docs/install.md). Without it, up to 2.1 GB are judged" in large.stderr
+    assert "Install the extra spark (kafka-quotas explain install). Without it, up to 2.1 GB are judged" in large.stderr
     asked = without_pyspark(tmp_path, "--master", "local[2]")
-    assert "which is not installed. Install the extra spark (docs/install.md)" in asked.stderr
+    assert "which is not installed. Install the extra spark (kafka-quotas explain install)" in asked.stderr

@@ -44,7 +44,7 @@ class BacktestSource:
     """Which traffic is replayed, and how it is read."""
 
     traffic: tuple[str, ...] = traffic_option(
-        "replay the samples of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or [BROKER=]PATH: request "
+        "replay this recorded traffic: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or [BROKER=]PATH: request "
         "logs of one broker (kafka.request.logger at DEBUG), a file or a folder with rotated and gzipped files. Or Parquet "
         "in the canonical traffic schema, or a folder of compact. Spark reads [BROKER=]SCHEME://... (s3a, hdfs, abfss, gs) and "
         "table:NAME. Repeatable for paths and addresses. Without BROKER= the broker's id comes from a name such as node-3 or "

@@ -37,16 +37,16 @@ class CompactArguments:
     """The command line of ``compact``."""
 
     traffic: tuple[str, ...] = traffic_option(
-        "read request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest does (repeatable). Of a "
-        "Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]) the folder gets the samples themselves",
+        "read this recorded traffic: request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest does "
+        "(repeatable). Of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]) the folder gets the samples themselves",
         required=True,
     )
     folder: str = option(
         "--folder",
         required=True,
         metavar="DIR",
-        help="write the totals, or samples of Prometheus, into this folder, beside those of earlier runs. Spark writes totals "
-        "by day to an address (file://, s3a://, hdfs://) or table:CATALOG.DB.TABLE",
+        help="write per-second totals into this folder, or samples of Prometheus, beside those of earlier runs. Spark writes "
+        "totals by day to an address (file://, s3a://, hdfs://) or table:CATALOG.DB.TABLE",
     )
     keep: int | None = option(
         "--keep",

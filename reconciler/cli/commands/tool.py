@@ -142,19 +142,21 @@ def _is_report(text: str) -> bool:
 class ExplainArguments:
     """The command line of ``explain``."""
 
-    id: str | None = argument("ID", nargs="?", help="the [id] of a finding, a guard, or a class of drift [default: list all]")
+    id: str | None = argument(
+        "ID", nargs="?", help="the [id] of a finding, a guard or a class of drift, or a page [default: list all]"
+    )
     format: str = format_option()
 
 
 def explain(args: ExplainArguments) -> Result:
-    """One explanation, or without an id all of them in a line each."""
+    """One explanation or page, or without an id all of them in a line each."""
     from reconciler.documents import EXPLANATIONS, ExplanationList
     from reconciler.render import explanation_lines, index_lines
-    from reconciler.workflows import explain_id, explanations
+    from reconciler.workflows import explain_id, explanations, page_names
 
     width = output.text_width(sys.stdout)
     chosen = [explain_id(args.id)] if args.id else list(explanations().values())
     return Result(
-        view=lambda: explanation_lines(chosen[0], width=width) if args.id else index_lines(chosen, width=width),
+        view=lambda: explanation_lines(chosen[0], width=width) if args.id else index_lines(chosen, page_names(), width=width),
         document=lambda: EXPLANATIONS.write(ExplanationList(explanations=tuple(chosen))),
     )

@@ -436,7 +436,7 @@ def _spark(_: CheckSubject) -> CheckAnswer:
     except importlib.metadata.PackageNotFoundError:
         return _warned(
             "PySpark is not installed.",
-            "For backtests of large traffic, install the extra spark (docs/install.md). Others need none",
+            "For backtests of large traffic, install the extra spark (kafka-quotas explain install). Others need none",
         )
 
 

@@ -243,7 +243,7 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
     yield MissingEvidence(
         what="whether the client shares the limit of a group",
         because="the cluster stores groups for the broker plugin, and the Cluster manifest does not name the plugin",
-        remedy="set spec.quotaCallback of the Cluster manifest, see docs/totals-and-groups.md",
+        remedy="set spec.quotaCallback of the Cluster manifest, see kafka-quotas explain totals-and-groups",
     )
 
 

@@ -139,7 +139,7 @@ def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateRead
         by_measure[series.measure][series] = samples
     now_s = max((samples[-1][0] for samples in reading.series.values()), default=None)
     if now_s is None:
-        note = compose(_NO_SERIES, page="docs/monitor.md")
+        note = compose(_NO_SERIES, page="kafka-quotas explain monitor")
         return Headroom(cluster=view.cluster, at=None, groups=(), notes=(*reading.notes, note))
     oldest_s, answers = now_s - _FRESH_S, view.answers()
     throttles = {_place(series): samples for series, samples in by_measure[Measure.THROTTLE_TIME].items()}

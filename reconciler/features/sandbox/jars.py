@@ -115,7 +115,7 @@ def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = 
         fetchers.append(ivy_fetcher(java, pyspark))
     if not fetchers:
         raise MissingDependencyError(
-            "nothing here can fetch Kafka's jars. Install Maven, or the extra spark (docs/install.md), whose Ivy does it too"
+            "nothing here can fetch Kafka's jars. Install Maven, or the extra spark (kafka-quotas explain install)"
         )
     return tuple(fetchers)
 

@@ -147,7 +147,9 @@ def _lines(args: InitArguments, made: Made) -> list[Line]:
     if made.placeholders:
         lines.append(line(("Replace ", Style.WARN), " and ".join(made.placeholders), ". README.md lists the values."))
     if args.traffic is None and args.ci != "none":
-        lines.append(line("No traffic is named, so pull requests are not checked against any: docs/record-traffic.md."))
+        lines.append(
+            line("Pull requests are not checked against traffic, since none is named: kafka-quotas explain record-traffic")
+        )
     lines.append(line(("Next:", Style.STRONG)))
     lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
     return lines

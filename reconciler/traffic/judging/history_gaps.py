@@ -198,7 +198,7 @@ _LOGGED: Final = frozenset({"request-log", "log-cells"})
 """Sources whose times are those of handlers only."""
 NO_NETWORK_TIME: Final = (
     "a request log lacks the time of network threads, which counts against request_percentage, too. Record it with the recorder, "
-    "the broker plugin of docs/record-traffic.md"
+    "a broker plugin (kafka-quotas explain record-traffic)"
 )
 
 

@@ -305,15 +305,15 @@ _FOREIGN: Final = {
     ),
     rb"\S+ (?:stdout|stderr) P ": (
         "These are lines of a container runtime (CRI), which cuts a longer line of the broker into parts with the flag P. Let "
-        "the broker write its request log to a file of its own (docs/record-traffic.md)."
+        "the broker write its request log to a file of its own (kafka-quotas explain record-traffic)."
     ),
     rb".*?Completed request:(?:RequestHeader\(|\{api_key=|Name:)": (
         "These are requests in the text form of brokers before 2.8. Later ones write JSON, which shows sizes. For older brokers "
-        "give their metrics (docs/prometheus.md), or the violation log (docs/record-traffic.md)."
+        "give their metrics (kafka-quotas explain prometheus), or the violation log (kafka-quotas explain record-traffic)."
     ),
     rb"(?!.*\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}.*Completed request:)": (
         "No date and time is before 'Completed request:'. Let the layout of the logger begin with a time, such as "
-        "[%d] %p %m (%c)%n (docs/record-traffic.md)."
+        "[%d] %p %m (%c)%n (kafka-quotas explain record-traffic)."
     ),
 }
 """How lines begin that are not those of a broker's own request log; what they are, and what serves in their place."""

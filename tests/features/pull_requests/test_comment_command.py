@@ -289,7 +289,8 @@ def test_without_the_extra_the_message_says_how_to_install_it(folder):
 
     assert done.returncode == 1
     assert done.stderr == (
-        "kafka-quotas: posting comments needs urllib3, which is not installed. Install the extra github (docs/install.md)\n"
+        "kafka-quotas: posting comments needs urllib3, which is not installed. "
+        "Install the extra github (kafka-quotas explain install)\n"
     )
 
 

@@ -82,7 +82,7 @@ def test_without_the_extra_of_the_backtest_it_starts_no_broker(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
-    assert "Install the extra traffic (docs/install.md)" in done.stderr
+    assert "Install the extra traffic (kafka-quotas explain install)" in done.stderr
     assert done.stdout == ""
 
 

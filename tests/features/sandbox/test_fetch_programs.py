@@ -21,7 +21,7 @@ def program(path: Path, script: str) -> Path:
 
 def test_without_maven_and_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingDependencyError, match=r"Install Maven, or the extra spark \(docs/install.md\)"):
+    with pytest.raises(MissingDependencyError, match=r"Install Maven, or the extra spark \(kafka-quotas explain install\)"):
         available_fetchers(Path("java"), find_pyspark=lambda: None)
 
 

@@ -106,7 +106,7 @@ def test_traffic_is_named_in_the_cluster_manifest_and_logs_are_kept_every_night(
 
 def test_traffic_needs_a_cluster_and_without_any_the_next_step_says_so(tmp_path: Path) -> None:
     assert init(tmp_path, "a", "--traffic", "/var/log/kafka").code == 64
-    assert "pull requests are not checked against any" in init(tmp_path, "b").out
+    assert "Pull requests are not checked against traffic" in init(tmp_path, "b").out
 
 
 def test_the_next_commands_are_ones_that_work(tmp_path: Path) -> None:

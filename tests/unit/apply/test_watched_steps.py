@@ -19,10 +19,11 @@ from reconciler.model.cluster import Scope
 from reconciler.model.effect import BucketName
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from reconciler.model.run_context import WatchedGroup, WatchedStep
+from reconciler.ports import NO_PROGRESS
 from reconciler.render.apply_text import apply_report_lines
 from reconciler.render.terminal import plain
 from tests.builders import NOON, plan, user
-from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults
 
 RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
 ALICE, BOB, CAROL = user("alice"), user("bob"), user("carol")
@@ -78,7 +79,7 @@ def lowered() -> tuple[FakeCluster, Plan]:
 
 def execute(cluster: FakeCluster, what: Plan, watcher: Watcher) -> ApplyReport:
     steps = StepDown(factor=2.0, watcher=watcher)
-    run = SteppedExecutor(cluster, clock=FakeClock(), progress=Silent(), settings=ApplySettings(), step_down=steps)
+    run = SteppedExecutor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=ApplySettings(), step_down=steps)
     return run.run(what)
 
 

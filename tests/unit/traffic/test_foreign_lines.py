@@ -31,7 +31,7 @@ def as_json(**fields: str) -> str:
 
 JSON = ["Each of these lines is a JSON document", "jq -rj .log FILE"]
 FORMS = {
-    "2.0 to 2.7": (TEXT, ["the text form of brokers before 2.8", "docs/prometheus.md"]),
+    "2.0 to 2.7": (TEXT, ["the text form of brokers before 2.8", "kafka-quotas explain prometheus"]),
     "1.x": (OLDER, ["the text form of brokers before 2.8"]),
     "0.8": (OLDEST, ["the text form of brokers before 2.8"]),
     "docker": (as_json(log=f"{GOOD}\n", stream="stdout", time=TIME), JSON),
