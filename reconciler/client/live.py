@@ -236,9 +236,9 @@ class PlannedAlteration:
 
         The cluster is read again first. Returns only when all is done and verified, or there was nothing to do.
 
-        Raises ``GuardRefusedError`` for guards that were not accepted, ``StalePlanError`` when the cluster no longer has what the
-        plan changes, other ``RefusedError``, ``UsageError`` for an unknown guard, and ``BackendError``. Nothing was written in
-        these cases. Raises ``NotAppliedError``, whose report has the outcome of the change.
+        Raises ``GuardRefusedError`` for guards that were not accepted, and ``StalePlanError`` when the cluster no longer has what
+        the plan changes. Raises other ``RefusedError``, ``UsageError`` for an unknown guard, and ``BackendError``. Nothing was
+        written in these cases. Raises ``NotAppliedError``, whose report has the outcome of the change.
 
         >>> with connect("b1:9092") as quotas:
         ...     change = quotas.plan_alter(entity(user=DEFAULT), add={"producer_byte_rate": "6MB"})

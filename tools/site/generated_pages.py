@@ -38,7 +38,7 @@ _INDEX: Final = """\
 | [Commands](commands.md) | every command with its options, and the exit codes |
 | [Documents](documents.md) | the fields of manifests and of JSON output |
 | [Findings and guards](ids.md) | every id that the output shows, as `kafka-quotas explain ID` prints it |
-| [Python interface](../python.md), [values](values.md) | every public name of `reconciler.client` |
+| [Python interface](../python.md), [values and errors](values.md) | every public name of `reconciler.client` |
 | [Tables](tables.md) | the columns of traffic, verdicts, seconds and recommendations, in Parquet and Spark |
 | [Many-team repository](many-teams.md), [GitOps repository](gitops-repository.md), [service files](deploy.md) | files to copy |
 

@@ -1,7 +1,7 @@
 """The reference of ``reconciler.client``, from its docstrings and signatures, read as text.
 
-``make format`` writes docs/python.md: functions, results and errors. A test fails while the file is not what this would write.
-The fields of values are a page of the site, as those of documents are.
+``make format`` writes docs/python.md: functions and results. A test fails while the file is not what this would write.
+The fields of values, and the errors, are a page of the site, as those of documents are.
 """
 
 from __future__ import annotations
@@ -26,13 +26,20 @@ _HEAD: Final = """\
 
 The package `reconciler.client` comes with the base install and is typed (`py.typed`). Every example below is run by the tests, on
 a real broker in place of `b1:9092`. Each begins with `from reconciler.client import ...`, which is left out here.
-[Values](reference/values.md) has the fields of plans, reports and answers.
+[Values and errors](reference/values.md) has the fields of
+plans, reports and answers. [From Python](from-python.md) shows whole tasks.
 
 """
 _VALUES_HEAD: Final = """\
-# Values
+# Values and errors
 
 The values that the functions of [the Python interface](../python.md) take and return. All are frozen.
+
+"""
+_ERRORS_HEAD: Final = """\
+## Errors
+
+Of `reconciler.errors`. A child is caught by the name of its parent, too.
 
 """
 _CHAPTERS: Final = {
@@ -49,22 +56,21 @@ _Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
 def reference() -> str:
     """The whole file."""
     exported = _exported()
-    parts = [_HEAD, _prose(_docstring(_tree(PACKAGE)))]
+    parts = [_HEAD, _prose("\n\n".join(_docstring(_tree(PACKAGE)).split("\n\n")[:2]))]
     for title, module in _CHAPTERS.items():
         names = [name for name, home in exported.items() if home == module]
         parts.append(f"## {title}\n\n")
         parts += [_entry(name, _definitions(module)) for name in _in_order(names, exported)]
-    parts.append(f"## Errors\n\nOf `{ERRORS}`. A child is caught by the name of its parent, too.\n\n")
-    parts += _errors()
     return "".join(parts).rstrip() + "\n"
 
 
 def values_page() -> str:
-    """The page of the values, which are not defined in the package itself."""
+    """The page of the values, which are not defined in the package itself, and of the errors."""
     exported = {name: module for name, module in _exported().items() if module not in _CHAPTERS.values()}
     names = _in_order(list(exported), exported)
     entries = "".join(_entry(name, _definitions(exported[name])) for name in names)
-    return _VALUES_HEAD + entries.replace("\n### ", "\n## ").replace("\n#### ", "\n### ").replace("### ", "## ", 1)
+    values = entries.replace("\n### ", "\n## ").replace("\n#### ", "\n### ").replace("### ", "## ", 1)
+    return f"{_VALUES_HEAD}{values}{_ERRORS_HEAD}{''.join(_errors())}"
 
 
 def _exported() -> dict[str, str]:
