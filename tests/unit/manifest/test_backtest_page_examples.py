@@ -7,7 +7,6 @@ import re
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
 from reconciler.model.cluster import HistoryNeeds
-from reconciler.workflows.explain import explanations
 from tests.support.pages import before
 
 PAGE = before("backtest", "Simulate a lost broker or more traffic")
@@ -34,12 +33,3 @@ def test_the_fields_of_a_rule_are_all_on_the_page() -> None:
     fields = spec["backtest"]["properties"]["fail"]["items"]["properties"]
     table = PAGE[PAGE.index("| field |") : PAGE.index("Labels of owners")]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(fields)
-
-
-def test_the_findings_on_the_page_are_those_of_the_catalogue() -> None:
-    known = explanations()
-    rows = re.findall(r"^\| `([a-z-]+)` \| (error|warning|info) \|", PAGE, re.MULTILINE)
-    table = PAGE[PAGE.index("## Findings") : PAGE.index("## Rates over time")]
-    assert [one for one, _ in rows] == re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE)
-    assert len(rows) >= 9
-    assert [(one, known[one].severity) for one, _ in rows] == rows
