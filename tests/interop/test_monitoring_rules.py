@@ -35,6 +35,7 @@ kafka_server_Produce_throttle_time{user="bob",client_id="app"} NaN
 kafka_server_Fetch_byte_rate{user="carol"} 5
 kafka_server_Request_request_time{client_id="tool"} 2
 kafka_server_ControllerMutation_mutation_rate{user="carol"} 0.5
+kafka_server_ControllerMutation_tokens{user="carol"} -25
 kafka_server_Produce_queue_size 3
 """,
     "quota-labels": """
@@ -45,6 +46,7 @@ kafka_server_quota_throttle_time{resource="Produce",user="bob",clientId="app"} N
 kafka_server_quota_byte_rate{resource="Fetch",user="carol"} 5
 kafka_server_quota_request_time{resource="Request",clientId="tool"} 2
 kafka_server_quota_mutation_rate{resource="ControllerMutation",user="carol"} 0.5
+kafka_server_quota_tokens{resource="ControllerMutation",user="carol"} -25
 kafka_server_produce_queue_size 3
 """,
 }
@@ -116,14 +118,17 @@ def test_every_alert_fires_and_resolves(tmp_path: Path) -> None:
         return found
 
     with served(page_of(lambda: page[0])) as port, prometheus(tmp_path, port, rules) as server:
-        busy = {"KafkaQuotaNearLimit": {"user=alice client-id=app"}, "KafkaQuotaThrottled": {"user=alice client-id=app"}}
+        busy = {
+            "KafkaQuotaNearLimit": {"user=alice client-id=app"},
+            "KafkaQuotaThrottled": {"user=alice client-id=app", "user=<default>"},
+        }
         unused = {"KafkaQuotaNeverUsed": {"user=nobody"}}
         wait_until(lambda: firing(server) == busy | unused, within_s=90)
         page[0] = "up_anyway 1\n"
         wait_until(lambda: "KafkaQuotaRatesMissing" in firing(server), within_s=90)
         assert not busy.keys() & firing(server).keys()
         assert busy.keys() | unused.keys() | {"KafkaQuotaRatesMissing"} == alerts
-        page[0] = PAGES["default-format"].replace("950000", "10").replace(" 120\n", " NaN\n")
+        page[0] = PAGES["default-format"].replace("950000", "10").replace(" 120\n", " NaN\n").replace("-25", "25")
         wait_until(lambda: not (firing(server).keys() - {"KafkaQuotaNeverUsed"}), within_s=90)
         for group in server.get("rules")["groups"]:
             assert {rule["health"] for rule in group["rules"]} == {"ok"}, group

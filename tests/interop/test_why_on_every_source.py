@@ -1,6 +1,7 @@
-"""``why`` about one broker that throttles each of the five keys on purpose, from each source that can be recorded of it.
+"""``why`` and ``headroom`` of one broker that throttles each of the five keys on purpose, from each source of it.
 
-Three phases: no limits, limits that every client exceeds, and limits far above. Each question has the answers that are true.
+Three phases: no limits, limits that every client exceeds, and limits far above. Each question has the answers that are true. What
+the sources show in the second phase is the table of the documentation.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Recording:
     starts: tuple[float, float, float, float]
     calm: float
     """From when on no throttle of the second phase lasts."""
+    moments: tuple[Mapping[tuple[str, str], dict[str, Any]], ...]
+    """At the end of the second phase and of the third one: by command and source, or by ``why`` and client, what was shown."""
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +75,34 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
         made = GitRepository(folder / "repository")
         _declare(made, None, at=time.time() - 3600)
         with prometheus(folder, [job]) as server, _traffic(broker) as longest:
-            starts = [time.time()]
-            _wait(PHASES_S[0])
-            for place in (1, 2):
-                _declare(made, place, at=time.time())
-                raw_quotas.alter(broker.bootstrap_servers, _settings(place))
-                starts.append(time.time())
-                _wait(PHASES_S[place])
-            starts.append(time.time())
             log, recorded = broker.nodes[0].request_log_file, broker.nodes[0].recorded_folder
             sources = {
                 "log": f"1={log}",
                 "recorder": str(recorded),
                 "violations": f"1={broker.nodes[0].log_file}",
                 "prometheus": f"prometheus+http://127.0.0.1:{server.port}",
+                "page": f"1=metrics+{running.url()}",
             }
+            starts = [time.time()]
+            _wait(PHASES_S[0])
+            moments = []
+            for place in (1, 2):
+                _declare(made, place, at=time.time())
+                raw_quotas.alter(broker.bootstrap_servers, _settings(place))
+                starts.append(time.time())
+                _wait(PHASES_S[place])
+                if place == 2:
+                    # A broker shows a throttle for up to a minute.
+                    _wait(max(0.0, max(longest) + 62 - time.time()))
+                since = starts[0] - 3600 if place == 1 else starts[-1]
+                moments.append(_present(folder, sources, broker.bootstrap_servers, since))
+            starts.append(time.time())
             yield Recording(
-                folder=folder, sources=sources, starts=(starts[0], starts[1], starts[2], starts[3]), calm=max(longest)
+                folder=folder,
+                sources=sources,
+                starts=(starts[0], starts[1], starts[2], starts[3]),
+                calm=max(longest),
+                moments=tuple(moments),
             )
 
 
@@ -171,12 +185,31 @@ def _traffic(broker: Sandbox) -> Iterator[list[float]]:
             thread.join()
 
 
+def _present(folder: Path, sources: Mapping[str, str], server: str, since: float) -> dict[tuple[str, str], dict[str, Any]]:
+    """What ``headroom`` shows now from each source, and ``why`` of each client from the exporter's page."""
+    shown = {}
+    for source in HEADROOM:
+        done = invoke("headroom", "--bootstrap-server", server, "--traffic", sources[source], "--format", "json", cwd=folder)
+        assert done.code == 0, done.err
+        shown["headroom", source] = done.json()
+    for who in (*LIMITED, ADDRESS):
+        command = ("why", "quotas", *_names(who), "--since", _moment(since), "--traffic", sources["page"], "--format", "json")
+        done = invoke(*command, cwd=folder / "repository")
+        assert done.out, done.err
+        shown["why", who] = done.json()
+    return shown
+
+
+def _names(who: str) -> tuple[str, str]:
+    return ("--name", f"ip={ADDRESS}") if who == ADDRESS else ("--names", f"user={who},client-id=app")
+
+
 def _moment(second: float) -> str:
     return datetime.datetime.fromtimestamp(second, tz=datetime.UTC).isoformat()
 
 
 def why(recording: Recording, source: str, who: str, since: float, until: float) -> dict[str, Any]:
-    name = ("--name", f"ip={ADDRESS}") if who == ADDRESS else ("--names", f"user={who},client-id=app")
+    name = _names(who)
     store = ("--traffic-store", str(recording.folder / "store")) if source == "prometheus" else ()
     times = ("--since", _moment(since), "--until", _moment(until))
     command = ("why", "quotas", *name, *times, "--traffic", recording.sources[source], *store, "--format", "json")
@@ -187,12 +220,14 @@ def why(recording: Recording, source: str, who: str, since: float, until: float)
 
 
 SOURCES = ("log", "recorder", "violations", "prometheus")
+HEADROOM = ("log", "recorder", "prometheus", "page")
 RECORDED = {
     "log": {"prod", "cons", "reqs", "old", "new"},
     # Brokers book throttles of mutations under request time, and log no violation of them.
     "recorder": {"prod", "cons", "reqs", "old", "new"},
     "violations": {"prod", "cons", "reqs"},
     "prometheus": {"prod", "cons", "reqs", "old", "new"},
+    "page": {"prod", "cons", "reqs", "old", "new"},
 }
 
 
@@ -222,3 +257,78 @@ def test_no_answer_about_any_phase_is_false(recording: Recording, source: str, w
         if report["incident"] is not None:
             begin = datetime.datetime.fromisoformat(report["incident"]["begin"]).timestamp()
             assert limited - LATE_S <= begin < raised, (report["incident"]["begin"], recording.starts)
+
+
+def load_of(recording: Recording, place: int, source: str, who: str) -> dict[str, Any] | None:
+    """The row of a client's quota group in ``headroom``, in phase ``place`` of the limits; ``None``: there is none."""
+    key = (ADDRESS_LIMIT if who == ADDRESS else LIMITED[who])[0]
+    tag = {"ip": ADDRESS} if who == ADDRESS else {"user": who}
+    rows = recording.moments[place - 1]["headroom", source]["groups"]
+    found = [row for row in rows if row["key"] == key and row["bucket"] == tag]
+    return max(found, key=lambda row: row["throttled"] is not None, default=None)
+
+
+@pytest.mark.parametrize("source", HEADROOM)
+@pytest.mark.parametrize("who", [*LIMITED, ADDRESS])
+def test_headroom_names_each_throttled_group_and_no_other(recording: Recording, source: str, who: str) -> None:
+    during, after = (load_of(recording, place, source, who) for place in (1, 2))
+    if who in RECORDED[source]:
+        assert during is not None
+        assert during["throttled"] is not None, during
+    assert after is None or after["throttled"] is None, after
+    if who == ADDRESS and during is not None:
+        # Nothing shows delayed addresses, and a note says so.
+        notes = recording.moments[0]["headroom", source]["notes"]
+        assert any("connection_creation_rate" in note["message"] for note in notes), notes
+
+
+@pytest.mark.parametrize("who", [*LIMITED, ADDRESS])
+def test_a_page_shows_why_a_client_is_throttled_now(recording: Recording, who: str) -> None:
+    during, after = (moment["why", who] for moment in recording.moments)
+    assert during["answer"] in ({"throttled"} if who in RECORDED["page"] else {"unknown", "computed", "possible"}), during
+    assert after["answer"] == "unknown", after
+
+
+def test_the_documentation_has_what_each_source_showed(recording: Recording) -> None:
+    rows = {ADDRESS_LIMIT[0]: (ADDRESS,)}
+    for who, (key, _, _) in LIMITED.items():
+        rows[key] = (*rows.get(key, ()), who)
+    keys = (*dict.fromkeys(key for key, _, _ in LIMITED.values()), ADDRESS_LIMIT[0])
+
+    def cell(source: str, key: str) -> str:
+        return f"{_why_word(recording, source, rows[key])}, {_headroom_word(recording, source, rows[key])}"
+
+    lines = [f"| {NAMES[source]} | {' | '.join(cell(source, key) for key in keys)} |" for source in (*SOURCES, "page")]
+    pages = [page.read_text("utf-8") for page in (Path(__file__).parents[2] / "docs").glob("*.md")]
+    assert any(all(line in page for line in lines) for page in pages), "\n".join(lines)
+
+
+NAMES = {
+    "log": "request log",
+    "recorder": "recorder",
+    "violations": "violation log",
+    "prometheus": "Prometheus",
+    "page": "exporter page",
+}
+
+
+def _why_word(recording: Recording, source: str, clients: tuple[str, ...]) -> str:
+    """The weakest answer of ``why`` about these clients in the second phase."""
+    _, limited, raised, _ = recording.starts
+    answers = {
+        recording.moments[0]["why", who]["answer"]
+        if source == "page"
+        else why(recording, source, who, limited + 1, raised)["answer"]
+        for who in clients
+    }
+    words = {"throttled": "throttled", "computed": "computed", "possible": "computed"}
+    return min((words.get(answer, "unknown") for answer in answers), key=("unknown", "computed", "throttled").index)
+
+
+def _headroom_word(recording: Recording, source: str, clients: tuple[str, ...]) -> str:
+    """The weakest of what ``headroom`` shows."""
+    if source not in HEADROOM:
+        return "not read"
+    loads = [load_of(recording, 1, source, who) for who in clients]
+    words = ["nothing" if load is None else "rate" if load["throttled"] is None else "throttled" for load in loads]
+    return min(words, key=("nothing", "rate", "throttled").index)

@@ -44,8 +44,9 @@ class RateSource:
     """Where rates come from."""
 
     traffic: tuple[str, ...] = traffic_options.traffic_option(
-        "read rates of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or of an exporter's page "
-        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable) [default: spec.traffic of the Cluster manifest]"
+        "read rates of prometheus+http(s)://HOST[:PORT][/PATH], or of an exporter's page, "
+        "[BROKER=]metrics+http(s)://HOST:PORT/metrics (repeatable). Or of the last minute of request logs, recorder files and "
+        "totals, [BROKER=]PATH [default: spec.traffic of the Cluster manifest]"
     )
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
@@ -166,4 +167,8 @@ def _observe(args: HeadroomArguments) -> Headroom:
         http_config=source.http_config,
         mapping=read_trusted_mapping(source.mapping, trusted),
     )
+    if rates.is_recorded and (source.match or source.http_config or source.mapping):
+        raise UsageError(
+            "--match, --http-config and --mapping of headroom are for metrics, and --traffic names files: leave them out"
+        )
     return observe(view, sources.owners(), rates)

@@ -23,6 +23,10 @@ _FRESH_S: Final = 150
 _LEAST_SHARE: Final = 0.3
 """A group that reaches less of its limit in the last minutes than this did not throttle anything."""
 _NO_SERIES: Final = "The source has no series of a quota group. Without a quota, brokers count nothing: set one, or see {page}."
+_CONNECTIONS: Final = (
+    "No source shows which addresses brokers delay by connection_creation_rate. A rate near its limit may be the one "
+    "that brokers let through."
+)
 _GROUPS_PLUGIN: Final = (
     "The brokers have the plugin of groups. Members of a group share one limit, so brokers may throttle a member whose own rate "
     "is far below it."
@@ -109,11 +113,15 @@ class Headroom:
 def observe(view: QuotaView, owners: Mapping[Entity, str], rates: RateRequest) -> Headroom:
     """The quota groups of this moment: rates of a source, joined with the limits of ``view``.
 
-    ``owners``: who declares quotas. Raises ``UsageError`` and ``TrafficError`` as ``read_rates``, and ``UsageError`` where the
-    brokers have a callback class, since no limit is known then.
+    ``owners``: who declares quotas. Raises as ``read_rates`` or ``observe_recorded``, and ``UsageError`` where the brokers
+    have a callback class, since no limit is known then.
     """
     if view.caveats.callback is not None:
         raise UsageError(f"headroom needs limits that are known: {view.caveats.callback}")
+    if rates.is_recorded:
+        from reconciler.features.insight.recorded_rates import observe_recorded
+
+        return observe_recorded(view, owners, rates)
     return join_limits(view, owners, read_rates(rates))
 
 
@@ -143,26 +151,39 @@ def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateRead
         return Headroom(cluster=view.cluster, at=None, groups=(), notes=(*reading.notes, note))
     oldest_s, answers = now_s - _FRESH_S, view.answers()
     throttles = {_place(series): samples for series, samples in by_measure[Measure.THROTTLE_TIME].items()}
+    tokens = {_place(series): samples for series, samples in by_measure[Measure.TOKENS].items()}
     measured = []
     for series, samples in by_measure[Measure.RATE].items():
         at, rate = samples[-1]
         if at > oldest_s and math.isfinite(rate):
-            load = _load(series, samples, answers, owners, broker=_broker(series, reading))
+            names = series.user, series.client_id, series.ip
+            load = limited_load(answers, owners, broker=_broker(series, reading), key=series.kind.key, names=names, rate=rate)
             throttling = _throttling(throttles.get(_place(series), ()), oldest_s)
+            if throttling is None and load.limit:
+                throttling = _throttling(_debts_ms(tokens.get(_place(series), ()), load.limit), oldest_s)
             peak = max(value for at, value in samples if at > oldest_s and math.isfinite(value))
             measured.append((replace(load, throttling=throttling), peak))
-    groups = _attribute_throttles(measured)
     notes = [*reading.notes, *_stale_brokers(reading, by_measure[Measure.RATE], now_s)]
+    return headroom_of(view, owners, pass_on_throttles(measured), notes, at_s=now_s)
+
+
+def headroom_of(
+    view: QuotaView, owners: Mapping[Entity, str], groups: Sequence[GroupLoad], notes: Sequence[Message], *, at_s: float
+) -> Headroom:
+    """The quota groups of a moment in their order, with what is to be known beside them. ``at_s``: seconds since 1970."""
+    more = []
+    if any(group.key is QuotaKey.CONNECTION_CREATION_RATE and group.limit is not None for group in groups):
+        more.append(compose(_CONNECTIONS))
     if view.caveats.groups and any(map(is_reserved, view.entities)):
-        notes.append(compose(_GROUPS_PLUGIN))
+        more.append(compose(_GROUPS_PLUGIN))
     if unlimited := sum(group.limit is None for group in groups):
-        notes.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
+        more.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
     return Headroom(
         cluster=view.cluster,
-        at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
+        at=datetime.datetime.fromtimestamp(at_s, datetime.UTC),
         groups=tuple(sorted(groups, key=_nearness)),
         unused=tuple(_unused_limits(view, owners, groups)),
-        notes=tuple(notes),
+        notes=(*notes, *more),
     )
 
 
@@ -190,29 +211,31 @@ def _place(series: MetricSeries) -> tuple[object, ...]:
     return series.broker, series.kind.key, series.user, series.client_id, series.ip
 
 
-def _load(
-    series: MetricSeries, samples: Samples, answers: EffectiveQuotas, owners: Mapping[Entity, str], *, broker: str
+def limited_load(
+    answers: EffectiveQuotas,
+    owners: Mapping[Entity, str],
+    *,
+    broker: str,
+    key: QuotaKey,
+    names: tuple[str | None, str | None, str | None],
+    rate: float,
 ) -> GroupLoad:
-    key = series.kind.key
-    if series.ip is not None:
-        candidate = answers.addresses.winner(series.ip)
+    """A quota group on a broker with its limit. ``names``: user, client-id and address, as far as the group has them."""
+    user, client_id, ip = names
+    if ip is not None:
+        candidate = answers.addresses.winner(ip)
     else:
         resolver = answers.resolvers.get(key.value)
-        candidate = None if resolver is None else resolver.limit_of_group(series.user, series.client_id)
-    names = {EntityType.USER.value: series.user, EntityType.CLIENT_ID.value: series.client_id, EntityType.IP.value: series.ip}
-    load = GroupLoad(
-        broker=broker,
-        key=key,
-        tags={tag: name for tag, name in names.items() if name},
-        rate=samples[-1][1],
-    )
+        candidate = None if resolver is None else resolver.limit_of_group(user, client_id)
+    tags = {EntityType.USER.value: user, EntityType.CLIENT_ID.value: client_id, EntityType.IP.value: ip}
+    load = GroupLoad(broker=broker, key=key, tags={tag: name for tag, name in tags.items() if name}, rate=rate)
     if candidate is None:
         return load
     source = candidate.entity
     return replace(load, limit=candidate.value, source=source, level=candidate.level, owner=owners.get(source))
 
 
-def _attribute_throttles(measured: Sequence[tuple[GroupLoad, float]]) -> list[GroupLoad]:
+def pass_on_throttles(measured: Sequence[tuple[GroupLoad, float]]) -> list[GroupLoad]:
     """The loads with each throttle at the group whose limit explains it; where none does, it stays where it is shown.
 
     Brokers book throttles of mutations as those of request time. So a group far below its limit that shows a throttle passes it
@@ -239,6 +262,11 @@ def _attribute_throttles(measured: Sequence[tuple[GroupLoad, float]]) -> list[Gr
 
 def _broker(series: MetricSeries, reading: RateReading) -> str:
     return reading.brokers.get(series.broker, str(series.broker))
+
+
+def _debts_ms(tokens: Samples, limit: float) -> Samples:
+    """What answers state as throttles of a controller that refuses or delays: the time in which a debt of tokens is paid."""
+    return tuple((at, -value / limit * 1000 if value < 0 else math.nan) for at, value in tokens)
 
 
 def _throttling(times: Samples, oldest_s: float) -> Throttling | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ from reconciler.features.prometheus import (
     read_login,
     trusted_reader,
 )
-from reconciler.model import Message, compose, escaped, name_part
+from reconciler.model import ClusterSpec, Message, compose, escaped, name_part
 from reconciler.workflows import (
     configured_server,
     configured_traffic,
@@ -32,7 +34,7 @@ from reconciler.workflows import (
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus import AnsweredSamples, MetricSeries, PageSeries, SeriesReader, Unattributed
-    from reconciler.model import ClusterSpec, LabelMatcher, MetricServer
+    from reconciler.model import LabelMatcher, MetricServer
     from reconciler.resolution import QuotaView
     from reconciler.traffic import ClientNames, ColumnMapping
     from reconciler.workflows import TrustedTree
@@ -76,6 +78,14 @@ class RateRequest:
     mapping: ColumnMapping | None = None
     names: ClientNames | None = None
     read_file: ReadFile | None = None
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    """The Cluster manifest, for the brokers that recorded traffic is of."""
+    trusted: TrustedTree | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the traffic is in files."""
+        return bool(self.traffic) and not any(is_page(argument) or is_prometheus(argument) for argument in self.traffic)
 
     def login(self) -> HttpLogin | None:
         """The login of ``http_config``. Raises ``FileAccessError``, ``UsageError``."""
@@ -89,6 +99,8 @@ def configured_rates(view: QuotaView, spec: ClusterSpec, trusted: TrustedTree | 
         server=configured_server(spec, trusted),
         names=names_of(view.entities),
         read_file=trusted_reader(trusted),
+        spec=spec,
+        trusted=trusted,
     )
 
 
@@ -250,3 +262,25 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
         raise TrafficError(foreign[0])
     notes = (*(compose("{problem}", problem=str(error)) for error in errors), *foreign)
     return replace(named.reading(notes), pages=read_at)
+
+
+@contextlib.contextmanager
+def recorded_pages(traffic: Sequence[str], *, http_config: Path | None) -> Iterator[str]:
+    """What the pages of exporters show now, as a folder of recorded samples that goes at the end.
+
+    Raises ``UsageError`` for a mixture and for a page without a broker, ``FileAccessError`` and ``TrafficError``.
+    """
+    from reconciler.features.prometheus import PageColumns, RecordedFolder, exporter_targets, series_reader
+
+    login = read_login(http_config, None) if http_config is not None else None
+    reader, scrapes = series_reader(None), []
+    for target in exporter_targets(traffic):
+        page = open_page(target.address, target.broker, login=login)
+        try:
+            read = page.read()
+        finally:
+            page.close()
+        scrapes.append(PageColumns(reader).rows(read.samples, at_s=read.at_s, monotonic_s=time.monotonic()))
+    with tempfile.TemporaryDirectory(prefix="kafka-quotas-pages-") as folder:
+        RecordedFolder(Path(folder)).write(scrapes)
+        yield folder

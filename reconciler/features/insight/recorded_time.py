@@ -111,9 +111,11 @@ def incident_report(
 
 
 def recorded_throttles(
-    recorded: TrafficSource, client: Names, *, since: datetime.datetime, until: datetime.datetime
+    recorded: TrafficSource, client: Names | None, *, since: datetime.datetime, until: datetime.datetime
 ) -> tuple[RecordedThrottle, ...] | None:
     """The throttles that brokers recorded of a client, or of a quota group that may be the client's, in order of time.
+
+    ``client``: ``None`` is every client.
 
     Times are those of ``since`` to ``until``. ``None``: the source has no place for throttles. ``recorded``: opened with
     ``throttles``.
@@ -122,7 +124,7 @@ def recorded_throttles(
         begin, end = _micros(since), _micros(until)
         in_time = (each for each in recorded.throttles if each.end_us >= begin and each.begin_us <= end)
         return tuple(each for each in in_time if _is_of(client, each.user, each.client_id))
-    if not isinstance(recorded, SecondsTraffic) or recorded.is_stored or not client:
+    if not isinstance(recorded, SecondsTraffic) or recorded.is_stored or client == ():
         return None
     has_times = RECORDED_THROTTLE in recorded.columns
     work: Totals[pa.RecordBatch] = Totals(
@@ -157,18 +159,20 @@ def _micros(moment: datetime.datetime) -> int:
     return round(moment.timestamp() * _SECOND_US)
 
 
-def _is_of(client: Names, user: str | None, client_id: str | None) -> bool:
+def _is_of(client: Names | None, user: str | None, client_id: str | None) -> bool:
     """Whether a quota group with these tags may be the client's; a tag that is absent does not contradict."""
+    if client is None:
+        return True
     tags = {"user": user, "client_id": client_id}
     return all(tags[kind] in (None, name) for kind, name in client) and any(tags[kind] == name for kind, name in client)
 
 
 def _count_throttles(
-    batches: Iterable[pa.RecordBatch], client: Names, *, has_times: bool, begin_us: int, end_us: int
+    batches: Iterable[pa.RecordBatch], client: Names | None, *, has_times: bool, begin_us: int, end_us: int
 ) -> Iterator[pa.RecordBatch]:
     """``_SCHEMA``, one row a client, kind and second. A line counts once, and topics that the controller refused beside it."""
     for every in batches:
-        batch = every.filter(_are_of(every, client))
+        batch = every if client is None else every.filter(_are_of(every, client))
         status = batch.column("status").cast(pa.string())
         kind = batch.column("kind").cast(pa.string())
         of_samples = pc.is_in(status, value_set=_SAMPLES)

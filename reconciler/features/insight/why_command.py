@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import zoneinfo
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import entity_options, exit_codes, option_groups, output
@@ -64,9 +64,9 @@ class WhyArguments:
     times: IncidentTimes = group(IncidentTimes)
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     traffic: tuple[str, ...] = traffic_option(
-        "look at this traffic: request logs or violation logs as [BROKER=]PATH, Parquet, a folder of compact, or "
-        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable for files of one kind) [default: spec.traffic of the "
-        "Cluster manifest]"
+        "look at this traffic: request logs or violation logs as [BROKER=]PATH, Parquet, or a folder of compact. Or samples of "
+        "prometheus+http(s)://HOST[:PORT][/PATH], or exporters' pages of this moment, BROKER=metrics+http://HOST:PORT/metrics. "
+        "Repeatable for one kind [default: spec.traffic of the Cluster manifest]"
     )
     audit: tuple[str, ...] = option(
         "--audit",
@@ -87,8 +87,14 @@ def run(args: WhyArguments) -> Result:
     """Explain; exit 1 when it is not known whether the client was throttled."""
     from reconciler.features.insight.explain import explain_incident
     from reconciler.features.insight.incident import IncidentAnswer
+    from reconciler.features.insight.rate_sources import is_page, recorded_pages
 
-    with output.LiveProgress() as progress:
+    with contextlib.ExitStack() as stack:
+        if any(map(is_page, args.traffic)):
+            # The page shows this moment: it is read before the times are.
+            folder = stack.enter_context(recorded_pages(args.traffic, http_config=args.reading.http_config))
+            args = replace(args, traffic=(folder,))
+        progress = stack.enter_context(output.LiveProgress())
         report = explain_incident(_request(args), progress=progress)
     code = exit_codes.DONE
     if report.answer is IncidentAnswer.UNKNOWN:

@@ -217,11 +217,20 @@ def _rates(quotas: QuotaRules, options: RuleOptions, levels: Collection[int]) ->
     ):
         for key in CLIENT_KEYS:
             expr = f"max by ({by}) ({options.series(key, sensor, test)})"
+            if record == THROTTLE_TIME and key is QuotaKey.CONTROLLER_MUTATION_RATE:
+                expr += f"\nor on ({clients}) {_debts(quotas, options, clients)}"
             yield {"record": record, "expr": expr, "labels": {**cluster, "key": key.value}}
     if levels:
         yield {"record": GROUP_LIMIT, "expr": _group_limits(quotas, levels), "labels": cluster}
         expr = f"{quotas.of(RATE)} / {_MATCHED} {quotas.of(GROUP_LIMIT)}"
         yield {"record": UTILIZATION, "expr": expr, "labels": cluster}
+
+
+def _debts(quotas: QuotaRules, options: RuleOptions, clients: str) -> str:
+    """Milliseconds until a controller admits a client again, which no throttle time shows: its debt of tokens, by its limit."""
+    key = QuotaKey.CONTROLLER_MUTATION_RATE
+    limit = quotas.of(GROUP_LIMIT, f"key={_quoted(key.value)}")
+    return f"-1000 * max by ({clients}) ({options.series(key, 'tokens', ' < 0')})\n/ on ({clients}) {limit}"
 
 
 def _group_limits(quotas: QuotaRules, levels: Collection[int]) -> str:

@@ -1,0 +1,145 @@
+"""Headroom of recorded traffic: request logs, files of the recorder, totals and samples in files, in their last minute."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling, headroom_of, limited_load, pass_on_throttles
+from reconciler.features.insight.rate_sources import RateRequest
+from reconciler.model import (
+    CONTROLLER,
+    BucketName,
+    BucketVerdict,
+    Entity,
+    EntityType,
+    HistoryNeeds,
+    Message,
+    QuotaKey,
+    compose,
+    peak_of,
+)
+from reconciler.resolution import EffectiveQuotas, QuotaView
+from reconciler.workflows import BacktestOptions, Proposal, backtest_request, open_recorded
+
+if TYPE_CHECKING:
+    from reconciler.traffic import RecordedThrottle
+
+_MINUTE: Final = datetime.timedelta(minutes=1)
+_CONTROLLER: Final = "controller"
+_OLD: Final = datetime.timedelta(minutes=5)
+_IS_OLD: Final = "The newest line is of {at} UTC. What follows is the minute before it, and not the present."
+_LARGEST: Final = "Rates are the largest ones of the minute before {at} UTC."
+_NO_THROTTLES: Final = "This traffic has no throttle times. It does not show which quota groups brokers throttled."
+
+
+def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: RateRequest) -> Headroom:
+    """The quota groups of the last minute of recorded traffic, with the limits of ``view``.
+
+    Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError`` as ``open_recorded``.
+    """
+    from reconciler.traffic import require_arrow
+
+    require_arrow()
+    from reconciler.features.insight.recorded_time import between, recorded_throttles
+    from reconciler.traffic import Backtest, Source
+
+    options = BacktestOptions(traffic=request.traffic)
+    entities = {entity: dict(quotas) for entity, quotas in view.entities.items()}
+    proposal = Proposal(current=None, proposed=entities, declared={}, spec=request.spec, trusted=request.trusted)
+    question = replace(
+        backtest_request(replace(proposal, kafka_version=view.cluster.kafka_version), options),
+        unchanged=True,
+        in_effect=True,
+        needs=HistoryNeeds(hours=0.0),
+    )
+    with open_recorded(proposal, options, throttles=True) as recorded:
+        end = max(part.end for part in recorded.facts.coverage)
+        report = Backtest(between(recorded, end - _MINUTE, end), question).report()
+        throttles = recorded_throttles(recorded, None, since=end - _MINUTE, until=end)
+        is_log = recorded.facts.source == Source.LOGS.value
+    answers = view.answers()
+    measured = [(_load(verdict, answers, owners), peak_of(verdict)) for verdict in report.verdicts if not verdict.undecided]
+    groups = pass_on_throttles(_with_throttles(measured, throttles or (), answers, is_log=is_log))
+    return headroom_of(view, owners, groups, [*_notes(end, has_throttles=throttles is not None)], at_s=end.timestamp())
+
+
+def _notes(end: datetime.datetime, *, has_throttles: bool) -> Iterator[Message]:
+    is_old = datetime.datetime.now(datetime.UTC) - end > _OLD
+    yield compose(_IS_OLD if is_old else _LARGEST, at=f"{end:%Y-%m-%d %H:%M:%S}")
+    if not has_throttles:
+        yield compose(_NO_THROTTLES)
+
+
+def _load(verdict: BucketVerdict, answers: EffectiveQuotas, owners: Mapping[Entity, str]) -> GroupLoad:
+    ip = dict(verdict.name.other).get(EntityType.IP.value)
+    return limited_load(
+        answers,
+        owners,
+        broker=_CONTROLLER if verdict.broker == CONTROLLER else str(verdict.broker),
+        key=QuotaKey(verdict.key),
+        names=(verdict.name.user or None, verdict.name.client_id or None, ip),
+        rate=peak_of(verdict),
+    )
+
+
+def _with_throttles(
+    measured: Iterable[tuple[GroupLoad, float]],
+    throttles: Iterable[RecordedThrottle],
+    answers: EffectiveQuotas,
+    *,
+    is_log: bool,
+) -> list[tuple[GroupLoad, float]]:
+    """The loads, each with the throttles of its clients.
+
+    A log does not name the quota that throttled a request of bytes: it is that of its bytes or of its request time, whichever
+    group is nearer to its limit. The lines of a broker and of the controller show one mutation twice.
+    """
+    loads = list(measured)
+    places = {(load.key.value, load.broker, _name_of(load)): place for place, (load, _) in enumerate(loads)}
+    of_place: dict[int, list[RecordedThrottle]] = {}
+    for throttle in throttles:
+        keys = [throttle.key]
+        if is_log and throttle.key in (QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value):
+            keys.append(QuotaKey.REQUEST_PERCENTAGE.value)
+        brokers = (_CONTROLLER, str(throttle.broker)) if throttle.key == _MUTATION else (str(throttle.broker),)
+        candidates = [
+            place
+            for key in keys
+            for broker in brokers
+            if (place := places.get((key, broker, _group_of(throttle, key, answers)))) is not None
+        ]
+        if candidates:
+            of_place.setdefault(max(candidates, key=lambda place: loads[place][0].share or 0.0), []).append(throttle)
+    for place, of_group in of_place.items():
+        load, peak = loads[place]
+        loads[place] = replace(load, throttling=_throttling(of_group)), peak
+    return loads
+
+
+_MUTATION: Final = QuotaKey.CONTROLLER_MUTATION_RATE.value
+
+
+def _name_of(load: GroupLoad) -> BucketName:
+    return BucketName(load.tags.get(EntityType.USER.value, ""), load.tags.get(EntityType.CLIENT_ID.value, ""))
+
+
+def _group_of(throttle: RecordedThrottle, key: str, answers: EffectiveQuotas) -> BucketName:
+    """The quota group of a client. A row of samples or of the recorder names the group itself."""
+    resolver = answers.resolvers.get(key)
+    if resolver is None or throttle.user is None or throttle.client_id is None:
+        return BucketName(throttle.user or "", throttle.client_id or "")
+    bucket = resolver.resolve(throttle.user, throttle.client_id).bucket
+    return BucketName(bucket.user or "", bucket.client_id or "")
+
+
+def _throttling(throttles: Iterable[RecordedThrottle]) -> Throttling:
+    rows = list(throttles)
+    requests = sum(row.requests for row in rows) or 1
+    return Throttling(
+        mean_ms=sum(row.throttle_ms for row in rows) / requests,
+        since=datetime.datetime.fromtimestamp(min(row.begin_us for row in rows) / 1e6, datetime.UTC),
+        or_earlier=True,
+    )
