@@ -18,10 +18,22 @@ from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
 from tests.support.command import environment, run, warm_process
 from tests.support.git_repository import GitRepository
-from tests.support.gitlab_server import HEAD, NUMBER, PROJECT, PROJECT_ID, TOKEN, GitLabServer, gitlab_server, merge_request
+from tests.support.gitlab_server import (
+    HEAD,
+    JOB_TOKEN,
+    NUMBER,
+    PROJECT,
+    PROJECT_ID,
+    TOKEN,
+    GitLabServer,
+    gitlab_server,
+    merge_request,
+)
+from tests.support.manifests import quotas
 
 CLICKS = frozenset({("user", "analytics-clickstream")})
 PAYMENTS = "teams/payments/quotas.yaml"
+RECORDING = Path(__file__).parents[1] / "traffic/recordings/kafka-4.3.1/kafka-request.log.gz"
 
 
 class Pipeline:
@@ -29,7 +41,12 @@ class Pipeline:
 
     def __init__(self, folder: Path, server: str) -> None:
         self.main = GitRepository(folder / "main")
-        done = run("init", "main", "--overwrite", "--ci", "gitlab", cwd=folder)
+        logs = folder / "logs" / "broker-1"
+        logs.mkdir(parents=True)
+        shutil.copy(RECORDING, logs)
+        done = run(
+            *("init", "main", "--overwrite", "--ci", "gitlab", "--traffic", str(logs.parent), "--name", "staging"), cwd=folder
+        )
         assert done.code == 0, done.err
         self.jobs: dict[str, Any] = yaml.safe_load((self.main.folder / ".gitlab-ci.yml").read_text(encoding="utf-8"))
         text = (self.main.folder / "clusters/staging.yaml").read_text(encoding="utf-8")
@@ -45,7 +62,7 @@ class Pipeline:
             "CI": "true",
             "CI_API_V4_URL": f"http://127.0.0.1:{refusing_port()}/api/v4",
             "CI_DEFAULT_BRANCH": "main",
-            "CI_JOB_TOKEN": "job-token-of-this-run",
+            "CI_JOB_TOKEN": JOB_TOKEN,
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
             "CI_PROJECT_ID": "1",
             "CLUSTER": "staging",
@@ -60,7 +77,7 @@ class Pipeline:
         done = subprocess.run(
             ["bash", "--noprofile", "--norc", "-c", script],
             cwd=self.clone.folder,
-            env=environment({**self.variables, **variables}),
+            env=environment({**self.variables, **self.jobs[job].get("variables", {}), **variables}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -84,10 +101,10 @@ def offline(tmp_path: Path) -> Pipeline:
 
 def test_every_job_has_a_stage_and_its_words_are_gitlab_s(offline: Pipeline) -> None:
     jobs = {name: job for name, job in offline.jobs.items() if isinstance(job, dict) and "script" in job}
-    assert list(jobs) == ["validate", "plan", "apply", "drift"]
+    assert list(jobs) == ["validate", "plan", "apply", "drift", "traffic"]
     assert {job["stage"] for job in jobs.values()} == set(offline.jobs["stages"])
     for job in jobs.values():
-        known = {"stage", "rules", "script", "artifacts", "parallel", "resource_group", "environment", "variables"}
+        known = {"stage", "rules", "script", "artifacts", "parallel", "resource_group", "environment", "variables", "tags"}
         assert set(job) <= known
         assert all(isinstance(line, str) for line in job["script"])
         assert set(job["artifacts"].get("reports", {})) <= {"codequality", "junit", "dotenv"}
@@ -114,7 +131,7 @@ def test_where_no_cluster_answers_the_pipeline_fails_and_no_comment_is_tried(off
         done = offline.run("plan", **variables)
     assert (done.returncode, gitlab.requests) == (1, [])
     assert "no Kafka broker can be reached" in done.stderr
-    assert "job-token-of-this-run" not in done.stdout + done.stderr
+    assert JOB_TOKEN not in done.stdout + done.stderr
 
 
 def test_a_job_that_is_started_again_applies_nothing_once_there_is_a_newer_commit(offline: Pipeline) -> None:
@@ -137,17 +154,27 @@ def test_from_a_merge_request_to_drift(tmp_path: Path, clean_kafka: Sandbox) -> 
 def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, gitlab: GitLabServer) -> None:
     job = {"GITLAB_CI": "true", "CI_API_V4_URL": gitlab.url, "CI_PROJECT_ID": PROJECT_ID, "CI_PROJECT_PATH": PROJECT}
     pipeline.variables |= {**job, "GITLAB_TOKEN": TOKEN, "CI_COMMIT_SHA": HEAD}
+    for _ in range(2):
+        # The second night adds to what the first one left.
+        kept = pipeline.run("traffic")
+        assert kept.returncode == 0, kept.stderr
+        gitlab.artifacts["traffic: [staging]", "traffic.bundle"] = (pipeline.clone.folder / "traffic.bundle").read_bytes()
+        (pipeline.clone.folder / "traffic.bundle").unlink()
+    pipeline.clone.git("update-ref", "-d", "refs/kafka-quotas/traffic/staging")
     pipeline.clone.git("checkout", "-q", "-b", "change")
     text = (pipeline.clone.folder / PAYMENTS).read_text(encoding="utf-8")
     pipeline.clone.write(PAYMENTS, text.replace("producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB"))
+    pipeline.clone.write(
+        "teams/platform/alice.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"}), owner="team-platform")
+    )
     assert pipeline.run("validate").returncode == 0
     assert json.loads(pipeline.file("validate", "codequality").read_text(encoding="utf-8")) == []
     planned = pipeline.run("plan", CI_MERGE_REQUEST_IID=str(NUMBER))
     assert planned.returncode == 0, planned.stderr
     (posted,) = gitlab.comments.values()
-    assert "Kafka quotas for `staging`: not checked" in posted["body"]
+    assert "Kafka quotas for `staging`: throttles clients" in posted["body"]
     outputs = dict(line.split("=", 1) for line in pipeline.file("plan", "dotenv").read_text(encoding="utf-8").splitlines())
-    assert (outputs["create"], outputs["applyable"]) == ("4", "true")
+    assert (outputs["create"], outputs["applyable"]) == ("5", "true")
 
     pipeline.clone.git("checkout", "-q", "main")
     merged = "d4" * 20

@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A proper answer."""
+    """A proper answer. ``document`` is JSON, or the bytes of a file."""
 
     status: int
     document: Any = None
@@ -436,8 +436,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815 - the names that the standard library looks for
 
     def reply(self, reply: Reply, cut: int | None = None) -> None:
-        content = b"" if reply.document is None else json.dumps(reply.document).encode()
-        headers = {"content-type": "application/json; charset=utf-8"} if content else {}
+        file = isinstance(reply.document, bytes)
+        content = reply.document if file else b"" if reply.document is None else json.dumps(reply.document).encode()
+        headers = {"content-type": "application/json; charset=utf-8"} if content and not file else {}
         self.write(reply.status, {**headers, **reply.headers}, content, cut)
 
     def spoil(self, fault: Fault, reply: Reply | None) -> None:

@@ -31,7 +31,12 @@ class InitArguments:
     """The command line of ``init``."""
 
     folder: str = argument("DIR", nargs="?", default=".", help="the new repository [default: .]")
-    name: str | None = option("--name", metavar="NAME", help="use this name for the cluster in the manifests [default: its id]")
+    name: str | None = option(
+        "--name",
+        metavar="NAME",
+        help="use this name for the cluster in the manifests. Without a cluster, --traffic is of the example's cluster of this "
+        "name [default: its id, or production]",
+    )
     ci: str = option(
         "--ci",
         choices=_FORGES,
@@ -48,7 +53,7 @@ class InitArguments:
         "--traffic",
         metavar="SOURCE",
         help="judge pull requests by this traffic: prometheus+https://HOST, an address or table of per-second totals, or a "
-        "folder of request logs on a runner. A nightly workflow keeps totals of logs [default: none]",
+        "folder of request logs on a runner. A nightly job keeps totals of logs [default: none]",
     )
     overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
     adopt: bool = option(
@@ -61,7 +66,7 @@ class InitArguments:
 def init(args: InitArguments) -> Result:
     """Write the files."""
     from reconciler.features.starting.export import require_free
-    from reconciler.features.starting.repository import Setting, make_repository, parse_workflows
+    from reconciler.features.starting.repository import TEMPLATE_CLUSTERS, Setting, make_repository, parse_workflows
 
     access = args.place.access(args.current)
     if args.place.command_config and not args.place.named:
@@ -72,15 +77,22 @@ def init(args: InitArguments) -> Result:
     folder = Path(args.folder)
     require_free(folder, overwrite=args.overwrite)
     state = _state(args, access)
-    if args.name is not None and state is None:
-        raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current. Give one")
+    if args.name is not None and state is None and (args.traffic is None or args.name not in TEMPLATE_CLUSTERS):
+        raise UsageError(
+            "--name names the cluster of --bootstrap-server, --zookeeper or --current, or with --traffic one of the example: "
+            f"{' or '.join(TEMPLATE_CLUSTERS)}. Give one"
+        )
     if args.adopt and state is None:
         raise UsageError("--adopt adopts the quotas of --bootstrap-server, --zookeeper or --current. Give one")
-    if args.traffic is not None and state is None:
-        raise UsageError("--traffic is of the cluster of --bootstrap-server, --zookeeper or --current. Give one")
     made = make_repository(
         folder,
-        Setting(forge=args.ci, version=reconciler.__version__, workflows=workflows, traffic=args.traffic),
+        Setting(
+            forge=args.ci,
+            version=reconciler.__version__,
+            workflows=workflows,
+            traffic=args.traffic,
+            cluster=args.name or TEMPLATE_CLUSTERS[-1],
+        ),
         overwrite=args.overwrite,
         state=state,
         connection=_connection(args, folder),
@@ -150,6 +162,10 @@ def _lines(args: InitArguments, made: Made) -> list[Line]:
         lines.append(
             line("Pull requests are not checked against traffic, since none is named: kafka-quotas explain record-traffic")
         )
+    elif args.traffic is not None and made.export is None:
+        name = args.name or made.clusters[-1]
+        others = [other for other in made.clusters if other != name]
+        lines.append(line(f"The traffic is of {name}. --name {others[0]} chooses the other one."))
     lines.append(line(("Next:", Style.STRONG)))
     lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
     return lines

@@ -124,13 +124,18 @@ def emit(
     if lowered:
         files.append(_repository_file(sorted(lowered)))
     settings = ["  isolate: owner"] if isolate else []
-    if isinstance(traffic, MetricServer):
-        settings.append(f"  traffic: {{prometheus: {_quoted(traffic.address)}}}")
-    elif traffic is not None:
-        days = "" if traffic.days is None else f", days: {traffic.days}"
-        settings.append(f"  traffic: {{source: {_quoted(traffic.place)}{days}}}")
+    if traffic is not None:
+        settings.append(traffic_setting(traffic))
     files.append(_cluster_file(state, name, connection, left_out, settings=settings))
     return Export(files=tuple(files), findings=tuple(findings), declared=declared, cluster_name=name)
+
+
+def traffic_setting(traffic: MetricServer | TrafficPlace) -> str:
+    """The line of a Cluster manifest's ``spec`` that names its traffic."""
+    if isinstance(traffic, MetricServer):
+        return f"  traffic: {{prometheus: {_quoted(traffic.address)}}}"
+    days = "" if traffic.days is None else f", days: {traffic.days}"
+    return f"  traffic: {{source: {_quoted(traffic.place)}{days}}}"
 
 
 def name_of_cluster(state: CurrentState) -> str:

@@ -20,6 +20,7 @@ from reconciler.features.starting.manifests import (
     owners_by_prefix,
     owners_yaml,
     places_of_owners,
+    traffic_setting,
 )
 from reconciler.files import bundled_folder
 from reconciler.manifest import REPOSITORY_FILE
@@ -28,9 +29,15 @@ from reconciler.workflows import is_prometheus, prometheus_address
 from reconciler.yaml import scalar_text
 
 _NIGHTLY: Final = ".github/workflows/quotas-traffic.yml"
-"""Written for logs on a runner only."""
-_SAMPLE_TRAFFIC: Final = ("      cluster: production\n", "        /var/log/kafka\n")
-"""What the template has in it for a cluster and its logs."""
+_GITLAB: Final = ".gitlab-ci.yml"
+_NIGHTLY_JOB: Final = re.compile(r"\n# Every night: .*", re.DOTALL)
+"""The last job of GitLab's pipeline. It and the workflow are written only for traffic that they keep."""
+_SAMPLES: Final = {
+    _NIGHTLY: (("      cluster: {}\n", "production"), ("        {}\n", "/var/log/kafka")),
+    _GITLAB: (("      - CLUSTER: [{}]\n", "production"), ("    TRAFFIC: {}\n", "/var/log/kafka")),
+}
+"""Where the template has its cluster, and the logs of it."""
+TEMPLATE_CLUSTERS: Final = ("staging", "production")
 _DAYS: Final = 14
 """How many days of an address a new repository judges by; as many as the nightly workflow keeps."""
 TEMPLATE: Final = "examples/gitops-repository"
@@ -146,15 +153,17 @@ class Setting:
     workflows: Workflows | None = None
     traffic: str | None = None
     """As ``--traffic`` of ``backtest`` takes it."""
+    cluster: str = TEMPLATE_CLUSTERS[-1]
+    """The cluster of the template that this traffic is of."""
 
     def traffic_of(self, cluster: str) -> MetricServer | TrafficPlace | None:
-        """``spec.traffic`` of this cluster. On GitHub, a nightly workflow keeps the totals of a folder in a reference."""
+        """``spec.traffic`` of this cluster. On a forge, a nightly job keeps the totals of a folder in a reference."""
         if self.traffic is None:
             return None
         if is_prometheus(self.traffic):
             return MetricServer(address=prometheus_address(self.traffic))
         place = TrafficPlace(place=self.traffic)
-        if place.kind is TrafficKind.FOLDER and self.forge == "github":
+        if place.kind is TrafficKind.FOLDER and self.forge != "none":
             return TrafficPlace(place=f"refs/kafka-quotas/traffic/{slug_of(cluster)}")
         return replace(place, days=_DAYS) if place.kind is TrafficKind.ADDRESS else place
 
@@ -176,15 +185,19 @@ def make_repository(
     require_free(folder, overwrite=overwrite)
     files = tuple(template_files(forge=setting.forge, version=setting.version, workflows=setting.workflows))
     export = None
-    clusters: tuple[str, ...] = ("staging", "production")
+    clusters: tuple[str, ...] = TEMPLATE_CLUSTERS
+    of_traffic = setting.cluster
     if state is not None:
         owners = owners_by_prefix(state.entities) if adopt else {}
         place = places_of_owners(owners)
         traffic = setting.traffic_of(name_of_cluster(state))
         export = emit(state, connection=connection, place=place, isolate=adopt, traffic=traffic)
-        clusters = (export.cluster_name,)
+        of_traffic = export.cluster_name
+        clusters = (of_traffic,)
         files = tuple(_adopted(files, export, forge=setting.forge, owners=owners_yaml(owners) if adopt else ""))
-    files = tuple(_with_nightly(files, setting, clusters[0]))
+    elif setting.traffic is not None:
+        files = tuple(_with_traffic(files, setting))
+    files = tuple(_with_nightly(files, setting, of_traffic))
     files = tuple(sorted(files, key=lambda file: file.path))
     write_files(files, folder)
     return Made(
@@ -196,16 +209,30 @@ def make_repository(
     )
 
 
-def _with_nightly(files: Sequence[ExportedFile], setting: Setting, cluster: str) -> Iterator[ExportedFile]:
-    """The files, with the workflow that keeps traffic where this setting needs it."""
-    traffic = setting.traffic_of(cluster)
+def _with_traffic(files: Sequence[ExportedFile], setting: Setting) -> Iterator[ExportedFile]:
+    """The template, with traffic in the manifest of one of its clusters."""
+    traffic = setting.traffic_of(setting.cluster)
     for file in files:
-        if file.path != _NIGHTLY:
+        if traffic is not None and file.path == f"{CLUSTER_FOLDER}/{setting.cluster}.yaml":
+            yield replace(file, text=f"{file.text.rstrip()}\n{traffic_setting(traffic)}\n")
+        else:
             yield file
-        elif isinstance(traffic, TrafficPlace) and traffic.kind is TrafficKind.REFERENCE:
-            name, logs = _SAMPLE_TRAFFIC
-            text = file.text.replace(name, f"      cluster: {scalar_text(cluster)}\n")
-            yield replace(file, text=text.replace(logs, f"        {setting.traffic}\n"))
+
+
+def _with_nightly(files: Sequence[ExportedFile], setting: Setting, cluster: str) -> Iterator[ExportedFile]:
+    """The files, with the job that keeps traffic where this setting needs it."""
+    traffic = setting.traffic_of(cluster)
+    kept = isinstance(traffic, TrafficPlace) and traffic.kind is TrafficKind.REFERENCE
+    for file in files:
+        text = file.text
+        if file.path in _SAMPLES and kept:
+            for (place, sample), value in zip(_SAMPLES[file.path], (cluster, str(setting.traffic)), strict=True):
+                written = value if place.startswith("        ") else scalar_text(value)
+                text = text.replace(place.format(sample), place.format(written))
+        elif file.path == _GITLAB:
+            text = _NIGHTLY_JOB.sub("", text)
+        if file.path != _NIGHTLY or kept:
+            yield replace(file, text=text)
 
 
 def _adopted(files: Sequence[ExportedFile], export: Export, *, forge: str, owners: str = "") -> Iterator[ExportedFile]:

@@ -84,7 +84,9 @@ def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_pat
         ("github", "prometheus+https://prom.example.org/", {"prometheus": "https://prom.example.org/"}),
         ("github", "s3a://lake/seconds", {"source": "s3a://lake/seconds", "days": 14}),
         ("github", "/var/log/a 'b': c", {"source": "refs/kafka-quotas/traffic/prod"}),
-        ("gitlab", "/srv/history", {"source": "/srv/history"}),
+        ("gitlab", "/srv/a 'b': c", {"source": "refs/kafka-quotas/traffic/prod"}),
+        ("gitlab", "s3a://lake/seconds", {"source": "s3a://lake/seconds", "days": 14}),
+        ("none", "/srv/history", {"source": "/srv/history"}),
         ("none", "table:lake.quotas", {"source": "table:lake.quotas", "days": 14}),
     ],
 )
@@ -94,18 +96,38 @@ def test_traffic_is_named_in_the_cluster_manifest_and_logs_are_kept_every_night(
     (tmp_path / "now.json").write_text(EMPTY)
     done = init(tmp_path, "a", "--current", "now.json", "--name", "prod", "--ci", forge, "--traffic", source)
     assert done.code == 0, done.err
-    assert "No traffic is named" not in done.out
+    assert "not checked against traffic" not in done.out
     assert yaml.safe_load((tmp_path / "a/clusters/prod.yaml").read_text("utf-8"))["spec"]["traffic"] == traffic
-    nightly = tmp_path / "a/.github/workflows/quotas-traffic.yml"
-    assert nightly.exists() == str(traffic.get("source")).startswith("refs/")
-    if nightly.exists():
-        inputs = yaml.safe_load(nightly.read_text("utf-8"))["jobs"]["traffic"]["with"]
-        assert (inputs["cluster"], inputs["traffic"]) == ("prod", f"{source}\n")
+    kept = ("prod", source) if str(traffic.get("source")).startswith("refs/") else None
+    assert nightly_of(tmp_path / "a") == kept
     assert invoke("validate", "--fail-on", "info", cwd=tmp_path / "a").code == 0
 
 
-def test_traffic_needs_a_cluster_and_without_any_the_next_step_says_so(tmp_path: Path) -> None:
-    assert init(tmp_path, "a", "--traffic", "/var/log/kafka").code == 64
+def nightly_of(repository: Path) -> tuple[str, str] | None:
+    """The cluster and the source of the job that keeps traffic."""
+    github = repository / ".github/workflows/quotas-traffic.yml"
+    gitlab = repository / ".gitlab-ci.yml"
+    if github.exists():
+        inputs = yaml.safe_load(github.read_text("utf-8"))["jobs"]["traffic"]["with"]
+        return inputs["cluster"], inputs["traffic"].removesuffix("\n")
+    job = yaml.safe_load(gitlab.read_text("utf-8")).get("traffic") if gitlab.exists() else None
+    return job and (job["parallel"]["matrix"][0]["CLUSTER"][0], job["variables"]["TRAFFIC"])
+
+
+@pytest.mark.parametrize(("name", "other"), [("staging", "production"), ("production", "staging")])
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_without_a_cluster_the_traffic_is_of_the_one_that_is_named(tmp_path: Path, forge: str, name: str, other: str) -> None:
+    named = () if name == "production" else ("--name", name)
+    done = init(tmp_path, "a", "--traffic", "/srv/logs", "--ci", forge, *named)
+    assert f"The traffic is of {name}. --name {other} chooses the other one." in done.out
+    specs = {each: yaml.safe_load((tmp_path / f"a/clusters/{each}.yaml").read_text("utf-8"))["spec"] for each in (name, other)}
+    assert specs[name]["traffic"] == {"source": f"refs/kafka-quotas/traffic/{name}"}
+    assert "traffic" not in specs[other]
+    assert nightly_of(tmp_path / "a") == (name, "/srv/logs")
+    assert invoke("validate", "--fail-on", "info", cwd=tmp_path / "a").code == 0
+
+
+def test_without_traffic_the_next_step_says_so(tmp_path: Path) -> None:
     assert "Pull requests are not checked against traffic" in init(tmp_path, "b").out
 
 
@@ -162,6 +184,7 @@ def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(t
         (("--workflows", "acme/kafka-quotas@main"), "OWNER/NAME@COMMIT"),
         (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "none"), "Pass --ci, too"),
         (("--name", "prod"), "Give one"),
+        (("--name", "prod", "--traffic", "/srv/logs"), "staging or production"),
         (("--command-config", "x"), "--command-config needs --bootstrap-server or --zookeeper"),
         (("--current", "x", "--bootstrap-server", "y:1"), "exclude each other"),
     ],
