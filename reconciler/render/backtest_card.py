@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from reconciler.formats import Json, canonical_bytes
@@ -49,7 +49,7 @@ from reconciler.render.layout import (
     table,
 )
 from reconciler.render.metric_sentences import before_text, has_only_metrics, metrics_words, over_text, range_text, row_over_text
-from reconciler.text import duration, factor, recommended_text, safe_text
+from reconciler.text import duration, factor, recommended_text, safe_text, short_moment
 
 _MEMBERS: Final = 20
 _BROKER_COLUMNS: Final = (
@@ -81,7 +81,8 @@ def group_card(group: GroupRows, report: BacktestReport) -> Fold:
         (group_title(worst), Style.STRONG),
         pages=(*state, *((part, Style.FAINT) for part in _declared(worst, report))),
     )
-    return Fold(title=title, blocks=tuple(_blocks(group, report)), opened=group.verdict is not Verdict.CLEAR, place=anchor(worst))
+    opened = group.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
+    return Fold(title=title, blocks=tuple(_blocks(group, report)), opened=opened, place=anchor(worst))
 
 
 def amount_words(words: str, value: float | None = None) -> MessagePart:
@@ -89,7 +90,7 @@ def amount_words(words: str, value: float | None = None) -> MessagePart:
     return MessagePart(kind=PartKind.AMOUNT, text=words, value=value)
 
 
-def limit_parts(row: BucketVerdict, *, current_known: bool) -> Iterator[Words]:
+def limit_parts(row: BucketVerdict, *, current_known: bool, arrow: str = " \N{RIGHTWARDS ARROW} ") -> Iterator[Words]:
     """The proposed limit, after those of now where it changes."""
     if row.undecided:
         yield "?"
@@ -97,7 +98,7 @@ def limit_parts(row: BucketVerdict, *, current_known: bool) -> Iterator[Words]:
     if row.changed and current_known:
         for number, before in enumerate(row.limits.before):
             yield from (_limit_amount(row.key, before),) if not number else (" or ", _limit_amount(row.key, before))
-        yield " -> "
+        yield arrow
     yield _limit_amount(row.key, row.limits.after)
 
 
@@ -119,17 +120,18 @@ def _declared(row: BucketVerdict, report: BacktestReport) -> Iterator[Words]:
 
 def _blocks(group: GroupRows, report: BacktestReport) -> Iterator[Block]:
     yield LabelledWords(rows=tuple(_facts(group, current_known=report.provenance.current_known)))
+    brokers = {part.broker for part in report.provenance.coverage}
     if any(row.rates is not None for row in group.rows):
-        yield Figure(html=lambda: _drawing(group.rows))
+        yield Figure(html=lambda: _drawing(group.rows, brokers))
     yield table(_BROKER_COLUMNS, map(_broker, group.rows), indent=4)
     yield from _members(group.worst)
 
 
-def _drawing(rows: Sequence[BucketVerdict]) -> Iterator[str]:
+def _drawing(rows: Sequence[BucketVerdict], brokers: Collection[int]) -> Iterator[str]:
     # A terminal does without the import.
     from reconciler.render.backtest_plot import plot
 
-    return plot(rows)
+    return plot(rows, brokers)
 
 
 def _facts(group: GroupRows, *, current_known: bool) -> Iterator[tuple[str, Line]]:
@@ -145,7 +147,7 @@ def _facts(group: GroupRows, *, current_known: bool) -> Iterator[tuple[str, Line
     share = f" ({times}\N{MULTIPLICATION SIGN} the limit)" if times else ""
     yield "peak", line(pages=(amount_words(peak_text(peak)), share))
     if first is not None and worst.verdict is Verdict.THROTTLED:
-        yield "first over", line(pages=(amount_words(f"{first:%m-%d %H:%M} UTC"),))
+        yield "first over", line(pages=(amount_words(f"{short_moment(first)} UTC"),))
     reasons = dict.fromkeys(row.reason for row in group.rows if row.reason)
     yield "why", line(". ".join(reasons))
     yield "shared", line(regrouped_words(worst) or "")
@@ -169,7 +171,7 @@ def _broker(row: BucketVerdict) -> tuple[Line | Words, ...]:
     longest = (
         ()
         if row.over.longest_from is None
-        else (amount_words(duration(row.over.longest_s)), f" from {row.over.longest_from:%m-%d %H:%M}")
+        else (amount_words(duration(row.over.longest_s)), f" from {short_moment(row.over.longest_from)}")
     )
     return (
         broker_words(row.broker),

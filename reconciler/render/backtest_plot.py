@@ -10,16 +10,20 @@ import datetime
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import BucketVerdict, RateSeries
 from reconciler.render.html_page import text
-from reconciler.text import amount, rate
+from reconciler.text import amount, rate, short_date, short_moment
 
 MOST_LINES: Final = 6
 """Brokers that have a line; there are as many colours."""
+_HOVERED: Final = 60
+"""Parts of the time that show their values to a pointer."""
+_LABEL_APART: Final = 200
+"""How far the labels of two holes are apart at least, in the units of the drawing."""
 
 _WIDTH: Final = 1000
 _HEIGHT: Final = 200
@@ -57,30 +61,52 @@ class Scale:
         return 1 - value / self.top
 
 
-def plot(group: Sequence[BucketVerdict]) -> Iterator[str]:
-    """A figure of one quota group: its rows, each on a broker, of which the first ``MOST_LINES`` with rates are drawn."""
-    drawn = [(verdict, verdict.rates) for verdict in group if verdict.rates is not None][:MOST_LINES]
-    if not drawn:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The rates of a quota group on one broker. ``style``: the class of its line, the same for a broker in each figure."""
+
+    broker: int
+    style: str
+    rates: RateSeries
+
+
+def plot(group: Sequence[BucketVerdict], brokers: Collection[int]) -> Iterator[str]:
+    """A figure of one quota group: its rows, each on a broker, of which the first ``MOST_LINES`` with rates are drawn.
+
+    ``brokers``: all of the report; a broker has the colour of its place.
+    """
+    curves = sorted(_chosen(group, brokers), key=lambda curve: curve.broker)
+    if not curves:
         return
     limits = limit_lines(group[0])
-    scale = scale_of(group[0].key, max(max(rates.rate, default=0.0) for _, rates in drawn), [limit.value for limit in limits])
+    peak = max(max(curve.rates.rate, default=0.0) for curve in curves)
+    scale = scale_of(group[0].key, peak, [limit.value for limit in limits])
     yield '<figure class="plot">'
-    yield f'<div class="axes" role="img" aria-label="{text(_described(drawn, limits))}">'
+    yield f'<div class="axes" role="img" aria-label="{text(_described(group[0].key, curves, limits))}">'
     yield from _y_axis(scale)
-    yield from _curves(drawn, limits, scale)
+    yield from _drawing(curves, limits, scale)
+    yield from _marks(group[0].key, curves)
     yield from _limit_labels(limits, scale)
     yield from _strips(group)
-    yield from _x_axis(drawn[0][1])
+    yield from _x_axis(curves[0].rates)
     yield "</div>"
-    if len(drawn) > 1:
-        yield f"<figcaption>{' '.join(_swatch(number, verdict.broker) for number, (verdict, _) in enumerate(drawn))}</figcaption>"
+    if len(curves) > 1:
+        yield f"<figcaption>{' '.join(map(_swatch, curves))}</figcaption>"
     yield "</figure>"
 
 
-def _swatch(number: int, broker: int) -> str:
-    """The line and the name of a broker that is drawn as number ``number``, from 0."""
-    line = f'<svg class="swatch" viewBox="0 0 26 10" aria-hidden="true"><path class="rate b{number + 1}" d="M0 5H26"/></svg>'
-    return f'<span class="amount">{line} broker {broker}</span>'
+def _chosen(group: Sequence[BucketVerdict], brokers: Collection[int]) -> Iterator[Curve]:
+    drawn = [(row.broker, row.rates) for row in group if row.rates is not None][:MOST_LINES]
+    order = sorted({*brokers, *(broker for broker, _ in drawn)})
+    for broker, rates in drawn:
+        place = order.index(broker)
+        again = " again" if place // MOST_LINES % 2 else ""
+        yield Curve(broker=broker, style=f"rate b{place % MOST_LINES + 1}{again}", rates=rates)
+
+
+def _swatch(curve: Curve) -> str:
+    line = f'<svg class="swatch" viewBox="0 0 26 10" aria-hidden="true"><path class="{curve.style}" d="M0 5H26"/></svg>'
+    return f'<span class="amount">{line} broker {curve.broker}</span>'
 
 
 def limit_lines(verdict: BucketVerdict) -> tuple[LimitLine, ...]:
@@ -115,32 +141,33 @@ def _round_step(least: float) -> float:
     return float(next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9)))
 
 
-def _described(drawn: Sequence[tuple[BucketVerdict, RateSeries]], limits: Sequence[LimitLine]) -> str:
+def _described(key: str, curves: Sequence[Curve], limits: Sequence[LimitLine]) -> str:
     parts = []
-    for verdict, rates in drawn:
+    for curve in curves:
+        rates = curve.rates
         missing = len(rates.recorded) - sum(rates.recorded)
         hole = f", {100 * missing / len(rates.recorded):.0f} % of the time not recorded" if missing else ""
         recorded = (value for value, known in zip(rates.rate, rates.recorded, strict=True) if known)
-        parts.append(f"broker {verdict.broker} up to {rate(verdict.key, max(recorded, default=0.0))}{hole}")
+        parts.append(f"broker {curve.broker} up to {rate(key, max(recorded, default=0.0))}{hole}")
     return f"Rate over time: {'; '.join(parts)}. Limits: {', '.join(line.words for line in limits) or 'none'}."
 
 
 def _y_axis(scale: Scale) -> Iterator[str]:
-    yield '<svg aria-hidden="true">'
-    yield f'<text class="unit" x="86%" y="-.45em">{text(scale.unit)}</text>'
-    for tick in scale.ticks[:-1]:
+    yield '<svg class="scale" aria-hidden="true">'
+    yield f'<text class="unit" x="86%" y="-1.1em">{text(scale.unit)}</text>'
+    for tick in scale.ticks:
         yield f'<text class="unit" x="86%" y="{_percent(scale.share(tick))}" dy=".32em">{tick / scale.size:g}</text>'
     yield "</svg>"
 
 
-def _curves(drawn: Sequence[tuple[BucketVerdict, RateSeries]], limits: Sequence[LimitLine], scale: Scale) -> Iterator[str]:
-    yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
+def _drawing(curves: Sequence[Curve], limits: Sequence[LimitLine], scale: Scale) -> Iterator[str]:
+    yield f'<svg class="curves" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
     grid = "".join(f"M0 {_short(_HEIGHT * scale.share(tick))}H{_WIDTH}" for tick in scale.ticks)
     yield f'<path class="grid" d="{grid}"/>'
-    for begin, end in _holes(drawn):
+    for begin, end, _ in _holes(curves):
         yield f'<rect class="gap" x="{_short(begin)}" y="0" width="{_short(end - begin)}" height="{_HEIGHT}"/>'
-    for number, (_, rates) in enumerate(drawn):
-        yield f'<path class="rate b{number + 1}" d="{_path(rates, scale)}"/>'
+    for curve in curves:
+        yield f'<path class="{curve.style}" d="{_path(curve.rates, scale)}"/>'
     for line in limits:
         if line.value <= scale.top:
             yield f'<path class="line {line.style}" d="M0 {_short(_HEIGHT * scale.share(line.value))}H{_WIDTH}"/>'
@@ -163,10 +190,49 @@ def _path(rates: RateSeries, scale: Scale) -> str:
     return "".join(parts)
 
 
-def _holes(drawn: Sequence[tuple[BucketVerdict, RateSeries]]) -> Iterator[tuple[float, float]]:
-    """Where a drawn broker was not recorded, from left to right."""
-    known = [all(row) for row in zip(*(rates.recorded for _, rates in drawn), strict=False)]
-    yield from ((begin, end) for begin, end, _ in _bars([float(not is_known) for is_known in known]))
+def _holes(curves: Sequence[Curve]) -> Iterator[tuple[float, float, tuple[int, ...]]]:
+    """Where brokers that are drawn were not recorded, from left to right: begin, end, brokers."""
+    rows = zip(*(curve.rates.recorded for curve in curves), strict=False)
+    missing = [tuple(curve.broker for curve, known in zip(curves, row, strict=True) if not known) for row in rows]
+    width, x = _WIDTH / max(len(missing), 1), 0
+    for brokers, run in itertools.groupby(missing):
+        length = sum(1 for _ in run)
+        if brokers:
+            yield x * width, max((x + length) * width, x * width + _LEAST_WIDTH), brokers
+        x += length
+
+
+def _marks(key: str, curves: Sequence[Curve]) -> Iterator[str]:
+    """What lies over the curves at the size of text: the words of holes, and the values of each part of the time to a pointer."""
+    yield '<svg class="marks" aria-hidden="true">'
+    last = -float(_LABEL_APART)
+    for begin, end, brokers in _holes(curves):
+        middle = (begin + end) / 2
+        if middle - last < _LABEL_APART:
+            continue
+        last = middle
+        side = "start" if middle < _WIDTH / 8 else "end" if middle > _WIDTH * 7 / 8 else "middle"
+        whose = "" if len(brokers) == len(curves) else f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))} "
+        yield f'<text x="{_percent(middle / _WIDTH)}" y="1.1em" text-anchor="{side}">{whose}not recorded</text>'
+    count = len(curves[0].rates.rate)
+    parts = min(count, _HOVERED)
+    for number in range(parts):
+        begin, end = number * count // parts, (number + 1) * count // parts
+        place = f'x="{_percent(begin / count)}" width="{_percent((end - begin) / count)}"'
+        yield f'<rect {place} height="100%"><title>{text(_values(key, curves, begin, end))}</title></rect>'
+    yield "</svg>"
+
+
+def _values(key: str, curves: Sequence[Curve], begin: int, end: int) -> str:
+    """``20 Nov 18:00 to 18:24 UTC: broker 1 up to 5.493 MiB/s, broker 3 not recorded``, of the intervals from begin to end."""
+    first = curves[0].rates
+    start, until = (first.start + datetime.timedelta(seconds=first.step_s * at) for at in (begin, end))
+    words = []
+    for curve in curves:
+        part = slice(begin, end)
+        known = [value for value, is_known in zip(curve.rates.rate[part], curve.rates.recorded[part], strict=True) if is_known]
+        words.append(f"broker {curve.broker} " + (f"up to {rate(key, max(known))}" if known else "not recorded"))
+    return f"{short_moment(start)} to {until:%H:%M} UTC: {', '.join(words)}"
 
 
 def _limit_labels(limits: Sequence[LimitLine], scale: Scale) -> Iterator[str]:
@@ -233,7 +299,7 @@ def _bars(shares: Sequence[float]) -> Iterator[tuple[float, float, float]]:
 
 def _x_axis(rates: RateSeries) -> Iterator[str]:
     length = max(rates.step_s * len(rates.rate), 1)
-    yield '<svg class="moments" aria-hidden="true">'
+    yield '<span class="zone" aria-hidden="true">UTC</span><svg class="moments" aria-hidden="true">'
     for number, (at, words) in enumerate(time_ticks(rates.start, length)):
         between = ' class="between"' if number % 2 else ""
         share = (at - rates.start).total_seconds() / length
@@ -242,16 +308,21 @@ def _x_axis(rates: RateSeries) -> Iterator[str]:
 
 
 def time_ticks(start: datetime.datetime, length_s: float) -> list[tuple[datetime.datetime, str]]:
-    """Round moments of UTC within ``length_s`` seconds from ``start`` on, with their words; days where they are days apart."""
+    """Round moments of UTC within ``length_s`` seconds from ``start`` on, with their words.
+
+    The first of a day has its date; where they are days apart, they are dates.
+    """
     days = max(math.ceil(length_s / _STEPS_S[-1] / _TICKS), 1)
     step = next((seconds for seconds in _STEPS_S if length_s / seconds <= _TICKS), days * _STEPS_S[-1])
-    form = "%m-%d" if step >= _STEPS_S[-1] else "%H:%M" if step >= 60 else "%H:%M:%S"
     first = math.ceil(start.timestamp() / step) * step
     moments = range(first, math.floor(start.timestamp() + length_s) + 1, step)
-    return [
-        (moment, f"{moment:{form}}")
-        for moment in (datetime.datetime.fromtimestamp(timestamp, datetime.UTC) for timestamp in moments)
-    ]
+    ticks: list[tuple[datetime.datetime, str]] = []
+    for timestamp in moments:
+        moment = datetime.datetime.fromtimestamp(timestamp, datetime.UTC)
+        time = "" if step >= _STEPS_S[-1] else f"{moment:%H:%M}" if step >= 60 else f"{moment:%H:%M:%S}"
+        new = not ticks or ticks[-1][0].date() != moment.date()
+        ticks.append((moment, f"{short_date(moment)} {time}".strip() if new else time))
+    return ticks
 
 
 def _percent(share: float) -> str:

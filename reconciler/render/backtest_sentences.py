@@ -42,7 +42,7 @@ from reconciler.render.metric_sentences import (
     range_text,
     sample_text,
 )
-from reconciler.text import amount, count_of, duration, length_text, list_some, rate, recommended_text, safe_text
+from reconciler.text import amount, bound_text, count_of, duration, length_text, list_some, recommended_text, safe_text
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
@@ -74,15 +74,15 @@ def answer(report: BacktestReport) -> Finding:
 
 
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
-    """For each rule of the policy whether it is kept, and what breaks it."""
-    for number, rule in enumerate(rules, start=1):
-        why = f" ({rule.reason})" if rule.reason else ""
+    """Each rule of the policy in its own words, with what breaks it, and whether it is kept."""
+    for rule in rules:
+        words = (rule.reason or rule.words).rstrip(".")
         if rule.holds:
-            yield f"Rule {number} holds{why}: {rule.words}.", True
+            yield f"{words}.", True
             continue
         some = [f"{who(bucket.bucket)}: {bucket.key} on {broker_words(bucket.broker)}" for bucket in rule.failed]
         some += [f"{change.entity}: {change.key} limits no recorded traffic" for change in rule.unjudged]
-        yield f"Rule {number} fails{why}: {rule.words}. {list_some(some, _SHOWN_NAMES, between='; ')}", False
+        yield f"{words}. {list_some(some, _SHOWN_NAMES, between='; ')}", False
 
 
 def who(name: BucketName, *, undecided: bool = False) -> str:
@@ -122,10 +122,12 @@ def after_text(verdict: BucketVerdict) -> str:
 
 
 def peak_text(verdict: BucketVerdict) -> str:
-    """The largest rate, the bound of it that is known, or the highest sample of a metric."""
+    """The largest rate in three digits, the bound of it that is known, or the highest sample of a metric."""
     if verdict.metrics is not None and has_only_metrics(verdict):
         return sample_text(verdict, verdict.metrics)
-    return f"{verdict.peak.bound.words}{rate(verdict.key, verdict.peak.rate)}"
+    bound = verdict.peak.bound
+    up = None if bound is PeakBound.EXACT else bound is PeakBound.UPPER
+    return f"{bound.words}{bound_text(verdict.key, verdict.peak.rate, up=up)}"
 
 
 def peak_share(verdict: BucketVerdict) -> float | None:
@@ -377,7 +379,7 @@ def more_lines(count: int, most: int | None, what: str) -> Iterator[Line]:
 
 def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Block]:
     """What the report rests on. ``samples``: with lines that could not be read."""
-    yield from heading_lines("What this rests on")
+    yield from heading_lines("Evidence")
     for sentence, tone in history_words(provenance):
         yield labelled("  Warning: ", Style.WARN, sentence) if tone is not Tone.GOOD else line(f"  {sentence}")
     if samples:

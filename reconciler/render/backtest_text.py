@@ -16,6 +16,7 @@ from reconciler.model import (
     BacktestReport,
     Fit,
     GroupRows,
+    UnjudgedChange,
     UnusedReason,
     Verdict,
     group_verdicts,
@@ -105,8 +106,9 @@ def backtest_view(report: BacktestReport, *, details: bool = False, page: bool =
 def rule_lines(report: BacktestReport) -> Iterator[Line]:
     """The rules of the policy with their results."""
     for sentence, passes in rule_sentences(report.rules):
-        state = chip("Allowed", Style.GOOD) if passes else chip("Refused", Style.BAD)
-        yield line((sentence, Style.PLAIN if passes else Style.BAD), pages=(state, " ", sentence))
+        state, label = ("passed", "Rule passed: ") if passes else ("fails", "Rule fails: ")
+        style = Style.GOOD if passes else Style.BAD
+        yield line((label, style), sentence, pages=(chip(state, style), " ", sentence))
 
 
 def _tiles(report: BacktestReport) -> Iterator[Tile]:
@@ -192,7 +194,11 @@ def _row(group: GroupRows, *, current_known: bool, linked: bool) -> tuple[Line |
     return (
         chip(worst.verdict.value, VERDICT_STYLES[worst.verdict], value=float(order)),
         line(group_title(worst), hang=0, pages=(linked_name(group_title(worst), anchor(worst) if linked else None),)),
-        line(*limit_parts(worst, current_known=current_known), hang=0),
+        line(
+            *limit_parts(worst, current_known=current_known, arrow=" -> "),
+            hang=0,
+            pages=limit_parts(worst, current_known=current_known),
+        ),
         line(peak_text(peak), hang=0, pages=(amount_words(_bound(peak_text(peak)), peak_of(peak)),)),
         line(over_text(group) if over else "", hang=0, pages=(amount_words(_bound(over_text(group)), group.time_over.share),)),
         line(pages=(amount_words(_bound((advised and safe_text(worst)) or ""), worst.advice.safe),)),
@@ -219,13 +225,18 @@ def _unjudged(report: BacktestReport, *, most: int | None) -> Iterator[Block]:
         (
             chip(Verdict.INCONCLUSIVE.value, Style.WARN),
             f"{change.entity}: {change.key}",
-            " -> ".join(limit_text(change.key, value, absent="not set") for value in (change.before, change.after)),
+            _move(change),
             change.why,
         )
         for change in report.unjudged[:most]
     )
     yield table(_UNJUDGED, rows)
     yield from more_lines(len(report.unjudged), most, "changed quotas")
+
+
+def _move(change: UnjudgedChange) -> Line:
+    before, after = (limit_text(change.key, value, absent="not set") for value in (change.before, change.after))
+    return line(before, " -> ", after, hang=0, pages=(before, " \N{RIGHTWARDS ARROW} ", after))
 
 
 def _findings(report: BacktestReport) -> Iterator[Block]:

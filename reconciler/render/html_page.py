@@ -44,6 +44,7 @@ _FEW_ROWS: Final = 200
 _FILTERED: Final = 5
 """Rows from which on a table has a filter."""
 _LONG_NAME: Final = 2000
+_SHORT_NAME: Final = 24
 _LONG_WORD: Final = re.compile(rf"\S{{{_LONG_NAME + 1},}}")
 _SHOWN_START: Final = 300
 _SHOWN_END: Final = 60
@@ -146,7 +147,16 @@ def _shortened(value: str) -> str:
 
 def name(value: str) -> str:
     """A name or place: literal, and kept from turning round the text beside it. The middle of a very long one is left out."""
-    return f"<code><bdi>{text(_shortened(value))}</bdi></code>"
+    return f"<code><bdi>{_in_pieces(text(_shortened(value)))}</bdi></code>"
+
+
+def _in_pieces(shown: str) -> str:
+    """A short name with a hyphen stays in one piece, and a path breaks after a slash."""
+    parts = shown.split("/")
+    if "-" not in shown or max(map(len, parts)) > _SHORT_NAME:
+        return shown
+    ends = [*(f"{part}/" for part in parts[:-1]), parts[-1]]
+    return "<wbr>".join(f'<span class="w">{part}</span>' for part in ends if part)
 
 
 def message_html(value: str, links: RepositoryLinks = NO_LINKS) -> str:

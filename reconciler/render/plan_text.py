@@ -241,7 +241,7 @@ def _changes(every: Sequence[Change], leaders: LeaderSpread | None) -> Iterator[
             entity = line((f"  {sign} ", style), (change.entity, style), pages=(change.entity,))
             for key in change.keys:
                 way = direction(key)
-                move = line(pages=(chip(way.value, _DIRECTIONS[way][0]), f" ({change.action.value})"))
+                move = line(pages=(chip(way.value, _DIRECTIONS[way][0]),))
                 rows.append((above, entity, move, *_key(key, file, headed=headed)))
                 if key.unit is not None or key.expiry is not None:
                     rows += [line((f"        {words}", Style.FAINT), hang=10) for words in value_sentences(key, leaders)]

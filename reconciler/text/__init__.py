@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from reconciler.text.amounts import (
         amount,
         amount_part,
+        bound_text,
         duration,
         expiry_text,
         factor,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
         progress_amount,
         rate,
         rate_part,
+        short_date,
+        short_moment,
     )
     from reconciler.text.quoting import (
         DEFAULT_TEXT,

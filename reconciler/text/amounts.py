@@ -66,6 +66,17 @@ def rate_part(key: str, value: float) -> MessagePart:
     return MessagePart(kind=PartKind.AMOUNT, text=rate(key, value), value=value)
 
 
+def bound_text(key: str, value: float, *, up: bool | None) -> str:
+    """A measured rate in three digits. ``up``: rounded up or down, so that a bound stays one; ``None``: to the nearest."""
+    size = _scale(value)[0] if QuotaKey(key).is_bytes and math.isfinite(value) else 1
+    number = value / size
+    if not (number > 0 and math.isfinite(number)) or up is None:
+        return rate(key, float(f"{number:.3g}") * size)
+    step = 10.0 ** (math.floor(math.log10(number)) - 2)
+    steps = math.ceil(number / step - 1e-9) if up else math.floor(number / step + 1e-9)
+    return rate(key, steps * step * size)
+
+
 def byte_rate(value: float) -> str:
     """``20 MiB/s``, rounded to four digits."""
     if not math.isfinite(value):
@@ -140,6 +151,19 @@ def length_text(seconds: float) -> str:
     days, rest = divmod(whole, 86_400) if whole >= 172_800 else (0, whole)
     parts = [(days, "days"), (rest // 3_600, "h"), (rest % 3_600 // 60, "min"), (0 if days else rest % 60, "s")]
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def short_date(moment: datetime.datetime) -> str:
+    """``20 Nov``, whatever the locale."""
+    return f"{moment.day} {_MONTHS[moment.month - 1]}"
+
+
+def short_moment(moment: datetime.datetime) -> str:
+    """``20 Nov 11:20``."""
+    return f"{short_date(moment)} {moment:%H:%M}"
 
 
 def moment_text(moment: datetime.datetime) -> str:

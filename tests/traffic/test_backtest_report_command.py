@@ -126,7 +126,7 @@ def test_the_policy_refuses_with_exit_code_1_and_names_rule_and_bucket(document:
     assert failed["owners"] == ["payments"]
     found = next(one for one in document["findings"] if one["id"] == "backtest-policy")
     assert (found["severity"], Path(found["file"]).name, found["line"]) == ("error", "quotas.yaml", 8)
-    assert whole.out.splitlines()[1].startswith("Rule 1 fails (gold is never throttled)")
+    assert whole.out.splitlines()[1].startswith("Rule fails: gold is never throttled. ")
 
 
 def test_a_split_bucket_is_compared_with_what_it_was(document: Any) -> None:
@@ -244,7 +244,7 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     judged = "0 of 1 changed quota could be judged: 1 limits no recorded traffic, so its effect is not known."
     headline = f"Inconclusive. {judged}"
     assert done.out.splitlines()[0] == f"Backtest: {headline}"
-    assert done.out.splitlines()[1].startswith("Rule 1 fails: no quota group that changes may be inconclusive. user=pay-absent")
+    assert done.out.splitlines()[1].startswith("Rule fails: no quota group that changes may be inconclusive. user=pay-absent")
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert (document["summary"]["headline"], document["summary"]["unjudged"]) == (headline, 1)
     assert document["unjudged"][0]["entity"] == {"user": "pay-absent"}

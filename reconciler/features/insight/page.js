@@ -15,7 +15,9 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
-const nameElement = (text) => element("code", {}, element("bdi", {}, text));
+// Short names stay in one piece, and paths break after a slash.
+const pieces = (text) => text.split(/(?<=\/)/).flatMap((part) => (part.length > 24 ? [part] : [element("span", { class: "w" }, part), element("wbr", {})]));
+const nameElement = (text) => element("code", {}, element("bdi", {}, ...pieces(text)));
 const option = (value, text) => element("option", { value }, text);
 
 // Roles are written out, because a narrow screen lays tables out as blocks, which takes their meaning away.

@@ -47,7 +47,7 @@ from reconciler.render import (
     view_html,
 )
 from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, is_alterable
-from reconciler.text import amount, count_of, expiry_text, rate
+from reconciler.text import amount, count_of, expiry_text, list_some, rate
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPT: Final = str(_FOLDER / "page")
@@ -76,6 +76,7 @@ _SHARED: Final = {
     GroupedBy.USER_AND_CLIENT_ID: "this user and client-id alone",
 }
 _CLUSTERS: Final = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
+_NAMED: Final = 5
 _COUNTED: Final = frozenset({"Declared", "Live", "In sync", "Unmanaged", "Budget", "Allocated", "Used", "Free", "Entities"})
 
 _HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
@@ -113,7 +114,7 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> Iterato
         if cluster.failure is not None:
             yield from failure_lines(cluster.failure)
         else:
-            counts = [f"{number:,} {_STATES[drift][0]}" for drift, number in cluster.counts.items() if number]
+            counts = [_counted(number, drift) for drift, number in cluster.counts.items() if number]
             state = ("differs", Style.BAD) if cluster.differs else ("in sync", Style.GOOD)
             read = f", read at {_moment(cluster.observed.at)}" if cluster.observed else ""
             declared = f"{count_of(cluster.declared, 'entity', 'entities')} declared, {cluster.live or 0:,} live"
@@ -129,6 +130,12 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> Iterato
     yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
     if written is not None:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
+
+
+def _counted(count: int, drift: DriftClass) -> str:
+    """``1 differs``, ``3 differ``, ``2 in sync``."""
+    word = _STATES[drift][0]
+    return f"{count:,} {word if count == 1 else word.replace('differs', 'differ')}"
 
 
 def _moment(at: datetime.datetime) -> str:
@@ -153,11 +160,11 @@ def _states(overview: Overview) -> tuple[tuple[int, str, str, str], ...]:
 
 
 def _blocks(overview: Overview) -> Iterator[Block]:
+    yield heading("Who gets what")
+    yield _figure("who.html")
     yield heading("Clusters")
     yield _table(_CLUSTERS, (_cluster_row(cluster, overview) for cluster in overview.clusters), numbers=_COUNTED)
     yield from _details(overview)
-    yield heading("Who gets what")
-    yield _figure("who.html")
     yield from _differences(overview)
     yield from _budgets(overview)
     yield from _expiries(overview)
@@ -199,7 +206,7 @@ def _cluster_row(row: ClusterOverview, overview: Overview) -> tuple[Line | str |
         state = chip("skipped", Style.WARN) if row.failure.skipped else chip("could not be read", Style.BAD)
         return title, state, f"{row.declared:,}", "?", "?", "?", "?", "", change
     read = f"{_moment(row.observed.at)}, {_ORIGINS.get(row.observed.origin, 'in a snapshot')}" if row.observed else ""
-    kinds = [chip(f"{count:,} {_STATES[drift][0]}", _STATES[drift][1]) for drift, count in row.counts.items()
+    kinds = [chip(_counted(count, drift), _STATES[drift][1]) for drift, count in row.counts.items()
              if drift.is_difference and count]  # fmt: skip
     return (
         title,
@@ -225,7 +232,13 @@ def _details(overview: Overview) -> Iterator[Line]:
             yield line(name, "Only some of the manifests were read: what they do not declare was not compared.")
         if cluster.findings:
             yield line(name, f"{counts_sentence(cluster.findings)} in the manifests. kafka-quotas validate lists them.")
-        yield from (line(name, note) for note in cluster.notes)
+    noted: dict[str, list[str]] = {}
+    for cluster in overview.clusters:
+        for note in cluster.notes:
+            noted.setdefault(note, []).append(cluster.shown_name)
+    for note, names in noted.items():
+        whose = "All clusters" if len(names) == len(overview.clusters) > 1 else list_some(names, _NAMED)
+        yield line((f"{whose}: ", Style.STRONG), note)
 
 
 def _differences(overview: Overview) -> Iterator[Block]:

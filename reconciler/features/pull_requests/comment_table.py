@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -39,7 +38,6 @@ _FAR: Final = 10.0
 _SHORT_REASON: Final = 60
 _WORTH_SAYING: Final = 0.01
 """A share of the time over the limit of today that is worth a word."""
-_DECIMAL: Final = re.compile(r"[0-9]+\.[0-9]+")
 _NAME: Final = 400
 """A name with more characters than this is cut to as many in its cell."""
 _SHORT_KEYS: Final = {
@@ -210,9 +208,7 @@ def _of_group(group: GroupRows, after: float | None) -> str:
         case Verdict.INCONCLUSIVE:
             short = worst.reason is not None and len(worst.reason) <= _SHORT_REASON
             return f"inconclusive: {prose(worst.reason)}" if short and worst.reason else "evidence too thin"
-    # Three digits are enough for an amount that is not to be written.
-    peak = _DECIMAL.sub(lambda match: f"{float(match[0]):.3g}", peak_text(group.highest))
-    return f"clear, peak {unbroken(peak)}"
+    return f"clear, peak {unbroken(peak_text(group.highest))}"
 
 
 def over_markdown(group: GroupRows) -> str:

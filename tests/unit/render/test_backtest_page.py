@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import re
 
 import pytest
@@ -62,7 +64,7 @@ def test_a_group_on_three_brokers_is_one_tile_one_row_and_one_card_with_three_ro
     headings = [words for element, words in page(text).texts if element == "h2"]
     assert headings[:2] == ["Changed by this proposal (2)", "Over a limit that stays (1)"]
     figure = text[text.index("<figure") : text.index("</figure>")]
-    assert [figure.count(f'class="rate b{number}"') for number in (1, 2, 3, 4)] == [2, 2, 2, 0]
+    assert [figure.count(f'class="rate b{number}"') for number in (1, 2, 3, 4)] == [2, 2, 2, 0], "a line and a name each"
     card = text[text.index('<details class="card"') :]
     table = seen(card[card.index("<table") : card.index("</table>") + len("</table>")])
     assert [row[0] for row in table.rows] == ["Broker", "broker 1", "broker 2", "broker 3"]
@@ -83,7 +85,7 @@ def test_the_answer_is_the_heading_and_what_was_not_checked_stands_before_the_re
         "The proposed quotas would have throttled 1 of 4 quota groups whose limit changes."
     ]
     headings = [words for element, words in found.texts if element == "h2"]
-    assert headings == ["Changed by this proposal (4)", "What this rests on", "Findings (1)", "More"]
+    assert headings == ["Changed by this proposal (4)", "Evidence", "Findings (1)", "More"]
     folds = [words for element, words in found.texts if element == "summary"]
     assert {"Limits against capacity (1)", "Nearly reached (1)", "Loose (1)", "Notes (1)", "Assumed (1)"} <= set(folds)
 
@@ -114,12 +116,67 @@ def test_a_plot_lifts_its_line_where_nothing_was_recorded() -> None:
     (path,) = re.findall(r'class="rate b1" d="([^"]*)"', drawn)
     assert path.count("M") == 2
     assert '<rect class="gap" x="250" y="0" width="500"' in drawn
+    assert re.findall(r'<text x="50.0%" y="1.1em"[^>]*>(.*?)</text>', drawn) == ["not recorded"]
     assert "50 % of the time not recorded" in drawn
     without = figure_of(view_html(backtest_view(report_of(verdict(rates=whole)), page=True)))
     (path,) = re.findall(r'class="rate b1" d="([^"]*)"', without)
     assert path.count("M") == 1
     assert path.count("L") == 19
     assert "not recorded" not in without
+
+
+def test_a_pointer_is_told_the_rates_of_each_broker_and_where_one_was_not_recorded() -> None:
+    gap = dataclasses.replace(rates(20), recorded=tuple(not 5 <= n < 15 for n in range(20)))
+    rows = [verdict(broker=1, rates=rates(20)), verdict(broker=2, rates=gap)]
+    drawn = figure_of(view_html(backtest_view(report_of(*rows), page=True)))
+    told = re.findall(r"<title>(.*?)</title>", drawn)
+    assert len(told) == 20
+    assert all(re.fullmatch(r"20 Nov \d\d:\d\d to \d\d:\d\d UTC: broker 1 up to .*/s, broker 2 .*", words) for words in told)
+    assert [words.endswith("broker 2 not recorded") for words in told] == [5 <= n < 15 for n in range(20)]
+    assert re.findall(r'<text x="50.0%" y="1.1em"[^>]*>(.*?)</text>', drawn) == ["broker 2 not recorded"]
+
+
+def test_a_broker_keeps_its_colour_on_each_card() -> None:
+    rows = [
+        verdict(user=user, broker=broker, verdict=Verdict.THROTTLED, rates=rates(), seconds_over=over)
+        for user, broker, over in (("a", 7, 1), ("a", 9, 5), ("b", 9, 1))
+    ]
+    report = report_of(*rows)
+    (one,) = report.provenance.coverage
+    coverage = tuple(dataclasses.replace(one, broker=broker) for broker in (7, 9))
+    report = dataclasses.replace(report, provenance=dataclasses.replace(report.provenance, coverage=coverage))
+    first, second = re.findall(r"<figure.*?</figure>", view_html(backtest_view(report, page=True)), re.DOTALL)
+    assert re.findall(r'class="rate (b\d)" d="[^"]*"/></svg> broker (\d)', first) == [("b1", "7"), ("b2", "9")]
+    assert re.findall(r'class="rate (b\d)"', second) == ["b2"]
+
+
+SIGHTS = {
+    "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "deuteranopia": ((0.367, 0.861, -0.228), (0.280, 0.673, 0.047), (-0.012, 0.043, 0.969)),
+    "protanopia": ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052)),
+}
+"""What becomes of linear red, green and blue: Machado, Oliveira and Fernandes, IEEE TVCG 15 (2009), severity 1."""
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_the_first_brokers_are_told_apart_by_readers_who_are_colour_blind(sight: str) -> None:
+    style = view_html(backtest_view(full(), page=True))
+    for scheme in (style[: style.index("@media")], style[style.index("(prefers-color-scheme: dark)") :]):
+        colours = [seen_as(re.search(rf"--line-{n}: #(\w{{6}})", scheme)[1], SIGHTS[sight]) for n in (1, 2, 3)]  # type: ignore[index]
+        # A difference of 2.3 can just be seen by people with usual sight.
+        assert min(math.dist(a, b) for a, b in itertools.combinations(colours, 2)) > 15, colours
+
+
+def seen_as(colour: str, sight: tuple[tuple[float, float, float], ...]) -> tuple[float, float, float]:
+    """CIELAB under D65 of a colour of sRGB, by IEC 61966-2-1 and ISO/CIE 11664-4, as that sight has it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    red, green, blue = (min(max(sum(a * b for a, b in zip(row, linear, strict=True)), 0), 1) for row in sight)
+    x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505
+    y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    z = (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089
+    x, y, z = (value ** (1 / 3) if value > 216 / 24389 else (24389 / 27 * value + 16) / 116 for value in (x, y, z))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
 def test_a_plot_has_a_unit_moments_and_a_label_for_each_limit() -> None:
@@ -133,7 +190,7 @@ def test_a_plot_has_a_unit_moments_and_a_label_for_each_limit() -> None:
     figure = figure_of(view_html(backtest_view(report_of(one), page=True)))
     labels = re.findall(r"<text[^>]*>(.*?)</text>", figure)
     assert labels[0] == "MiB/s"
-    assert {"now 8 MiB/s", "safe 5.25 MiB/s", "proposed 2 MiB/s", "08:00", "16:00"} <= set(labels)
+    assert {"now 8 MiB/s", "safe 5.25 MiB/s", "proposed 2 MiB/s", "20 Nov 08:00", "16:00"} <= set(labels)
     assert [figure.count(f'class="line {style}"') for style in ("now", "proposed", "safe")] == [1, 1, 1]
     assert "over now" in figure
     assert "over proposed" in figure

@@ -107,7 +107,12 @@ def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
     row = next(row for row in plain(backtest_view(PARTLY).lines).splitlines() if "user=quiet" in row)
     assert " ".join(row.split()) == f"inconclusive {words.replace('1 MiB/s:', '1 MiB/s')}"
     rows = page(view_html(backtest_view(PARTLY, page=True))).rows
-    cells = ["user=quiet: producer_byte_rate", "inconclusive", "not set -> 1 MiB/s", "no recorded client uses this quota"]
+    cells = [
+        "user=quiet: producer_byte_rate",
+        "inconclusive",
+        "not set \N{RIGHTWARDS ARROW} 1 MiB/s",
+        "no recorded client uses this quota",
+    ]
     assert cells in rows
     assert cells in by_github(view_markdown(backtest_view(PARTLY))).rows
     assert BACKTEST.write(PARTLY)["unjudged"] == [
@@ -169,7 +174,11 @@ _NAMED = [name for name in HOSTILE if name]
 @pytest.mark.parametrize("name", _NAMED, ids=range(len(_NAMED)))
 def test_no_name_means_anything_to_a_browser(name: str) -> None:
     text = view_html(backtest_view(full(name, name), page=True))
-    found, wanted = page(text), page(view_html(backtest_view(full("n", "c"), page=True)))
+    # A name with a hyphen has elements that keep its pieces whole.
+    found, wanted = (
+        page(re.sub('<span class="w">(.*?)</span>(?:<wbr>)?', r"\1", one))
+        for one in (text, view_html(backtest_view(full("n", "c"), page=True)))
+    )
     assert sorted(found.elements) == sorted(wanted.elements)
     assert [key for _, key, _ in found.attributes] == [key for _, key, _ in wanted.attributes]
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x09\x0b-\x1f\ud800-\udfff]", text)
@@ -182,4 +191,4 @@ def test_markdown_of_many_quota_groups_drops_whole_rows_and_counts_them() -> Non
     text = view_markdown(backtest_view(report, details=True), budget=50_000)
     assert len(text.encode()) <= 50_000
     assert re.search(r"\*\*[\d,]+ rows have no room here\.\*\* `kafka-quotas backtest` prints all of them\.", text)
-    assert "Rule 1 fails" in text
+    assert "fails** " in text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.text import duration, length_text
+from reconciler.text import bound_text, duration, length_text
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_a_length_reads_back_to_the_second_or_from_two_days_on_to_the_minute(sec
     words = length_text(seconds).split()
     back = sum(int(count) * size[unit] for count, unit in zip(words[::2], words[1::2], strict=True))
     assert back == (seconds if seconds < 172_800 else seconds - seconds % 60)
+
+
+@given(st.floats(min_value=1e-3, max_value=1e15), st.booleans())
+def test_a_bound_in_three_digits_is_still_a_bound(value: float, up: bool) -> None:
+    number, unit = bound_text("producer_byte_rate", value, up=up).split(" ")
+    shown = float(number) * {"B/s": 1, "KiB/s": 1024, "MiB/s": 1024**2, "GiB/s": 1024**3, "TiB/s": 1024**4}[unit]
+    assert shown >= value * (1 - 1e-9) if up else shown <= value * (1 + 1e-9)
+    assert abs(shown / value - 1) <= 0.011
