@@ -51,6 +51,16 @@ jobs:
     with: {requirement: REQUIREMENT}
 """
 
+REPLAYING = """\
+on: schedule
+permissions: {}
+jobs:
+  backtest:
+    permissions: {actions: read, contents: read}
+    uses: OWNER/kafka-quotas/.github/workflows/backtest.yml@0000000000000000000000000000000000000000
+    with: {requirement: REQUIREMENT, cluster: prod, fail-on: error}
+"""
+
 
 @pytest.fixture
 def forge(tmp_path: Path) -> Iterator[ActForge]:
@@ -97,6 +107,22 @@ def test_an_install_that_fails_is_the_only_error_of_its_job(forge: ActForge) -> 
     assert [name for name, step in job.steps.items() if step.outcome == "failure"] == ["Install kafka-quotas"]
     assert "command not found" not in ran.log
     assert forge.github.comments == {}
+
+
+def test_a_plan_that_apply_would_refuse_fails_its_job_after_the_comment_with_the_steps(forge: ActForge) -> None:
+    forge.give("quotas-pull-request.yml", fail_on_guard=True, step_down="2")
+    forge.edit("clusters/staging.yaml", "  prune:", "  guards: {large-reduction: {factor: 0.5}}\n  prune:")
+    forge.push()
+    forge.edit(PAYMENTS, "producer_byte_rate: 12MiB", "producer_byte_rate: 2MiB")
+    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
+    assert ran.code == 1
+    job = ran.job("Plan")
+    assert [name for name, step in job.steps.items() if step.outcome == "failure"] == ["Fail for guards"]
+    assert "apply would refuse the plan of staging" in job.steps["Fail for guards"].annotations[0]
+    assert job.steps["Plan"].outputs["guards"] == "large-reduction"
+    assert (ran.artifacts / "quotas-plan-staging/plan.json").is_file()
+    # The steps that apply takes, with the same factor as its own input.
+    assert "in 3 steps: 10 MiB/s → 5 MiB/s → 2.5 MiB/s → 2 MiB/s." in forge.comment("staging")
 
 
 def test_a_checkout_of_one_commit_lacks_the_base_and_the_action_says_what_to_fetch(forge: ActForge) -> None:
@@ -182,6 +208,15 @@ def test_traffic_is_kept_every_night_and_a_committed_suggestion_turns_a_red_prop
         assert green.code == 0, green.log
         assert forge.github.status("kafka-quotas/prod", head) == "neutral"
         assert forge.github.line_comments == {}
+
+        forge.merge()
+        forge.work.write(".github/workflows/replaying.yml", REPLAYING.replace("REQUIREMENT", str(forge.requirement)))
+        forge.push()
+        replayed = forge.under_act("replaying.yml", forge.scheduled())
+        assert replayed.code == 0, replayed.log
+        assert "alice" in replayed.job("Backtest").summary
+        report = json.loads((replayed.artifacts / "quotas-backtest-prod/backtest.json").read_text())
+        assert "would-throttle" not in {finding["id"] for finding in report["findings"]}
 
 
 def commit_suggestion(file: Path, number: int, body: str) -> None:

@@ -113,6 +113,7 @@ def test_from_the_first_apply_over_a_proposal_to_drift_on_two_clusters(forge: Ac
 
 def test_a_guard_is_a_red_status_stops_the_merge_and_is_accepted_by_hand(staging: ActForge) -> None:
     base = staging.ref("refs/heads/main")
+    staging.give("quotas-apply.yml", step_down="4")
     staging.edit(PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 1MiB")
     staging.edit("clusters/staging.yaml", "  prune:", "  guards: {large-reduction: {factor: 0.5}}\n  prune:")
     head, merge = staging.propose()
@@ -133,6 +134,7 @@ def test_a_guard_is_a_red_status_stops_the_merge_and_is_accepted_by_hand(staging
     by_hand["event"] = {**by_hand["event"], "inputs": {"accept": "large-reduction\n"}}
     accepted = staging.under_act("quotas-apply.yml", by_hand)
     assert accepted.code == 0, accepted.log
+    assert "in 2 steps: 10 MiB/s → 2.5 MiB/s → 1 MiB/s." in accepted.job("Apply").log
     assert staging.live("staging")[API]["producer_byte_rate"] == MIB
     assert applied_commit(staging) == commit
     assert ": applied" in staging.comment("staging")

@@ -82,28 +82,3 @@ def test_traffic_that_no_run_stored_judges_nothing(tmp_path: Path) -> None:
         assert any("traffic not trusted" in line for line in planned.step("Fetch the traffic of the cluster").annotations)
         assert planned.step("backtest").outcome == "failure"
         assert "Nothing was checked against traffic" in comment_text(github)
-
-
-def test_a_proposal_is_replayed_against_recorded_traffic_and_the_comment_says_so(tmp_path: Path) -> None:
-    with github_server() as github:
-        forge = proposing(tmp_path, github, {"source": str(RECORDING)})
-        (planned,) = forge.on_pull_request(*forge.propose(), fail_on="warning")["plan"]
-        assert planned.step("backtest").outcome == "failure", planned.log
-        report = json.loads((planned.artifacts["quotas-plan-prod"] / "backtest.json").read_text(encoding="utf-8"))
-        assert "would-throttle" in {finding["id"] for finding in report["findings"]}
-        assert (planned.artifacts["quotas-plan-prod"] / "backtest.html").is_file()
-        (posted,) = github.comments.values()
-        assert "Kafka quotas for" in by_github(str(posted["body"])).text()
-        assert "Backtest" in by_github(str(posted["body"])).text()
-        assert planned.step("backtest").summary
-
-
-def test_outside_of_pull_requests_the_same_script_runs_and_traffic_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with github_server() as github:
-        forge = Forge(tmp_path, github)
-        forge.work.write("cluster.yaml", cluster("prod eu", traffic={"source": "nowhere"}))
-        forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "1GiB"})))
-        (ran,) = forge.on_push(forge.push(), "backtest.yml", cluster="prod eu")["backtest"]
-    assert ran.step("cluster").outputs["slug"].startswith("prod-eu-")
-    assert (ran.result, ran.step("Backtest").outcome) == ("failure", "failure")
-    assert "nowhere" in ran.step("Backtest").err
