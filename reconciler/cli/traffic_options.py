@@ -77,19 +77,35 @@ def dataset_time(traffic: Sequence[str], *, since: datetime.datetime | None, unt
     return Between.of(since, until)
 
 
-def configured_backtest(spec: ClusterSpec, trusted: TrustedTree | None) -> BacktestOptions:
-    """A backtest by the traffic of the Cluster manifest, without any option. Raises ``GitError`` and ``FileAccessError``."""
-    from reconciler.workflows import BacktestOptions, configured_server, configured_since, configured_traffic
+def configured_backtest(
+    spec: ClusterSpec,
+    trusted: TrustedTree | None,
+    *,
+    traffic: tuple[str, ...] = (),
+    since: datetime.datetime | None = None,
+) -> BacktestOptions:
+    """A backtest by ``traffic``, or else by that of the Cluster manifest, after a time. The options have no place for more.
 
-    traffic = configured_traffic(spec, trusted)
+    Raises ``GitError``, ``FileAccessError``, and ``UsageError`` without any traffic.
+    """
+    from reconciler.workflows import BacktestOptions, configured_server, configured_since, configured_traffic, is_prometheus
+
+    if not traffic:
+        if spec.traffic is None:
+            raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
+        traffic, since = configured_traffic(spec, trusted), since or configured_since(spec, None)
+    of_server = not traffic or any(map(is_prometheus, traffic))
     server = prometheus_request(
-        traffic, since=None, until=None, match=(), http_config=None, store=None, server=configured_server(spec, trusted)
+        traffic,
+        since=since if of_server else None,
+        until=None,
+        match=(),
+        http_config=None,
+        store=None,
+        server=configured_server(spec, trusted),
     )
-    return BacktestOptions(
-        traffic=traffic,
-        prometheus=server,
-        between=dataset_time(traffic, since=configured_since(spec, None), until=None),
-    )
+    between = None if of_server else dataset_time(traffic, since=since, until=None)
+    return BacktestOptions(traffic=traffic, prometheus=server, between=between)
 
 
 def label_matcher(text: str) -> LabelMatcher:

@@ -40,6 +40,14 @@ if TYPE_CHECKING:
         schema_folder,
         schema_names,
     )
-    from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, no_limit_advice, parse_value, value_text
+    from reconciler.formats.units import (
+        BINARY_UNITS,
+        ValueRefusedError,
+        declarable,
+        no_limit_advice,
+        parse_value,
+        value_like,
+        value_text,
+    )
 
 __getattr__ = lazy_face(__name__)

@@ -194,6 +194,19 @@ def value_text(key: QuotaKey, number: float) -> str:
     return f"{count}{unit}"
 
 
+def value_like(key: QuotaKey, number: float, like: str) -> str:
+    """A value in the largest unit that has a short text, with the ``/s`` or ``%`` of the text that it replaces.
+
+    Raises ``ValueError`` as ``value_text`` does.
+    """
+    text = value_text(key, number)
+    if key.is_bytes:
+        units = [f"{number / size:g}{unit}" for unit, size in BINARY_UNITS.items() if number >= size]
+        text = next((each for each in reversed(units) if parse_value(key, each).number == number), text)
+    ending = next((end for end in ("/s", "%") if like.endswith(end)), "")
+    return text + ending if text[-1:] != ending else text
+
+
 _NO_LIMIT: Final = frozenset({"unlimited", "infinity", "inf", "none", "no limit", "max", "nan", ".inf", ".nan", "off"})
 
 

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
         KnownFinding,
         Owner,
         RepositoryDocument,
+        SizingRules,
+        ValueLimit,
     )
-    from reconciler.manifest.limits import allocations, budget_findings, budgets_of, limit_findings
+    from reconciler.manifest.limits import OwnerBudget, allocations, budget_findings, budgets_of, limit_findings
     from reconciler.manifest.ownership import (
         clusters_without_id,
         endpoints,

@@ -146,6 +146,10 @@ _ENTRY: Final = RecordShape(None, "One entity and its limits.", {
     ),
     "quotas": _QUOTAS,
     "note": _NOTE,
+    "rightsize": ChoiceShape(
+        {"never": False},
+        "never: rightsize proposes no other limits for this entry, and lists it with its note, which is then required.",
+    ),
     "overrides": ListShape(
         _OVERRIDE,
         "Other values for some clusters. At most one override may match a cluster.",
@@ -163,10 +167,13 @@ def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
             if "profile" not in values and "quotas" not in node.items:
                 _require_values(node, "this entry", out)
             overrides, profile, note = values.get("overrides", ()), values.get("profile"), values.get("note")
+            rightsize = values.get("rightsize", True)
+            if not rightsize and note is None:
+                out.add("missing-field", "rightsize: never needs a note. Write the reason as note", node.items["rightsize"])
             quotas = _by_kind(values.get("quotas", {}))
             for entity, source in values.get("match", ()):
                 declared = DesiredEntity(entity=entity, source=source, owner=out.owner, note=note, **quotas)
-                entries.append(QuotaEntry(declared=declared, profile=profile, overrides=overrides))
+                entries.append(QuotaEntry(declared=declared, profile=profile, overrides=overrides, rightsize=rightsize))
             out.entity = None
     return entries
 

@@ -55,6 +55,8 @@ class QuotaEntry:
     declared: DesiredEntity
     profile: ProfileChoice | None = None
     overrides: tuple[Override, ...] = ()
+    rightsize: bool = True
+    """Whether ``rightsize`` may propose other values. If not, the note of ``declared`` states the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,18 @@ class RepositoryPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SizingRules:
+    """When ``rightsize`` proposes another limit."""
+
+    lower_below: float = 33.0
+    """Percent of a limit: one that was never used above that can be lowered."""
+    days: int = 90
+    """How many days of history are read, and without traffic make a quota unused."""
+    changes: int = 20
+    """The most changes that are proposed to one owner at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryDocument:
     """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off.
 
@@ -161,6 +175,7 @@ class RepositoryDocument:
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict)
     budgets: tuple[BudgetRule, ...] = ()
     policies: tuple[RepositoryPolicy, ...] = ()
+    rightsize: SizingRules = field(default_factory=SizingRules)
     stages: tuple[str, ...] = ()
     """Values of the label ``stage`` of clusters, in the order in which they are applied."""
 

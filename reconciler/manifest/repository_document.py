@@ -13,6 +13,7 @@ from reconciler.formats import (
     LabelsShape,
     ListShape,
     ManifestShape,
+    NumberShape,
     RecordShape,
     TableShape,
     TextShape,
@@ -23,6 +24,7 @@ from reconciler.manifest.documents import (
     Owner,
     RepositoryDocument,
     RepositoryPolicy,
+    SizingRules,
     ValueBounds,
     ValueLimit,
 )
@@ -288,6 +290,26 @@ _SPEC: Final = RecordShape(None, "Settings.", {
     ),
     "profiles": TableShape(
         profile, f"{ABOUT_PROFILES} A Cluster manifest can change them for its cluster.", PROFILE, examples=PROFILE_EXAMPLES
+    ),
+    "rightsize": RecordShape(
+        SizingRules,
+        "When rightsize proposes another limit.",
+        {
+            "lowerBelow": NumberShape(
+                "Percent of a limit. One that no client used above that in the history can be lowered (default 33).",
+                minimum=1,
+                maximum=80,
+            ),
+            "days": NumberShape(
+                "Days of history to read. A quota without traffic in all of them is unused (default 90).",
+                type="integer",
+                minimum=14,
+            ),
+            "changes": NumberShape(
+                "The most changes that are proposed to one owner at once (default 20).", type="integer", minimum=1
+            ),
+        },
+        min_properties=1,
     ),
     "stages": ListShape(
         TEXT,

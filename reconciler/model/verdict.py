@@ -155,6 +155,9 @@ class RecordedGroup:
     """Requests that were throttled when they were recorded."""
     uncharged: int = 0
     """Recorded rows of it that could not be charged: their amount or their time is not known. Then no value is recommended."""
+    first: datetime.datetime | None = None
+    """When its first request was, UTC. ``None``: not known. ``last``: its last one."""
+    last: datetime.datetime | None = None
     censored: bool = False
     """A quota throttled these clients when they were recorded: the peak, and what is safe and recommended, are lower bounds."""
 

@@ -160,18 +160,21 @@ def _largest(rows: ChargedRows) -> Integers:
 def series_of(counted: pa.Table) -> tuple[Series, ...]:
     """The clients, sorted. ``counted``: ``SCHEMA``."""
     charged = counted.filter(pc.field("status") == CHARGED)
-    return sorted_series(charged, range(charged.num_rows), requests="lines")
+    return sorted_series(charged, range(charged.num_rows))
 
 
-def sorted_series(clients: pa.Table, keys: Iterable[int], *, requests: str = "requests") -> tuple[Series, ...]:
-    """Rows with names and figures as series with these keys, sorted. ``requests``: the column that counts them."""
-    columns = (clients.column(name).to_pylist() for name in (*NAMES[1:], requests, "amount", "largest", "throttled"))
+def sorted_series(clients: pa.Table, keys: Iterable[int]) -> tuple[Series, ...]:
+    """Rows of ``SCHEMA`` as series with these keys, sorted."""
+    figures = (*NAMES[1:], "lines", "amount", "largest", "throttled", "start_us", "end_us")
+    columns = (clients.column(name).to_pylist() for name in figures)
     made = [
         Series(
             broker=broker, kind=_KINDS[kind], user=user, client_id=client_id, ip=ip,
             requests=lines, amount=amount, key=key, largest=max(0, largest), throttled=throttled,
+            start_us=start if lines else None, end_us=end if lines else None,
         )
-        for broker, kind, user, client_id, ip, lines, amount, largest, throttled, key in zip(*columns, keys, strict=True)
+        for broker, kind, user, client_id, ip, lines, amount, largest, throttled, start, end, key
+        in zip(*columns, keys, strict=True)
     ]  # fmt: skip
     for name in UNCHARGED.values():
         counts = pc.fill_null(clients.column(name), 0)

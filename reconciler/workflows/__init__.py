@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.entry_edits import (
         entry_at,
         entry_of_value,
+        require_values,
         with_field,
         with_override,
         with_revisions,

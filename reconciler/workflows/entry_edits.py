@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias, cast
 
-from reconciler.manifest import ClientQuotasDocument, read_documents
-from reconciler.model import FileRevision, Span
+from reconciler.errors import ManifestError
+from reconciler.manifest import ClientQuotasDocument, ClusterDocument, RepositoryDocument, read_documents
+from reconciler.model import Entity, FileRevision, Span, same_value
 from reconciler.workflows.load import LoadedManifests, adjusted, stop_on
 from reconciler.yaml import (
     Plain,
@@ -116,8 +117,58 @@ def with_revisions(loaded: LoadedManifests, revisions: Sequence[FileRevision]) -
     contents = {revision.path: read_documents(revision.after, revision.path) for revision in revisions}
     stop_on(adjusted([finding for content in contents.values() for finding in content.findings], loaded.repository.lint))
     kept = (document for document in loaded.documents if document.file not in contents)
-    revised = (document for content in contents.values() for document in content.documents)
-    return replace(loaded, documents=(*kept, *(document for document in revised if isinstance(document, ClientQuotasDocument))))
+    revised = [document for content in contents.values() for document in content.documents]
+    specs = [document.spec for document in revised if isinstance(document, ClusterDocument)]
+    repositories = [document for document in revised if isinstance(document, RepositoryDocument)]
+    return replace(
+        loaded,
+        documents=(*kept, *(document for document in revised if isinstance(document, ClientQuotasDocument))),
+        proposed={**loaded.proposed, **{spec.name: spec for spec in specs if spec.name is not None}},
+        proposed_repository=repositories[0] if repositories else loaded.proposed_repository,
+    )
+
+
+def require_values(
+    before: LoadedManifests,
+    revisions: Sequence[FileRevision],
+    cluster: str | None,
+    wanted: Mapping[Entity, Mapping[str, float | None]],
+) -> None:
+    """Raise ``ManifestError`` unless revised manifests have these values for one cluster, and all else as before.
+
+    ``wanted``: by entity and key; ``None``: no value.
+    """
+    after = with_revisions(before, revisions)
+    for name in before.clusters:
+        was, becomes = _values(before, name), _values(after, name)
+        if name == cluster:
+            for entity, values in wanted.items():
+                whole = {**was.get(entity, {}), **values}
+                was[entity] = {key: value for key, value in whole.items() if value is not None}
+        wrong = next((entity for entity in was.keys() | becomes.keys() if not _equal(was.get(entity), becomes.get(entity))), None)
+        if wrong is not None:
+            raise ManifestError(f"{wrong} cannot be changed in place: its revised entry would not declare the wanted values")
+
+
+def _values(loaded: LoadedManifests, cluster: str) -> dict[Entity, dict[str, object]]:
+    desired = loaded.desired(loaded.clusters[cluster])
+    return {
+        entity: {key.value: quota.value for key, quota in each.quotas.items()}
+        | {key.value: quota.unit for key, quota in each.units.items()}
+        for entity, each in desired.entities.items()
+    }
+
+
+def _equal(quotas: Mapping[str, object] | None, other: Mapping[str, object] | None) -> bool:
+    """Whether both are absent or mean the same."""
+    if quotas is None or other is None:
+        return quotas is other
+    if quotas.keys() != other.keys():
+        return False
+    return all(
+        same_value(value, also) if isinstance(value, float) and isinstance(also := other[key], float) else value == other[key]
+        for key, value in quotas.items()
+    )
 
 
 def _path(content: bytes, is_it: Callable[[YamlMapping], bool]) -> EntryPath | None:

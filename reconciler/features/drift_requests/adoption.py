@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from reconciler.errors import ManifestError
 from reconciler.features.starting.manifests import emit_clusters
 from reconciler.formats import value_text
-from reconciler.model import DriftClass, Entity, EntityDrift, FileRevision, QuotaKey, Quotas, same_value, slug_of
+from reconciler.model import DriftClass, Entity, EntityDrift, FileRevision, QuotaKey, Quotas, slug_of
 from reconciler.workflows import (
     Intent,
-    LoadedManifests,
     entry_at,
     read_manifest,
+    require_values,
     revise_file,
     with_field,
     with_override,
-    with_revisions,
     without_field,
 )
 from reconciler.yaml import ScalarEditError
@@ -69,7 +67,8 @@ def adopt(intent: Intent, drift: Sequence[EntityDrift]) -> Adoption:
     adopted += added
     left += [(each, "a manifest cannot declare the name or a value") for each in undeclared if each not in added]
     revisions = editor.revisions()
-    _require_same_meaning(intent, revisions, adopted)
+    wanted = {each.entity: {key.key: key.live for key in each.keys} for each in adopted}
+    require_values(intent.loaded, revisions, intent.spec.name, wanted)
     return Adoption(revisions=revisions, adopted=tuple(adopted), left=tuple(left))
 
 
@@ -156,38 +155,3 @@ class _Editor:
 def _revised(after: bytes, before: bytes, edits: object) -> bytes:
     del before, edits
     return after
-
-
-def _require_same_meaning(intent: Intent, revisions: Sequence[FileRevision], adopted: Sequence[EntityDrift]) -> None:
-    """Raise ``ManifestError`` unless the revised manifests declare what the cluster has, and all else as before."""
-    before, after = intent.loaded, with_revisions(intent.loaded, revisions)
-    for name in before.clusters:
-        was, becomes = _values(before, name), _values(after, name)
-        if name == intent.spec.name:
-            for each in adopted:
-                whole = {**was.get(each.entity, {}), **{key.key: key.live for key in each.keys}}
-                was[each.entity] = {key: value for key, value in whole.items() if value is not None}
-        wrong = next((entity for entity in was.keys() | becomes.keys() if not _equal(was.get(entity), becomes.get(entity))), None)
-        if wrong is not None:
-            raise ManifestError(f"{wrong} cannot be adopted: its revised entry would not declare the values of the cluster")
-
-
-def _values(loaded: LoadedManifests, cluster: str) -> dict[Entity, dict[str, object]]:
-    desired = loaded.desired(loaded.clusters[cluster])
-    return {
-        entity: {key.value: quota.value for key, quota in each.quotas.items()}
-        | {key.value: quota.unit for key, quota in each.units.items()}
-        for entity, each in desired.entities.items()
-    }
-
-
-def _equal(quotas: Mapping[str, object] | None, other: Mapping[str, object] | None) -> bool:
-    """Whether both are absent or mean the same."""
-    if quotas is None or other is None:
-        return quotas is other
-    if quotas.keys() != other.keys():
-        return False
-    return all(
-        same_value(value, also) if isinstance(value, float) and isinstance(also := other[key], float) else value == other[key]
-        for key, value in quotas.items()
-    )

@@ -153,7 +153,12 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
         **target_fields(index, grouping),
         verdict=verdict,
         reason=reason,
-        recorded=RecordedGroup(members=_members(members, grouping, target), censored=reports is not None and reports.is_censored),
+        recorded=RecordedGroup(
+            members=_members(members, grouping, target),
+            first=moment(min(mean.start_us for mean in members)),
+            last=moment(max(mean.end_us for mean in members)),
+            censored=reports is not None and reports.is_censored,
+        ),
         # When a broker throttled is not in the totals of its reports.
         over=_over(metrics, verdict, first=first if is_proven else None),
         peak=PeakRate(rate=peak, bound=PeakBound.LOWER),

@@ -28,7 +28,7 @@ from reconciler.features.pull_requests.line_edits import (
     scalars,
     with_items,
 )
-from reconciler.formats import BINARY_UNITS, ValueRefusedError, parse_value, value_text
+from reconciler.formats import ValueRefusedError, parse_value, value_like
 from reconciler.model import BacktestReport, Entity, EntityName, GuardResult, Plan, QuotaKey, Span
 from reconciler.render import RepoPaths, code
 from reconciler.text import amount, count_of, list_some
@@ -226,20 +226,10 @@ class _PlannedFile:
         try:
             if parse_value(key, text).number != row.after:
                 return None
-            edit = ScalarEdit(line=span.line, column=span.column, old=text, new=_value_text(key, number, text))
+            edit = ScalarEdit(line=span.line, column=span.column, old=text, new=value_like(key, number, text))
             return edit_scalars(self.content, [edit])
         except (ValueRefusedError, ScalarEditError, ValueError):
             return None
-
-
-def _value_text(key: QuotaKey, number: float, like: str) -> str:
-    """A value in the largest unit that has a short text, with the ``/s`` or ``%`` of the text that it replaces."""
-    text = value_text(key, number)
-    if key.is_bytes:
-        units = [f"{number / size:g}{unit}" for unit, size in BINARY_UNITS.items() if number >= size]
-        text = next((each for each in reversed(units) if parse_value(key, each).number == number), text)
-    ending = next((end for end in ("/s", "%") if like.endswith(end)), "")
-    return text + ending if text[-1:] != ending else text
 
 
 def _is_above(diff: FileDiff, gap: float, line: int, text: str) -> bool:

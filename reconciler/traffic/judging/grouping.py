@@ -70,6 +70,9 @@ class Series:
     """Requests that were not charged: those whose local time there was twice, or never, when the clocks were changed."""
     uncounted: int = 0
     """Topics of mutations that were not charged: how many partitions they had is not known."""
+    start_us: int | None = None
+    """When the first charged request was. ``None``: there is none, or it is not known. ``end_us``: the last one."""
+    end_us: int | None = None
 
     @property
     def sort_key(self) -> tuple[int | str, ...]:

@@ -125,6 +125,11 @@ class _Rows(Generic[Judged]):
         if recording is not None and verdict is Verdict.CLEAR:
             certain = peak.rate if peak.bound is PeakBound.EXACT else 0.0
             verdict, reason = Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limits"].after, certain)
+        times = [
+            (start, end)
+            for client in (self.series[member] for member in target.members)
+            if (start := client.start_us) is not None and (end := client.end_us) is not None
+        ]
         return BucketVerdict(
             **fields,
             verdict=verdict,
@@ -133,6 +138,8 @@ class _Rows(Generic[Judged]):
                 requests=sum(self.series[member].requests for member in target.members),
                 members=target_members(index, self.series, self.grouping, excess),
                 throttled=sum(self.series[member].throttled for member in target.members),
+                first=None if not times else moment(min(start for start, _ in times)),
+                last=None if not times else moment(max(end for _, end in times)),
                 censored=recording is not None,
             ),
             over=over if fields["limits"].before else replace(over, before=None),

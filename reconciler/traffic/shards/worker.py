@@ -183,7 +183,7 @@ class ShardSeconds:
         self.states_throttles = states_throttles
         totals = blocks.totals()
         numbers = series_numbers(totals)
-        self.series: tuple[Series, ...] = sorted_series(totals, numbers.tolist(), requests="lines")
+        self.series: tuple[Series, ...] = sorted_series(totals, numbers.tolist())
         self._rows = blocks.rows
         known = np.sort(numbers)
         for parts in self._rows.values():

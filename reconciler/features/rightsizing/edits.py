@@ -1,0 +1,110 @@
+"""Proposed values in the manifests, each where its number stands: in an entry, an override or a profile. All else stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from reconciler.errors import FileAccessError
+from reconciler.features.rightsizing.measuring import SizingReport
+from reconciler.features.rightsizing.sizing import SizedQuota
+from reconciler.formats import value_like
+from reconciler.model import FileRevision, Span, escaped
+from reconciler.text import count_of
+from reconciler.workflows import Intent, read_manifest, require_values, revise_file, write_revisions
+from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars
+
+_GENERATED: Final = re.compile(rb"(?i)\A(?:[^\n]*\n){0,4}\s*#[^\n]*\bdo not (?:edit|modify|change)\b")
+"""A comment at the begin of a file that a program writes."""
+_IN_PLACE: Final = "the value cannot be replaced in place. Write it by hand"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueEdits:
+    """Files with the proposed values, the quotas that they are of, and those that stay as they are, with the reason."""
+
+    revisions: tuple[FileRevision, ...]
+    written: tuple[SizedQuota, ...]
+    left: tuple[tuple[SizedQuota, str], ...]
+
+
+def write_values(intent: Intent, report: SizingReport) -> Iterator[str]:
+    """Change the files here. Sentences state what was done. Raises ``FileAccessError`` and ``ManifestError``."""
+    edits = revise_values(intent, report.proposed)
+    yield from left_sentences(edits)
+    write_revisions(edits.revisions)
+    if edits.revisions:
+        files = ", ".join(escaped(revision.path) for revision in edits.revisions)
+        yield f"{count_of(len(edits.written), 'limit')} changed in {files}. Check them with plan."
+
+
+def left_sentences(edits: ValueEdits) -> Iterator[str]:
+    """Why some of the proposed values are not written."""
+    for quota, reason in edits.left:
+        yield f"{quota.source}: {quota.key} of {quota.entity} is left as it is: {reason}."
+
+
+def revise_values(intent: Intent, quotas: Sequence[SizedQuota]) -> ValueEdits:
+    """Revise the manifests in memory. Nothing is written.
+
+    Raises ``FileAccessError`` for a file that cannot be read, and ``ManifestError`` when the result would mean anything else.
+    """
+    places: dict[str, dict[Span, list[SizedQuota]]] = {}
+    for quota in quotas:
+        places.setdefault(quota.source.file, {}).setdefault(quota.source, []).append(quota)
+    revisions: list[FileRevision] = []
+    reasons: dict[Span, str] = {}
+    for file, of_file in sorted(places.items()):
+        revision, refused = _revise(intent, file, of_file)
+        reasons |= refused
+        if revision is not None:
+            revisions.append(revision)
+    written = tuple(quota for quota in quotas if quota.source not in reasons)
+    wanted: dict[object, dict[str, float | None]] = {}
+    for quota in written:
+        wanted.setdefault(quota.entity, {})[quota.key.value] = quota.value
+    require_values(intent.loaded, revisions, intent.spec.name, {quota.entity: wanted[quota.entity] for quota in written})
+    left = tuple((some[0], reasons[place]) for of_file in places.values() for place, some in of_file.items() if place in reasons)
+    return ValueEdits(revisions=tuple(revisions), written=written, left=left)
+
+
+def _revise(intent: Intent, file: str, places: Mapping[Span, list[SizedQuota]]) -> tuple[FileRevision | None, dict[Span, str]]:
+    before = read_manifest(file)
+    if _GENERATED.match(before):
+        return None, dict.fromkeys(places, "a program generates its file. Change what that is made of")
+    edits = [_edit(intent, place, some[0]) for place, some in places.items()]
+    after, refused = _apply(before, sorted(edits, key=lambda edit: (edit.line, edit.column)))
+    reasons = {place: _IN_PLACE for place in places if (place.line, place.column) in refused}
+    if len(reasons) == len(places):
+        return None, reasons
+    try:
+        return revise_file(file, before, (), partial(_revised, after), paths=intent.paths), reasons
+    except FileAccessError as error:
+        return None, dict.fromkeys(places, str(error).rstrip("."))
+
+
+def _edit(intent: Intent, place: Span, quota: SizedQuota) -> ScalarEdit:
+    old = intent.desired.entities[quota.entity].quotas[quota.key].text
+    return ScalarEdit(line=place.line, column=place.column, old=old, new=value_like(quota.key, quota.value or 0.0, old))
+
+
+def _apply(content: bytes, edits: Sequence[ScalarEdit]) -> tuple[bytes, set[tuple[int, int]]]:
+    """The file with as many of the edits as can be made, and the places of the others. ``edits``: in the order of the file."""
+    try:
+        return edit_scalars(content, edits), set()
+    except ScalarEditError:
+        if len(edits) == 1:
+            return content, {(edits[0].line, edits[0].column)}
+    middle = len(edits) // 2
+    # From the end on: an edit moves what follows in its line.
+    content, refused = _apply(content, edits[middle:])
+    content, more = _apply(content, edits[:middle])
+    return content, refused | more
+
+
+def _revised(after: bytes, before: bytes, edits: object) -> bytes:
+    del before, edits
+    return after

@@ -1,0 +1,244 @@
+"""What recorded traffic shows of every declared quota, and of the proposed ones: one opened traffic, judged twice."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.features.rightsizing.proposals import ChangeBounds, propose
+from reconciler.features.rightsizing.sizing import (
+    ChangedOutcome,
+    History,
+    QuotaUse,
+    SizedQuota,
+    Sizing,
+    SizingJudgement,
+    judge_use,
+)
+from reconciler.manifest import SizingRules, allocations, budgets_of
+from reconciler.model import (
+    DEFAULT,
+    BacktestReport,
+    BucketVerdict,
+    CurrentState,
+    Entity,
+    ManifestCommit,
+    QuotaKey,
+    Span,
+    Verdict,
+)
+from reconciler.ports import Progress
+from reconciler.traffic import Backtest, BacktestRequest, broker_loss_factor
+from reconciler.workflows import (
+    BacktestOptions,
+    Intent,
+    backtest_request,
+    clusters_of_values,
+    divide_totals,
+    fetch_samples,
+    open_recorded,
+    proposal_of,
+    set_quotas,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingReport:
+    """All declared quotas of a cluster, the worst first."""
+
+    cluster: str | None
+    """The name of the Cluster manifest."""
+    history: History
+    """What was read."""
+    rules: SizingRules
+    """When a limit is changed."""
+    quotas: tuple[SizedQuota, ...]
+    """The worst first."""
+    notes: tuple[str, ...] = ()
+    """What to know about the traffic."""
+    commit: ManifestCommit
+
+    @property
+    def counts(self) -> Mapping[Sizing, int]:
+        """How many quotas have each verdict."""
+        return {each: sum(quota.sizing is each for quota in self.quotas) for each in Sizing}
+
+    @property
+    def proposed(self) -> tuple[SizedQuota, ...]:
+        """The quotas whose values change."""
+        return tuple(quota for quota in self.quotas if quota.is_proposed)
+
+
+def size_quotas(
+    intent: Intent,
+    current: CurrentState | None,
+    options: BacktestOptions,
+    *,
+    changed_at: Callable[[Span], datetime.datetime | None],
+    progress: Progress,
+) -> SizingReport:
+    """Judge every declared quota of a cluster, and the proposals together.
+
+    ``current``: the quotas that the cluster has now, if they are known. ``changed_at``: when the value at a place was written;
+    ``None``: not known, or long ago. Raises what ``run_backtest`` raises.
+    """
+    if intent.desired.with_units:
+        intent = divide_totals(intent, current)
+    proposal = proposal_of(intent, current)
+    options, notes = fetch_samples(proposal, options, progress=progress)
+    request = replace(backtest_request(proposal, options), capacity={}, plots=0)
+    with open_recorded(proposal, options, by_seconds=not request.exact, progress=progress) as recorded:
+        progress.step("judging the declared limits")
+        in_effect = replace(request, current=None, in_effect=True, needs=replace(request.needs, hours=0.0))
+        report = Backtest(recorded, in_effect).report()
+        history = _history(report)
+        bounds = _bounds(intent, changed_at)
+        quotas = propose(_judged(intent, report, in_effect, history), bounds, history)
+        changes = _changes(quotas)
+        if changes:
+            progress.step("judging the proposed limits")
+            after = set_quotas(proposal, changes)
+            changed = replace(in_effect, current=proposal.proposed, proposed=after.proposed, declared=after.declared)
+            outcomes = _outcomes(Backtest(recorded, changed).report())
+            quotas = tuple(_with_outcome(quota, outcomes) for quota in quotas)
+    return SizingReport(
+        cluster=intent.spec.name,
+        history=history,
+        rules=bounds.rules,
+        quotas=tuple(sorted(quotas, key=lambda quota: quota.urgency)),
+        notes=(*notes, *report.notes),
+        commit=proposal.commit,
+    )
+
+
+def _history(report: BacktestReport) -> History:
+    seen = report.provenance
+    return History(begin=seen.start, end=seen.end, source=seen.source, brokers=seen.brokers)
+
+
+def _bounds(intent: Intent, changed_at: Callable[[Span], datetime.datetime | None]) -> ChangeBounds:
+    loaded, spec = intent.loaded, intent.spec
+    repository, entities = loaded.repository, intent.desired.entities
+    budgets = budgets_of(repository.budgets, spec)
+    return ChangeBounds(
+        rules=repository.rightsize,
+        entities=entities,
+        limits=tuple(limit for limit in repository.limits if limit.clusters is None or limit.clusters.chooses(spec)),
+        budgets={(each.owner, each.key): each for each in allocations(budgets, entities.values())},
+        elsewhere=clusters_of_values(loaded, leave_out=spec.name),
+        reduction=spec.safety.guards.large_reduction,
+        changed_at=changed_at,
+    )
+
+
+def _judged(intent: Intent, report: BacktestReport, request: BacktestRequest, history: History) -> list[SizedQuota]:
+    uses = quota_uses(report, calls_back=request.calls_back, brokers=history.brokers)
+    rules, excluded = intent.loaded.repository.rightsize, _excluded(intent)
+    unknown = QuotaUse(doubt="a quota callback decides which quota limits a client" if request.calls_back else None)
+    sized = []
+    for entity, declared in intent.desired.entities.items():
+        of_default = any(name is DEFAULT for _, name in entity.parts)
+        for key, quota in declared.quotas.items():
+            use = uses.get((entity, key), unknown)
+            judged = judge_use(key, quota.value, use, history, rules, of_default=of_default)
+            if entity in excluded:
+                judged = SizingJudgement(sizing=Sizing.EXCLUDED, reason=excluded[entity])
+            sized.append(
+                SizedQuota(
+                    entity=entity,
+                    key=key,
+                    limit=quota.value,
+                    owner=declared.owner,
+                    source=quota.source,
+                    sizing=judged.sizing,
+                    reason=judged.reason,
+                    use=use,
+                    value=judged.value,
+                )
+            )
+    return sized
+
+
+def _excluded(intent: Intent) -> dict[Entity, str]:
+    """The entities of entries with ``rightsize: never``, with their notes."""
+    return {
+        entry.declared.entity: entry.declared.note or ""
+        for document in intent.loaded.documents
+        if document.clusters is None or document.clusters.chooses(intent.spec)
+        for entry in document.entries
+        if not entry.rightsize
+    }
+
+
+def quota_uses(report: BacktestReport, *, calls_back: bool, brokers: int) -> dict[tuple[Entity, QuotaKey], QuotaUse]:
+    """By declared quota what the traffic shows of it. ``report``: judged under the limits in effect, without earlier ones."""
+    rows: dict[tuple[Entity, QuotaKey], list[BucketVerdict]] = {}
+    for row in report.verdicts:
+        if row.limits.entity is not None and row.limits.after is not None and not calls_back:
+            rows.setdefault((row.limits.entity, QuotaKey(row.key)), []).append(row)
+    uses = {quota: _use(some, broker_loss_factor(quota[1], brokers)) for quota, some in rows.items()}
+    for each in report.unused:
+        uses.setdefault((each.entity, QuotaKey(each.key)), QuotaUse(unused=each.reason))
+    return uses
+
+
+def _use(rows: list[BucketVerdict], loss: float) -> QuotaUse:
+    """Of all rows that one quota limits, the worst first. ``loss``: what the loss of a broker adds to each, as a factor."""
+    fullest = max(rows, key=_highest)
+    unadvised = next((row for row in rows if row.advice.recommended is None), None)
+    neediest = max(rows, key=lambda row: row.advice.recommended or 0.0)
+    firsts, lasts = _known(row.recorded.first for row in rows), _known(row.recorded.last for row in rows)
+    safe = [row.advice.safe for row in rows if row.advice.safe is not None]
+    doubted = next((row for row in rows if _is_doubted(row)), None)
+    return QuotaUse(
+        groups=len({row.group for row in rows}),
+        highest=_highest(fullest),
+        fullest=fullest.name,
+        needed=None if unadvised is not None else neediest.advice.recommended,
+        tight=max(_highest(row) * (1 + row.advice.margin) / loss for row in rows),
+        safe=max(safe) if len(safe) == len(rows) else None,
+        reason=neediest.advice.reason if unadvised is None else unadvised.advice.reason or unadvised.reason,
+        verdict=rows[0].verdict,
+        over=max(row.over.share for row in rows),
+        was_throttled=any(row.recorded.censored or row.recorded.throttled for row in rows),
+        doubt=None if doubted is None else doubted.reason or "a request may have been throttled",
+        first=min(firsts, default=None),
+        last=max(lasts, default=None),
+    )
+
+
+def _highest(row: BucketVerdict) -> float:
+    """The least limit that throttles nothing on this broker, or the highest sample where only metrics are known."""
+    return row.peak.least_safe if row.metrics is None or row.recorded.requests else row.metrics.highest
+
+
+def _is_doubted(row: BucketVerdict) -> bool:
+    """Samples of metrics never prove that nothing was throttled. The margin of their recommended value is for that."""
+    has_margin = row.metrics is not None and not row.recorded.requests and row.metrics.factor is not None
+    return row.verdict is not Verdict.CLEAR and not (has_margin and row.verdict is Verdict.INCONCLUSIVE)
+
+
+def _known(moments: Iterable[datetime.datetime | None]) -> list[datetime.datetime]:
+    return [moment for moment in moments if moment is not None]
+
+
+def _changes(quotas: Iterable[SizedQuota]) -> dict[Entity, dict[str, float]]:
+    changes: dict[Entity, dict[str, float]] = {}
+    for quota in quotas:
+        if quota.value is not None and quota.left is None:
+            changes.setdefault(quota.entity, {})[quota.key.value] = quota.value
+    return changes
+
+
+def _outcomes(report: BacktestReport) -> dict[tuple[Entity, str], ChangedOutcome]:
+    outcomes: dict[tuple[Entity, str], ChangedOutcome] = {}
+    for row in report.verdicts:
+        if row.limits.entity is not None and row.changed:
+            worst = outcomes.get((row.limits.entity, row.key)) or ChangedOutcome(verdict=row.verdict, reason=row.reason)
+            outcomes[row.limits.entity, row.key] = replace(worst, over=max(worst.over, row.over.share))
+    return outcomes
+
+
+def _with_outcome(quota: SizedQuota, outcomes: Mapping[tuple[Entity, str], ChangedOutcome]) -> SizedQuota:
+    return replace(quota, outcome=outcomes.get((quota.entity, quota.key.value))) if quota.is_proposed else quota

@@ -1,0 +1,188 @@
+"""Which values are proposed: inside the limits and the budget of their owner, and one for all that share a value. Pure."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.features.rightsizing.sizing import LEAST_CHANGE, WEEKS, History, SizedQuota, Sizing
+from reconciler.formats import declarable
+from reconciler.manifest import OwnerBudget, SizingRules, ValueLimit
+from reconciler.model import DesiredEntity, Entity, QuotaKey, ReductionLimit, Span, ValueType, display_name
+from reconciler.text import count_of, list_some, rate
+from reconciler.traffic import safe_limit
+
+_MOST_NAMED: Final = 3
+_KIB: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBounds:
+    """What a change has to keep."""
+
+    rules: SizingRules
+    entities: Mapping[Entity, DesiredEntity]
+    """Everything that the manifests declare for the cluster."""
+    limits: Sequence[ValueLimit] = ()
+    """Those of the cluster."""
+    budgets: Mapping[tuple[str, QuotaKey], OwnerBudget]
+    elsewhere: Mapping[Span, tuple[str, ...]]
+    """Other clusters that take a value from a place."""
+    reduction: ReductionLimit
+    """A larger cut would trip the guard large-reduction."""
+    changed_at: Callable[[Span], datetime.datetime | None]
+    """When the value at a place was written. ``None``: not known."""
+
+
+def propose(quotas: Sequence[SizedQuota], bounds: ChangeBounds, history: History) -> tuple[SizedQuota, ...]:
+    """The same quotas, each with the value that is written or the reason why none is. The order is another one."""
+    places: dict[Span, list[SizedQuota]] = {}
+    for quota in quotas:
+        places.setdefault(quota.source, []).append(quota)
+    settled = [_settle(some, bounds) for some in places.values()]
+    return tuple(quota for some in _accept(settled, bounds, history) for quota in some)
+
+
+def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
+    """One value for all that take theirs from one place. ``left`` where that cannot be."""
+    raised, lowered = (
+        [quota for quota in quotas if quota.sizing is sizing and quota.value is not None]
+        for sizing in (Sizing.RAISE, Sizing.LOWER)
+    )
+    wanted = raised or lowered
+    if not wanted:
+        return quotas
+    neediest = max(wanted, key=lambda quota: (quota.value, quota.entity.sort_key))
+    value, left = neediest.value or 0.0, _unchangeable(quotas, bounds)
+    if left is None and not raised and len(lowered) < len(quotas):
+        others = [str(quota.entity) for quota in quotas if quota not in lowered]
+        left = f"the value is also that of {list_some(others, _MOST_NAMED)}, which a lower one may not fit"
+    if left is None:
+        value, left = _within_bounds(value, neediest, is_raise=bool(raised), bounds=bounds)
+    if left is not None:
+        return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
+    follows = f"this limit takes the value from where {neediest.entity} does, whose limit changes"
+    return [
+        replace(quota, value=value)
+        if quota in wanted
+        else replace(
+            quota,
+            value=value,
+            sizing=Sizing.FITS if quota.sizing is Sizing.LOWER else quota.sizing,
+            reason=f"{quota.reason}. Also, {follows}",
+        )
+        for quota in quotas
+    ]
+
+
+def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:
+    first = quotas[0]
+    excluded = next((quota for quota in quotas if quota.sizing is Sizing.EXCLUDED), None)
+    if excluded is not None:
+        return f"the value is also that of {excluded.entity}, which the manifest excludes"
+    if clusters := bounds.elsewhere.get(first.source):
+        names = list_some([display_name(name) for name in clusters], _MOST_NAMED)
+        return f"the value also applies on {names}. Add an override for this cluster"
+    if any(quota.key is not first.key for quota in quotas):
+        return "an anchor gives the value to several keys. Change it by hand"
+    declared = bounds.entities[first.entity]
+    if first.key in declared.expiries:
+        return "the value expires, or follows one that expired. Change it by hand"
+    if declared.quotas[first.key].unit is not None:
+        return "the value is computed from a total or a share. Change that by hand"
+    return None
+
+
+def _within_bounds(value: float, quota: SizedQuota, *, is_raise: bool, bounds: ChangeBounds) -> tuple[float, str | None]:
+    """The value inside the limits of its owner, and no deeper than the guard of large reductions allows."""
+    limit, key = quota.limit, quota.key
+    if not is_raise:
+        step = safe_limit(key, limit * bounds.reduction.of(key.value))[0]
+        value = max(value, step)
+    least, most = _range_of(quota, bounds)
+    value = min(max(value, least), most)
+    if is_raise and value <= limit:
+        return value, f"the manifest.limits of its owner allow {rate(key.value, most)} at most. Raise that first"
+    if not is_raise and value > limit * (1 - LEAST_CHANGE):
+        return value, f"a value that is allowed would be less than {LEAST_CHANGE:.0%} below the limit"
+    if not declarable(key, value):
+        return value, "a manifest cannot declare the value"
+    return value, None
+
+
+def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
+    least, most = 0.0, math.inf
+    for limit in bounds.limits:
+        if limit.owner in (None, quota.owner) and (limit.match is None or limit.match.matches(quota.entity)):
+            known = limit.keys.get(quota.key)
+            if known is not None:
+                least = max(least, known.least.value if known.least is not None else least)
+                most = min(most, known.most.value if known.most is not None else most)
+    return least, most
+
+
+def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds, history: History) -> Iterator[list[SizedQuota]]:
+    """The worst first: as many as an owner gets at once, and as its budget has room for."""
+    free = {place: budget.free for place, budget in bounds.budgets.items()}
+    count: Counter[str | None] = Counter()
+    for quotas in sorted(settled, key=lambda some: min(quota.urgency for quota in some)):
+        if not any(quota.is_proposed for quota in quotas):
+            yield quotas
+            continue
+        owner = owner_of_change(quotas)
+        if count[owner] >= bounds.rules.changes:
+            left: str | None = f"{count_of(bounds.rules.changes, 'change')} of its owner come first"
+        else:
+            left = _recent_change(quotas[0].source, bounds, history)
+        value = None
+        if left is None:
+            value, left = _within_budget(quotas, free)
+        count[owner] += left is None
+        yield [
+            quota if quota.value is None else replace(quota, value=quota.value if value is None else value, left=left)
+            for quota in quotas
+        ]
+
+
+def _recent_change(source: Span, bounds: ChangeBounds, history: History) -> str | None:
+    changed = bounds.changed_at(source)
+    if changed is None or history.end - changed >= WEEKS:
+        return None
+    return f"the value was changed on {changed:%Y-%m-%d}, and two whole weeks of traffic decide about it"
+
+
+def owner_of_change(quotas: Sequence[SizedQuota]) -> str | None:
+    """Who declares all of them. ``None``: several owners, or none."""
+    owners = {quota.owner for quota in quotas}
+    return owners.pop() if len(owners) == 1 else None
+
+
+def _within_budget(quotas: Sequence[SizedQuota], free: dict[tuple[str, QuotaKey], float]) -> tuple[float | None, str | None]:
+    """A smaller raise where a budget has no room for all of it, or why there is none. What is lowered counts in the next run."""
+    first = quotas[0]
+    value, limit, key = first.value or 0.0, first.limit, first.key
+    sharing = Counter(quota.owner for quota in quotas)
+    if value <= limit:
+        return None, None
+    for owner, count in sharing.items():
+        room = max(free.get((owner or "", key), math.inf), 0.0)
+        if (value - limit) * count > room:
+            value = _rounded_down(key, limit + room / count)
+            if value < limit * (1 + LEAST_CHANGE):
+                words = f"the budget of {display_name(owner or '')} has {rate(key.value, room)} left"
+                return None, f"{words}. Lower another of its limits, or ask for a larger budget"
+    for owner, count in sharing.items():
+        if (owner or "", key) in free:
+            free[owner or "", key] -= (value - limit) * count
+    return value, None
+
+
+def _rounded_down(key: QuotaKey, value: float) -> float:
+    """A value that a manifest can declare, and a short text."""
+    if key.is_bytes:
+        return float(value // _KIB * _KIB) if value >= _KIB else float(int(value))
+    return float(int(value)) if key.value_type is ValueType.INT else math.floor(value * 10) / 10

@@ -1,0 +1,132 @@
+"""Which limits are raised, lowered, unused or left, by months of traffic, and why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.features.rightsizing.conftest import MIB, World, burst
+from tests.support import manifests
+from tests.support.hostile_names import HOSTILE
+from tests.support.schemas import valid
+
+
+def test_each_verdict_is_given_with_its_reason_and_the_document_is_that_of_its_schema(world: World) -> None:
+    world.limits(over="1MiB", idle="20MiB", gone="4MiB", well="4MiB")
+    world.traffic(burst("over", 2 * MIB), burst("idle", 0.1 * MIB), burst("well", 2 * MIB))
+    sized = world.sized()
+    assert {name: quota["verdict"] for name, quota in sized.items()} == {
+        "over": "raise",
+        "idle": "lower",
+        "gone": "unused",
+        "well": "fits",
+    }
+    assert sized["over"]["value"] == 2.5 * MIB
+    assert sized["over"]["backtest"]["verdict"] == "clear"
+    assert sized["idle"]["value"] == 10 * MIB, "a cut to less than half would trip the guard of large reductions"
+    assert sized["gone"]["value"] is None
+    valid(json.loads(world.run("--format", "json").out), "rightsize")
+    assert "2 changes proposed. Of 4 limits: 1 to raise, 1 to lower, 1 unused, 1 fits." in world.run().out
+
+
+def test_a_quiet_week_at_the_end_lowers_nothing(world: World) -> None:
+    world.limits(weekly="4MiB")
+    world.traffic(burst("weekly", 2 * MIB, days=93), burst("weekly", 0.01 * MIB, since=93, days=7))
+    assert world.verdicts() == {"weekly": "fits"}
+
+
+@pytest.mark.parametrize(("days", "verdict"), [(13, "not-judged"), (15, "lower")])
+def test_two_whole_weeks_lower_a_limit_and_less_does_not(world: World, days: float, verdict: str) -> None:
+    world.limits(idle="20MiB")
+    world.traffic(burst("idle", 0.1 * MIB, days=days))
+    assert world.verdicts() == {"idle": verdict}
+
+
+def test_a_client_that_began_this_week_or_moved_away_is_not_lowered(world: World) -> None:
+    world.limits(new="20MiB", moved="20MiB", other="1MiB")
+    world.traffic(burst("new", 0.1 * MIB, since=95, days=5), burst("moved", 0.1 * MIB, days=60), burst("other", 0.5 * MIB))
+    sized = world.sized()
+    assert (sized["new"]["verdict"], sized["moved"]["verdict"]) == ("not-judged", "not-judged")
+    assert "two whole weeks decide" in sized["new"]["reason"]
+    assert "no traffic was recorded since 2027-01-19" in sized["moved"]["reason"]
+
+
+def test_a_quota_is_unused_after_ninety_days_and_a_default_never(world: World) -> None:
+    world.write(
+        "team.yaml",
+        manifests.quotas(
+            ({"user": "left"}, {"producer_byte_rate": "4MiB"}),
+            ({"user": {"default": True}, "client-id": "batch"}, {"producer_byte_rate": "1MiB"}),
+        ),
+    )
+    world.traffic(burst("left", MIB, days=5), burst("left", MIB, days=1, since=99, kind="fetch"))
+    sized = world.sized()
+    assert (sized["left"]["verdict"], sized["None"]["verdict"]) == ("unused", "fits")
+    assert "last request was on 2026-11-25" in sized["left"]["reason"]
+
+
+def test_an_excluded_entry_is_listed_with_its_note_which_is_required(world: World) -> None:
+    entry: dict[str, Any] = {"match": {"user": "sale"}, "rightsize": "never", "quotas": {"producer_byte_rate": "20MiB"}}
+    document = {"apiVersion": "kafka-quotas/v1", "kind": "ClientQuotas", "metadata": {"name": "t"}, "spec": {"quotas": [entry]}}
+    world.write("team.yaml", json.dumps(document))
+    world.traffic(burst("sale", 0.1 * MIB))
+    refused = world.run()
+    assert (refused.code, "rightsize: never needs a note" in refused.out + refused.err) == (1, True)
+    entry["note"] = "for the yearly sale"
+    world.write("team.yaml", json.dumps(document))
+    assert world.sized()["sale"] | {"source": None} == world.sized()["sale"] | {
+        "verdict": "excluded",
+        "reason": "for the yearly sale",
+        "value": None,
+        "source": None,
+    }
+
+
+def test_a_proposal_stays_inside_the_limits_and_the_budget_of_its_owner(world: World) -> None:
+    owners: dict[str, object] = {"team-a": {}, "team-b": {}}
+    limits = [{"owner": "team-a", "producer_byte_rate": {"max": "1.5MiB"}}]
+    budgets = [{"owner": "team-b", "producer_byte_rate": "3MiB"}]
+    world.write("kafka-quotas.yaml", manifests.repository(owners=owners, limits=limits, budgets=budgets))
+    world.write("a.yaml", manifests.quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"}), owner="team-a"))
+    of_b = [({"user": name}, {"producer_byte_rate": "1MiB"}) for name in ("b", "c")]
+    world.write("b.yaml", manifests.quotas(*of_b, owner="team-b"))
+    world.traffic(burst("a", 4 * MIB), burst("b", 4 * MIB), burst("c", 8 * MIB))
+    sized = world.sized()
+    assert (sized["a"]["value"], sized["a"]["left"]) == (1.5 * MIB, None)
+    assert (sized["c"]["value"], sized["c"]["left"]) == (2.0 * MIB, None)
+    assert sized["c"]["backtest"]["verdict"] == "throttled", "the budget has no room for all that it needs"
+    assert "the budget of team-b has 0 B/s left" in sized["b"]["left"].replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_an_owner_gets_the_worst_changes_first_and_no_more_than_the_rules_allow(world: World) -> None:
+    world.write("kafka-quotas.yaml", manifests.repository(rightsize={"changes": 1}))
+    world.limits(little="1MiB", much="1MiB")
+    world.traffic(burst("little", 1.5 * MIB), burst("much", 9 * MIB))
+    sized = world.sized()
+    assert (sized["much"]["left"], sized["little"]["left"]) == (None, "1 change of its owner come first")
+
+
+def test_one_value_for_several_entities_rises_for_the_neediest_and_falls_only_for_all(world: World) -> None:
+    profiles = {"gold": {"quotas": {"producer_byte_rate": "4MiB"}}, "tin": {"quotas": {"producer_byte_rate": "40MiB"}}}
+    world.write("kafka-quotas.yaml", manifests.repository(profiles=profiles))
+    entries = [{"match": {"user": name}, "profile": p} for name, p in (("a", "gold"), ("b", "gold"), ("c", "tin"), ("d", "tin"))]
+    document = {"apiVersion": "kafka-quotas/v1", "kind": "ClientQuotas", "metadata": {"name": "t"}, "spec": {"quotas": entries}}
+    world.write("team.yaml", json.dumps(document))
+    world.traffic(burst("a", 8 * MIB), burst("b", 2 * MIB), burst("c", 0.1 * MIB), burst("d", 20 * MIB))
+    sized = world.sized()
+    assert [sized[name]["value"] for name in "ab"] == [9.5 * MIB, 9.5 * MIB]
+    assert "also that of user=d" in sized["c"]["left"]
+
+
+def test_names_of_strangers_are_escaped_in_text_and_on_pages(world: World) -> None:
+    names = [name for name in HOSTILE if name and max(name) < "\ud800"]
+    entries = [({"user": name}, {"producer_byte_rate": "1MiB"}) for name in names]
+    world.write("team.yaml", manifests.quotas(*entries))
+    world.traffic(burst("someone", MIB), *(burst(str(match["user"]), 4 * MIB, days=1) for match, _ in entries))
+    for form in ("text", "markdown", "html"):
+        done = world.run("--format", form)
+        assert done.code == 0, done.err
+        assert form != "html" or "<script>alert" not in done.out
+        assert "\x1b" not in done.out
