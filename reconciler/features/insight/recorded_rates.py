@@ -44,7 +44,7 @@ def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: Rat
 
     require_arrow()
     from reconciler.features.insight.recorded_time import between, recorded_throttles
-    from reconciler.traffic import Backtest, Source
+    from reconciler.traffic import Backtest, RequestTraffic, Source
 
     options = BacktestOptions(traffic=request.traffic)
     entities = {entity: dict(quotas) for entity, quotas in view.entities.items()}
@@ -57,7 +57,8 @@ def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: Rat
     )
     with open_recorded(proposal, options, throttles=True) as recorded:
         end = max(part.end for part in recorded.facts.coverage)
-        report = Backtest(between(recorded, end - _MINUTE, end), question).report()
+        part = between(recorded, end - _MINUTE, end)
+        report = Backtest(part, replace(question, exact=isinstance(recorded, RequestTraffic))).report()
         throttles = recorded_throttles(recorded, None, since=end - _MINUTE, until=end)
         is_log = recorded.facts.source == Source.LOGS.value
     answers = view.answers()

@@ -13,6 +13,7 @@ import pytest
 from tests.builders import pair, user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
+from tests.support.incident_log import Sender, write_log
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
 from tests.support.schemas import valid
@@ -142,6 +143,43 @@ def test_the_cluster_manifest_names_the_server(tmp_path: Path) -> None:
     assert "'prometheus.login' differs from main" in refused.err
 
 
+def test_a_debt_of_tokens_is_a_throttle_by_the_controller(tmp_path: Path) -> None:
+    text = """kafka_server_ControllerMutation_mutation_rate{user="alice"} 1.9
+kafka_server_ControllerMutation_tokens{user="alice"} -10.0
+kafka_server_ControllerMutation_mutation_rate{user="bob"} 1.9
+kafka_server_ControllerMutation_tokens{user="bob"} 3.5
+"""
+    limit = {"controller_mutation_rate": 2.0}
+    (tmp_path / "current.json").write_text(snapshot({user("alice"): limit, user("bob"): limit}))
+    with served(lambda *_: page(text)) as port:
+        traffic = ("--traffic", f"1=metrics+http://127.0.0.1:{port}/metrics")
+        done = invoke("headroom", "--current", "current.json", *traffic, "--format", "json", cwd=tmp_path)
+    rows = {row["bucket"]["user"]: row["throttled"] for row in done.json()["groups"]}
+    assert (rows["alice"]["mean_ms"], rows["bob"]) == (5_000, None)
+
+
+def test_the_last_minute_of_a_request_log_has_rates_and_throttles(tmp_path: Path) -> None:
+    senders = [
+        Sender(user=name, client_id="app", size=size, every_s=1, begin_s=0, end_s=300)
+        for name, size in (("alice", 30_000), ("bob", 10_000))
+    ]
+    write_log(tmp_path / "kafka-request.log", senders, {"alice": 20_000})
+    limit = {"producer_byte_rate": 20_000.0}
+    (tmp_path / "current.json").write_text(snapshot({user("alice"): limit, user("bob"): limit, user("idle"): limit}))
+    command = ("headroom", "--current", "current.json", "--traffic", "1=kafka-request.log")
+    document = invoke(*command, "--format", "json", cwd=tmp_path).json()
+
+    valid(document, "headroom")
+    rows = {row["bucket"]["user"]: row for row in document["groups"] if row["key"] == "producer_byte_rate"}
+    assert [round(rows[name]["percent"], -1) for name in ("alice", "bob")] == [170, 60]
+    assert (rows["alice"]["throttled"]["mean_ms"] > 1_000, rows["bob"]["throttled"]) == (True, None)
+    assert document["at"].startswith("2026-11-21T13:04:59")
+    assert [limit["entity"] for limit in document["unused"]] == [{"user": "idle"}]
+    text = invoke(*command, cwd=tmp_path).out
+    assert "Note: The newest line is of 2026-11-21 13:04:59 UTC." in text
+    assert "Without traffic now: 1 limit: user=idle producer_byte_rate." in text
+
+
 def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:
     text = 'kafka_server_Produce_byte_rate{user="%1B%5B2Jx"} 5\n'
     (tmp_path / "current.json").write_text(snapshot({user("\x1b[2Jx"): {"producer_byte_rate": 10.0}}))
@@ -154,7 +192,11 @@ def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(("--over", "much"), "'much' is not a share"), (("--traffic", "logs"), "--traffic names pages of exporters and files")],
+    [
+        (("--over", "much"), "'much' is not a share"),
+        (("--traffic", "logs"), "--traffic names pages of exporters and files"),
+        (("--cluster", "a", "--all-clusters"), "--all-clusters and --cluster exclude each other"),
+    ],
 )
 def test_options_that_contradict_are_refused(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
     done = run_on_page(tmp_path, *options)

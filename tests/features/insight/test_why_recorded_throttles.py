@@ -100,6 +100,10 @@ def test_a_refused_topic_and_a_delayed_old_client_are_throttles(
     causes = [(group["key"], group["limit"], group["origin"]["subject"]) for group in answer["groups"] if group["cause"]]
     assert causes == [("controller_mutation_rate", 2, "Change 0")]
     assert ("refused 26 topics (error 89" in why(made, *ALICE, *SINCE, "--traffic", "1=../request.log").out) is bool(refused)
+    (tmp_path / "now.json").write_text(manifests.snapshot({Entity.of({"user": "alice"}): {"controller_mutation_rate": 2.0}}))
+    done = invoke("headroom", "--current", "now.json", "--traffic", "1=request.log", "--format", "json", cwd=tmp_path)
+    (row,) = [row for row in done.json()["groups"] if row["key"] == "controller_mutation_rate"]
+    assert (row["bucket"], row["limit"], row["throttled"] is not None) == ({"user": "alice"}, 2, True), done.err
 
 
 def test_a_window_with_a_change_has_the_limit_of_each_moment(tmp_path: Path) -> None:
