@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
-from reconciler.features.drift_requests.proposal_branch import BranchState, ProposalBranch, require_clean
 from reconciler.features.drift_requests.replay import replay_markdown
 from reconciler.features.drift_requests.request_text import TRAFFIC_BYTES, proposal_body, proposal_title, revert_markdown
 from reconciler.features.pull_requests.forge import Forge
 from reconciler.features.pull_requests.posting import forge_here
-from reconciler.model import Drift, EntityDrift, escaped, slug_of
+from reconciler.features.pull_requests.proposal_branch import ProposalBase, ProposalText, close_request, keep_request
+from reconciler.model import Drift, EntityDrift, slug_of
 from reconciler.ports import QuotaReader, SystemClock
-from reconciler.workflows import GivenBaseline, Intent, make_plan, read_for, repository_around
+from reconciler.workflows import GivenBaseline, Intent, make_plan, read_for
 
 _PATIENCE: Final = 120.0
 
@@ -65,63 +65,30 @@ def propose_drift(intent: Intent, drift: Drift, reader: QuotaReader, given: Give
 
 
 def _kept(proposal: DriftProposal, forge: Forge) -> Iterator[str]:
-    folder = proposal.intent.paths[0]
-    git = repository_around(folder)
-    require_clean(git, folder)
-    base = git.commit("HEAD")
-    branch = ProposalBranch(git, proposal.branch, base=base)
-    target = forge.default_branch()
-    if branch.newest_of(target) != base:
-        yield f"Nothing is proposed: this commit is not the newest of {escaped(target)}. Check that out, and run again."
+    base = ProposalBase.find(forge, proposal.intent.paths[0])
+    if (refusal := base.refusal()) is not None:
+        yield refusal
         return
-    state = branch.state()
-    if state.stranger is not None:
-        yield f"The branch {branch.name} is left alone: {state.stranger} pushed to it. Merge or delete it to get new proposals."
-        return
+    branch = base.branch(proposal.branch)
     if not proposal.entities:
-        yield from _close(forge, branch, state, because="The drift is gone")
+        yield from close_request(forge, branch, because="The drift is gone")
         return
-    yield from _open(proposal, forge, branch, state, target=target)
-
-
-def _close(forge: Forge, branch: ProposalBranch, state: BranchState, *, because: str) -> Iterator[str]:
-    """Close the request, if there is one, and remove the branch."""
-    if state.commit is None:
-        return
-    for request in forge.requests_from(branch.name):
-        if request.is_open:
-            forge.close_request(request.number)
-            yield f"{because}, so {forge.name(request.number)} is closed."
-    branch.delete(state.commit)
-
-
-def _open(proposal: DriftProposal, forge: Forge, branch: ProposalBranch, state: BranchState, *, target: str) -> Iterator[str]:
     adoption = adopt(proposal.intent, proposal.entities) if proposal.mode == "adopt" else _reverted(proposal.entities)
     for each, reason in adoption.left:
         yield f"{each.entity} is not adopted: {reason}."
     if not adoption.adopted:
         yield "Nothing is proposed: every entity needs a change by hand."
-        yield from _close(forge, branch, state, because="Nothing can be proposed")
+        yield from close_request(forge, branch, because="Nothing can be proposed")
         return
-    content, commit = proposal.content(), state.commit
-    title = proposal_title(proposal.drift, proposal.mode, len(adoption.adopted))
-    body = proposal_body(proposal.drift, _reverting(proposal), adoption, mode=proposal.mode, spec=proposal.intent.spec)
-    listed = forge.requests_from(branch.name)
-    current = next((each for each in listed if each.is_open), None)
-    if state.content == content:
-        if current is None and any(each.commit == commit for each in listed):
-            yield f"Nothing is proposed: {forge.name(listed[0].number)} with this drift was closed. A new drift opens a new one."
-            return
-    else:
-        commit = branch.push(adoption.revisions, message=_message(proposal, adoption), content=content, old=state.commit)
-    if current is None:
-        number = forge.open_request(branch.name, target, title, body)
-        yield f"{forge.name(number).capitalize()} proposes to {proposal.mode} the drift."
-    elif (current.title, current.body) != (title, body):
-        forge.change_request(current.number, title, body)
-        yield f"{forge.name(current.number).capitalize()} is updated."
-    else:
-        yield f"{forge.name(current.number).capitalize()} proposes this already."
+    text = ProposalText(
+        title=proposal_title(proposal.drift, proposal.mode, len(adoption.adopted)),
+        body=proposal_body(proposal.drift, _reverting(proposal), adoption, mode=proposal.mode, spec=proposal.intent.spec),
+        message=_message(proposal, adoption),
+        content=proposal.content(),
+        purpose=f"to {proposal.mode} the drift",
+        subject="drift",
+    )
+    yield from keep_request(forge, branch, text, adoption.revisions, target=base.target)
 
 
 def _reverting(proposal: DriftProposal) -> tuple[str, ...]:
@@ -138,7 +105,6 @@ def _reverted(entities: Sequence[EntityDrift]) -> Adoption:
 
 
 def _message(proposal: DriftProposal, adoption: Adoption) -> str:
-    """No name stands in it: forges read mentions and numbers of issues in messages."""
     slug, count = slug_of(proposal.drift.cluster.name or "kafka"), len(adoption.adopted)
     entities = "1 entity" if count == 1 else f"{count} entities"
     if proposal.mode == "adopt":

@@ -30,9 +30,9 @@ class RightsizeArguments:
     paths: tuple[str, ...] = option_groups.PATHS
     write: str | None = option(
         "--write",
-        choices=("files",),
+        choices=("files", "requests"),
         metavar="WHERE",
-        help="change the values in the files here [default: change nothing]",
+        help="change the values in the files here, or keep a pull request for each owner in requests [default: change nothing]",
     )
     traffic: tuple[str, ...] = traffic_options.traffic_option(
         "read this traffic, as backtest does (repeatable) [default: spec.traffic of the Cluster manifest]"
@@ -115,6 +115,7 @@ def _write(args: RightsizeArguments, intent: Intent, report: SizingReport) -> No
     if args.write is None:
         return
     from reconciler.features.rightsizing.edits import write_values
+    from reconciler.features.rightsizing.owner_requests import keep_requests
 
-    for sentence in write_values(intent, report):
+    for sentence in (write_values if args.write == "files" else keep_requests)(intent, report):
         output.tell(sentence)

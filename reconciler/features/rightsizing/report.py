@@ -46,17 +46,21 @@ MOST_ROWS: Final = 200
 
 def sizing_view(report: SizingReport) -> View:
     """Every quota but those that fit, the worst first, and how many fit."""
-    history = report.history
     where = display_name(report.cluster) if report.cluster is not None else "the cluster"
-    time = f", {history.begin:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC"
-    length = f" ({length_text(history.length.total_seconds())}, {count_of(history.brokers, 'broker')})"
     return View(
         kind="rightsize",
         cluster=report.cluster,
-        title=line(("Limits of ", Style.STRONG), (where, Style.STRONG), time, length),
+        title=line(("Limits of ", Style.STRONG), (where, Style.STRONG), f", {history_words(report)}"),
         answer=line((sizing_sentence(report), Style.STRONG)),
         blocks=tuple(_blocks(report)),
     )
+
+
+def history_words(report: SizingReport) -> str:
+    """The time and the brokers of the traffic, as a clause."""
+    history = report.history
+    length = f"{length_text(history.length.total_seconds())}, {count_of(history.brokers, 'broker')}"
+    return f"traffic of {history.begin:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC ({length})"
 
 
 def sizing_sentence(report: SizingReport) -> str:

@@ -1,0 +1,120 @@
+"""Proposed limits as pull requests: one branch and request for each owner of a cluster, kept true by each run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.features.pull_requests.forge import Forge
+from reconciler.features.pull_requests.posting import forge_here
+from reconciler.features.pull_requests.proposal_branch import ProposalBase, ProposalText, close_request, keep_request
+from reconciler.features.rightsizing.edits import ValueEdits, left_sentences, revise_values
+from reconciler.features.rightsizing.measuring import SizingReport
+from reconciler.features.rightsizing.proposals import owner_of_change
+from reconciler.features.rightsizing.report import history_words, quota_table
+from reconciler.features.rightsizing.sizing import SizedQuota
+from reconciler.model import Span, display_name, escaped, slug_of
+from reconciler.ports import SystemClock
+from reconciler.render import blocks_markdown, code, prose, shorten, size
+from reconciler.text import count_of
+from reconciler.workflows import Intent
+
+_PATIENCE: Final = 120.0
+_NAME: Final = 100
+_LIMIT: Final = 60_000
+"""Bytes of a text. GitHub accepts 65,536 characters."""
+_TABLE: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerProposal:
+    """The changes for one owner. ``owner`` ``None``: manifests without an owner, or values that several owners share."""
+
+    report: SizingReport
+    owner: str | None
+    edits: ValueEdits
+
+    def text(self) -> ProposalText:
+        """The request, in which a reviewer sees each change with its use and its backtest."""
+        slug, quotas = slug_of(self.report.cluster or "kafka"), self.edits.written
+        rows = sorted([str(quota.entity), quota.key.value, quota.limit, quota.value or 0.0] for quota in quotas)
+        name = shorten(escaped(display_name(self.report.cluster or "kafka")), _NAME)
+        whose = "" if self.owner is None else f" of {shorten(escaped(display_name(self.owner)), _NAME)}"
+        return ProposalText(
+            title=f"Rightsize {name}: {count_of(len(quotas), 'limit')}{whose}",
+            body=self._body(),
+            message=f"Change {count_of(len(quotas), 'limit')} of {slug} to what clients use",
+            content=f"rightsize sha256:{hashlib.sha256(json.dumps(rows).encode()).hexdigest()}",
+            purpose=f"{count_of(len(quotas), 'change')}{whose}",
+            subject="proposal",
+        )
+
+    def _body(self) -> str:
+        section = blocks_markdown((quota_table(self.edits.written),), room=_TABLE)
+        lines = [
+            f"**Merge to change these limits.** Each was compared with {prose(history_words(self.report))}.",
+            "The backtest replays the same traffic under all proposed limits. The usual checks of a pull request apply.",
+            "",
+            *section.lines,
+            *(("", f"{count_of(section.left_out, 'change')} more did not fit here: see the diff.") if section.left_out else ()),
+            "",
+            f"To keep a limit, add {code('rightsize: never')} and a {code('note')} with the reason to its entry.",
+        ]
+        lines += [
+            "",
+            *(f"- {code(str(quota.entity), limit=_NAME)}: {prose(reason)}" for quota, reason in self.edits.left),
+        ]
+        text = "\n".join(lines).rstrip() + "\n"
+        return text if size((text,)) <= _LIMIT else shorten(text, _LIMIT // 4)
+
+
+def keep_requests(intent: Intent, report: SizingReport) -> Iterator[str]:
+    """Open, update or close the request of each owner. Sentences state what was done.
+
+    Raises ``ForgeError``, ``GitError``, ``UsageError`` without a token, ``FileAccessError`` and ``ManifestError``.
+    """
+    kind = forge_here(os.environ).forge
+    forge = kind.connect(os.environ, None, clock=SystemClock(), patience=_PATIENCE)
+    try:
+        yield from _keep(intent, report, forge)
+    finally:
+        forge.close()
+
+
+def _keep(intent: Intent, report: SizingReport, forge: Forge) -> Iterator[str]:
+    base = ProposalBase.find(forge, intent.paths[0])
+    if (refusal := base.refusal()) is not None:
+        yield refusal
+        return
+    folder = f"kafka-quotas/rightsize/{slug_of(report.cluster or 'kafka')}"
+    of_owners = {f"{folder}/{_leaf(owner)}": (owner, quotas) for owner, quotas in by_owner(report.proposed)}
+    for name in base.branches_below(folder):
+        if name not in of_owners:
+            yield from close_request(forge, base.branch(name), because="No limit of its owner needs a change now")
+    for name, (owner, quotas) in of_owners.items():
+        proposal = OwnerProposal(report=report, owner=owner, edits=revise_values(intent, quotas))
+        yield from left_sentences(proposal.edits)
+        if proposal.edits.written:
+            revisions = proposal.edits.revisions
+            yield from keep_request(forge, base.branch(name), proposal.text(), revisions, target=base.target)
+        else:
+            yield from close_request(forge, base.branch(name), because="No limit of its owner can be changed in place")
+
+
+def by_owner(quotas: Sequence[SizedQuota]) -> Iterator[tuple[str | None, list[SizedQuota]]]:
+    """The changes of each owner, in their order. What shares a value stays together."""
+    places: dict[Span, list[SizedQuota]] = {}
+    for quota in quotas:
+        places.setdefault(quota.source, []).append(quota)
+    owners: dict[str | None, list[SizedQuota]] = {}
+    for some in places.values():
+        owners.setdefault(owner_of_change(some), []).extend(some)
+    yield from owners.items()
+
+
+def _leaf(owner: str | None) -> str:
+    return "no-owner" if owner is None else f"of-{slug_of(owner)}"
