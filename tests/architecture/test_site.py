@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,12 @@ def test_a_link_that_leads_nowhere_stops_the_build(site: Path, checkout: Path) -
     assert len(reported) == len(dead), done.stderr
     for link in dead:
         assert any(link.partition("#")[2] or link in line for line in reported), (link, done.stderr)
+
+
+def test_every_page_has_words_for_the_search_and_every_word_a_page(site: Path) -> None:
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index", "python"}
+    lines = tomllib.loads((ROOT / "docs" / "search_words.toml").read_text("utf-8"))
+
+    assert pages - set(lines) == set()
+    assert [name for name in lines if not (site / f"{name}.html").exists()] == []
+    assert '"bandwidth":' in (site / "searchindex.js").read_text("utf-8")

@@ -11,6 +11,7 @@ from commands_page import commands_pages
 from documents_page import documents_pages
 from folder_page import folder_page
 from python_page import values_page
+from search_words import add_words
 from sphinx.application import Sphinx
 from tables_page import tables_page
 
@@ -63,6 +64,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """What Sphinx calls."""
     app.connect("builder-inited", _write_pages)
     app.connect("source-read", _turn_links)
+    app.connect("doctree-read", add_words)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
