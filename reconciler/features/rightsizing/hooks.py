@@ -16,7 +16,7 @@ COMMANDS: Final = (
         description="Compare each declared limit with what a long history used of it, and propose better values. Every proposed "
         "value is backtested. Nothing is written without --write.",
         module="reconciler.features.rightsizing.command",
-        page="choose-a-value.md",
+        page="backtest.md",
         examples=(
             ("Show which limits to change, by spec.traffic", "rightsize quotas --cluster prod"),
             ("Change the values in the manifests", "rightsize quotas --cluster prod --traffic history --write files"),
