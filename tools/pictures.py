@@ -41,11 +41,15 @@ PICTURES: Final = (
     "card-light.png",
     "card-dark.png",
     "backtest.png",
-    "plan.png",
     "report.png",
     "demo.svg",
 )
 FOLDER: Final = ROOT / "docs" / "pictures"
+_CROPPED: Final = {"backtest": "main table", "report": "#who-answer table"}
+"""Pages, and the last element that their picture has."""
+_ASKED: Final = "#who?cluster=prod-eu&state=live&user=orders-service&client=orders-1"
+_SCALE: Final = 2
+"""Dots of a picture for each pixel of a page, as screens of today have."""
 _FONTS: Final = ("@fontsource/noto-sans@5.3.0",)
 """Open fonts (OFL-1.1) of the picture of the comment."""
 _SIGNS: Final = {
@@ -192,21 +196,21 @@ def _run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> No
 
 def browser_pictures(browser: Chromium, folder: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
     """Each wanted picture of a page, a card or the comment."""
-    for page in ("backtest", "plan", "report"):
+    for page, until in _CROPPED.items():
         if f"{page}.png" in wanted:
-            browser.look(width=1100, height=1000)
-            browser.open(folder / f"{page}.html")
-            yield f"{page}.png", browser.screenshot()
+            browser.look(width=1100, height=1000, scale=_SCALE)
+            browser.open(folder / f"{page}.html", _ASKED if page == "report" else "")
+            yield f"{page}.png", browser.screenshot(until=until)
     for dark in (False, True):
         scheme = "dark" if dark else "light"
         if f"card-{scheme}.png" in wanted:
-            browser.look(width=1000, dark=dark)
+            browser.look(width=1000, dark=dark, scale=_SCALE)
             browser.open(folder / "backtest.html")
             yield f"card-{scheme}.png", browser.screenshot(selector="details.card")
         if f"comment-{scheme}.png" in wanted:
             path = folder / f"comment-{scheme}.html"
             path.write_text(comment_on_page(folder, dark=dark), encoding="utf-8")
-            browser.look(width=860, dark=dark)
+            browser.look(width=860, dark=dark, scale=_SCALE)
             browser.open(path, ready="true")
             browser.evaluate("Promise.all([...document.fonts].map((one) => one.load())).then(() => true)")
             yield f"comment-{scheme}.png", browser.screenshot(selector="article")

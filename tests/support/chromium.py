@@ -128,23 +128,27 @@ class Chromium:
         """Call a function of JavaScript source with JSON arguments."""
         return self.evaluate(f"({function})({', '.join(json.dumps(one) for one in arguments)})")
 
-    def look(self, *, width: int, height: int = 900, dark: bool = False, media: str = "", script: bool = True) -> None:
-        """The size of the window in CSS pixels, and what the user prefers."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+    def look(
+        self, *, width: int, height: int = 900, dark: bool = False, media: str = "", script: bool = True, scale: int = 1
+    ) -> None:
+        """The size of the window in CSS pixels, ``scale`` of a screen for each, and what the user prefers."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
 
-    def screenshot(self, *, selector: str | None = None, whole: bool = False) -> bytes:
-        """A PNG of what is seen, of the whole page, or of one element."""
+    def screenshot(self, *, selector: str | None = None, whole: bool = False, until: str | None = None) -> bytes:
+        """A PNG of what is seen, of the whole page, of one element, or of the page down to the foot of an element."""
         more: dict[str, Any] = {}
-        if whole or selector:
+        if whole or selector or until:
             box = self.run(
-                """(selector) => {
+                """(selector, until) => {
                   const box = (selector ? document.querySelector(selector) : document.documentElement).getBoundingClientRect();
-                  return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: Math.min(box.height, 8000)};
+                  const foot = until ? document.querySelector(until).getBoundingClientRect().bottom + scrollY + 12 : box.height;
+                  return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: Math.min(foot, 8000)};
                 }""",
                 selector,
+                until,
             )
             more = {"clip": {**box, "scale": 1}, "captureBeyondViewport": True}
         return base64.b64decode(self.call("Page.captureScreenshot", format="png", **more)["data"])

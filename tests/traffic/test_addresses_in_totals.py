@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def test_totals_of_a_later_format_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", rows())
     compact(tmp_path / "now", tmp_path / "a.parquet", "a")
     document = tmp_path / "now" / "segments" / "a.json"
-    document.write_text(document.read_text(encoding="utf-8").replace('"2.0"', '"3.0"'), encoding="utf-8")
+    segment = json.loads(document.read_text(encoding="utf-8"))
+    document.write_text(json.dumps(segment | {"format_version": "2.0"}), encoding="utf-8")
     with pytest.raises(TrafficError, match="of another version of this tool"):
         open_folder(SegmentFolder(tmp_path / "now"), no_spark)

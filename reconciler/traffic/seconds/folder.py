@@ -51,7 +51,7 @@ def minutes_in(ranges: Iterable[tuple[int, int]]) -> Integers:
     return np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
 
 
-FORMAT_VERSION: Final = "2.0"
+FORMAT_VERSION: Final = "1.0"
 """It changes when an earlier version of this tool would read a folder wrongly."""
 TOTALS: Final = "cells"
 SERIES: Final = "series"
