@@ -239,7 +239,7 @@ class Validation:
     loaded: LoadedManifests
 
 
-def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trusted_ref: str | None = None) -> Validation:
+def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, references: References = NO_REFERENCES) -> Validation:
     """Check everything below the paths, for one cluster or (``None``) for each.
 
     Findings about files that the user did not ask for are left out. A cluster that the trusted reference does not have yet is
@@ -247,15 +247,16 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trus
     ``ManifestError`` for a reference.
     """
     seen = None
-    if trusted_ref is not None:
+    if references != NO_REFERENCES:
         from reconciler.workflows.trusted import read_references
 
-        seen = read_references(References(trusted=trusted_ref), paths)
+        seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=None if seen is None else seen.trust)
     checked = validate_loaded(loaded, cluster)
     if seen is None and loaded.proposed_baseline is None:
         return checked
-    return replace(checked, findings=_compared(checked.findings, loaded, seen, cluster))
+    missing = () if seen is None else seen.findings()
+    return replace(checked, findings=(*missing, *_compared(checked.findings, loaded, seen, cluster)))
 
 
 def _compared(

@@ -161,12 +161,44 @@ def test_a_base_that_is_not_there_is_said_and_makes_everything_new(repo: GitRepo
 
     done = invoke("plan", "--base", "origin/main", "--current", "../now.json", "--format", "json", cwd=tmp_path / "shallow")
     trusted = invoke("plan", "--trusted-ref", "origin/main", "--current", "../now.json", cwd=tmp_path / "shallow")
+    checked = invoke("validate", "--base", "origin/main", "--format", "json", cwd=tmp_path / "shallow")
 
+    assert [each["id"] for each in checked.json()["findings"]].count("percentage-small") == 30
+    assert checked.json()["findings"][0]["id"] == "base-not-found"
+    assert not any(each.get("as_before") for each in checked.json()["findings"])
     assert done.code == 0
     new = [each for each in done.json()["findings"] if not each.get("as_before")]
     assert (len(new), new[0]["id"]) == (31, "base-not-found")
     assert "shallow clone" in new[0]["message"]
     assert trusted.code == 1
+
+
+def test_a_base_of_its_own_decides_what_validate_counts_as_before(repo: GitRepository) -> None:
+    repo.git("checkout", "-q", "main")
+    repo.write("kafka-quotas.yaml", repository(lint={"percentage-small": "info"}))
+    repo.commit()
+    repo.git("checkout", "-q", "pull-request")
+    change(repo, *entries(user_3=0.4))
+
+    done = invoke("validate", "--base", "main~1", "--trusted-ref", "main", "--format", "json", cwd=repo.folder)
+
+    # The severities are those of the trusted reference.
+    assert [each["severity"] for each in done.json()["findings"] if each["id"] == "percentage-small"] == ["info"] * 30
+    marks = Counter(each.get("as_before", False) for each in done.json()["findings"] if each["id"] == "percentage-small")
+    assert marks == {True: 29, False: 1}
+
+
+def test_everything_is_new_where_the_base_cannot_be_planned(repo: GitRepository) -> None:
+    repo.git("checkout", "-q", "main")
+    # The snapshot does not have the brokers that a total is divided by.
+    repo.write("total.yaml", quotas(({"user": "total"}, {"producer_byte_rate": {"clusterTotal": "60MiB"}})))
+    repo.commit()
+    repo.git("checkout", "-q", "pull-request")
+
+    document = invoke("plan", "--base", "main", "--current", "../now.json", "--format", "json", cwd=repo.folder).json()
+
+    assert len(findings(document, as_before=False)) == 30
+    assert any("Everything counts as new, because the manifests at main cannot be planned" in each for each in document["notes"])
 
 
 def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitRepository) -> None:

@@ -25,6 +25,12 @@ class ValidateArguments:
     paths: tuple[str, ...] = option_groups.PATHS
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
+    base: str | None = option(
+        "--base",
+        section="Git",
+        metavar="REF",
+        help="count findings that this git reference has, too, as before [default: --trusted-ref]",
+    )
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="check for this Cluster manifest only [default: for every one]"
     )
@@ -40,11 +46,12 @@ def run(args: ValidateArguments) -> Result:
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.model import Severity
     from reconciler.render import findings_outputs, findings_view, shown_findings, validation_lines
-    from reconciler.workflows import source_lines, stop_on, validate_manifests
+    from reconciler.workflows import References, source_lines, stop_on, validate_manifests
 
     with LiveProgress() as progress:
         progress.step("reading the manifests")
-        checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+        references = References(trusted=args.trusted_ref, base=args.base)
+        checked = validate_manifests(args.paths, cluster=args.cluster, references=references)
     counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}
     if args.write_baseline is not None:
         whole = args.cluster is None and checked.loaded.complete
