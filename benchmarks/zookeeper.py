@@ -148,12 +148,11 @@ def whole_run(cluster: ZooKeeperCluster, wanted: Sequence[Change]) -> None:
     """As apply does."""
     from reconciler.apply.executor import ApplySettings, Executor
     from reconciler.model.plan import ApplyResult
-    from reconciler.ports import SystemClock
+    from reconciler.ports import NO_PROGRESS, SystemClock
     from tests.builders import plan
-    from tests.fakes import Silent
 
     with cluster.exclusive("a benchmark"):
-        executor = Executor(cluster, clock=SystemClock(), progress=Silent(), settings=ApplySettings())
+        executor = Executor(cluster, clock=SystemClock(), progress=NO_PROGRESS, settings=ApplySettings())
         report = executor.run(plan(*wanted))
     assert report.result is ApplyResult.DONE, report.message
 
