@@ -16,7 +16,7 @@ PRODUCE = "producer_byte_rate"
 
 
 def test_every_method_and_type_is_on_the_page() -> None:
-    assert [method for method in METHODS if f"| `{method}(" not in PAGE] == []
+    assert [method for method in METHODS if f"`{method}(" not in PAGE] == []
     assert [quota_type for quota_type in QuotaType if f"`{quota_type.value}`" not in PAGE] == []
 
 
