@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         APPLY_SUMMARY,
         ApplySummary,
         AuditedRun,
+        WatchCounts,
         audit_line,
         failed_apply,
         read_apply_report,

@@ -63,6 +63,8 @@ class RunSurroundings:
     """What a backtest predicted of the quota groups that the run changes. Absent where none was given."""
     watch: WatchRecord | None = None
     """What the clients of each step showed. Absent when no step was to be watched."""
+    ended: datetime.datetime | None = None
+    """UTC. When the run ended. Absent when nothing was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,7 @@ def withheld_entities(report: ApplyReport) -> tuple[WithheldEntities, ...] | Non
 def surroundings(report: ApplyReport) -> RunSurroundings:
     """What is known around the run."""
     facts = report.facts
-    return RunSurroundings(context=facts.context, predictions=facts.predictions, watch=facts.watch)
+    return RunSurroundings(context=facts.context, predictions=facts.predictions, watch=facts.watch, ended=facts.ended)
 
 
 def _check(report: ApplyReport) -> None:
@@ -164,7 +166,7 @@ _CODEC: Final = VALUES.extended(
             "cluster digest result failure_reason message validate_only verified seconds? brokers? summary=counts "
             "changes=outcomes findings? withheld? guards? *around"
         ),
-        RunSurroundings: row("context? predictions? watch?"),
+        RunSurroundings: row("context? predictions? watch? ended?"),
         WatchRecord: row("source steps given_back seconds_to_give_back"),
         Change: row("entity action keys", keys=Keyed("key", {"reason": Reason.VALUE_DIFFERS})),
         ChangeOutcome: row("*change status error_code error reached?"),

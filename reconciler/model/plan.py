@@ -18,6 +18,8 @@ from reconciler.model.quota import BrokerFacts, QuotaUnit
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, ValueExpiry, same_value
 
 if TYPE_CHECKING:
+    import datetime
+
     from reconciler.model.run_context import Prediction, RunContext, WatchRecord
 
 NO_LONGER_DECLARED: Final = "no-longer-declared"
@@ -387,6 +389,8 @@ class RunFacts:
     """What a backtest predicted of the changes. Empty where none was given."""
     watch: WatchRecord | None = None
     """``None``: no step was to be watched."""
+    ended: datetime.datetime | None = None
+    """When it ended, UTC. ``None``: nothing was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

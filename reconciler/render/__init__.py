@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         heading,
         labelled,
         line,
+        note_line,
         table,
     )
     from reconciler.render.markdown import (

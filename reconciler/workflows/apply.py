@@ -40,7 +40,6 @@ from reconciler.model import (
     ManifestCommit,
     Plan,
     Prune,
-    RunFacts,
 )
 from reconciler.planning import is_applied, quotas_after, require_current, undeclared_in_scope
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
@@ -222,7 +221,8 @@ def write(
                 report = stepped.run(plan)
             else:
                 report = Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
-            return replace(report, withheld=plan.withheld)
+            ended = clock.now() if report.wrote else None
+            return replace(report, withheld=plan.withheld, facts=replace(report.facts, ended=ended))
     except RefusedError as error:
         return refused(plan, error)
 
@@ -379,4 +379,4 @@ def write_observed(
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
     report = write(observation.plan, cluster, approval, dialogue=UNASKED, clock=clock, progress=progress)
-    return replace(report, facts=RunFacts(totals=observation.plan.totals))
+    return replace(report, facts=replace(report.facts, totals=observation.plan.totals))

@@ -110,7 +110,7 @@ def _with_throttles(
             place
             for key in keys
             for broker in brokers
-            if (place := places.get((key, broker, _group_of(throttle, key, answers)))) is not None
+            if (place := places.get((key, broker, group_of_throttle(throttle, key, answers)))) is not None
         ]
         if candidates:
             of_place.setdefault(max(candidates, key=lambda place: loads[place][0].share or 0.0), []).append(throttle)
@@ -127,8 +127,8 @@ def _name_of(load: GroupLoad) -> BucketName:
     return BucketName(load.tags.get(EntityType.USER.value, ""), load.tags.get(EntityType.CLIENT_ID.value, ""))
 
 
-def _group_of(throttle: RecordedThrottle, key: str, answers: EffectiveQuotas) -> BucketName:
-    """The quota group of a client. A row of samples or of the recorder names the group itself."""
+def group_of_throttle(throttle: RecordedThrottle, key: str, answers: EffectiveQuotas) -> BucketName:
+    """The quota group, for this key, of a throttled client. A row of samples or of the recorder names the group itself."""
     resolver = answers.resolvers.get(key)
     if resolver is None or throttle.user is None or throttle.client_id is None:
         return BucketName(throttle.user or "", throttle.client_id or "")

@@ -62,6 +62,7 @@ _STATES: Final = {
     DriftClass.UNMANAGED: ("unmanaged", Style.FAINT),
     None: ("not compared", Style.FAINT),
 }
+_MONTH: Final = datetime.timedelta(days=30)
 _RESULTS: Final = {
     "done": ("done", Style.GOOD),
     "nothing_to_do": ("nothing to do", Style.FAINT),
@@ -333,8 +334,23 @@ def _runs(overview: Overview) -> Iterator[Block]:
     else:
         heads = ("Ended", "Cluster", "Command", "Result", "Entities", "Who", "Commit", "Accepted guards")
         yield _table(heads, map(_run, overview.runs))
+        yield from _watched(overview)
     if overview.runs_left_out:
         yield line(f"{count_of(overview.runs_left_out, 'earlier run')} in the audit files.")
+
+
+def _watched(overview: Overview) -> Iterator[Block]:
+    """How often brokers throttled more than backtests predicted, in the runs of the last month that were watched."""
+    since = overview.at - _MONTH
+    counts = [run.watched for run in overview.runs if run.watched is not None and run.ended > since]
+    if counts:
+        groups, throttled = sum(each.groups for each in counts), sum(each.throttled for each in counts)
+        back = sum(each.given_back is not None for each in counts)
+        yield line(
+            f"Watched in the last {_MONTH.days} days: {count_of(len(counts), 'run')} with {count_of(groups, 'quota group')}. "
+            f"Brokers throttled {throttled:,} of them more than was predicted, and {count_of(back, 'step was', 'steps were')} "
+            "given back."
+        )
 
 
 def _result(result: str) -> TextSegment | str:
@@ -433,7 +449,7 @@ REPORT: Final = Document(
             Overview: row("at version source clusters runs runs_left_out notes", runs=audited_runs),
             RunRecord: row(
                 "file started ended command cluster result failure_reason verified validate_only summary=counts accepted "
-                "principal os_user source"
+                "principal os_user source watched?"
             ),
         }
     ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.documents import VALUES, Document, parse, row
+from reconciler.documents import VALUES, Document, WatchCounts, parse, row
 from reconciler.errors import FileAccessError
 from reconciler.model import ClusterIdentity, Count, ManifestCommit, RunContext, escaped
 from reconciler.text import count_of
@@ -38,6 +38,16 @@ class RunCounts:
         """Each count with its words."""
         counts = (self.applied, self.failed, self.unknown, self.not_attempted)
         return tuple(zip(("applied", "failed", "unknown", "not attempted"), counts, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrigin:
+    """Why a run was made, and how it was watched."""
+
+    context: RunContext | None = None
+    """Why the run was made: its CI job and the merged request. ``None`` outside of a job."""
+    watched: WatchCounts | None = None
+    """How the steps were watched. ``None``: none was to be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +82,17 @@ class RunRecord:
     """Account of the process."""
     source: ManifestCommit
     """The commit of the manifests, when they are in git."""
-    context: RunContext | None = None
-    """Why the run was made: its CI job and the merged request. ``None`` outside of a job."""
+    origin: RunOrigin = RunOrigin()
+
+    @property
+    def context(self) -> RunContext | None:
+        """Why the run was made. ``None`` outside of a job."""
+        return self.origin.context
+
+    @property
+    def watched(self) -> WatchCounts | None:
+        """How the steps were watched. Absent when none was to be."""
+        return self.origin.watched
 
     @property
     def has_written(self) -> bool:
@@ -95,8 +114,9 @@ _RECORD: Final = Document(
         {
             RunRecord: row(
                 "started ended command cluster result failure_reason verified validate_only summary=counts accepted principal "
-                "os_user source context?"
-            )
+                "os_user source *origin"
+            ),
+            RunOrigin: row("context? watched?"),
         }
     ),
 )

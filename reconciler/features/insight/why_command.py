@@ -74,17 +74,25 @@ class WhyArguments:
         metavar="FILE",
         help="take the applied commits from this file of apply --audit or run --audit (repeatable)",
     )
+    run: tuple[str, ...] = option(
+        "--run",
+        metavar="FILE",
+        help="instead of an incident, compare what a backtest predicted of each change in this apply report with the traffic "
+        "since. Where apply had no --backtest, repeat the option for the backtest report",
+    )
     reading: ReadingOptions = group(ReadingOptions)
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     current: str | None = option_groups.current("take quotas beside the manifests from this snapshot instead of the live cluster")
     detailed_exitcode: bool = option_groups.detailed_exitcode(
-        "exit 2 when the client was throttled, or by computation would have been"
+        "exit 2 when the client was throttled, or by computation would have been, or a prediction was too low"
     )
     format: str = option_groups.format_option()
 
 
 def run(args: WhyArguments) -> Result:
     """Explain; exit 1 when it is not known whether the client was throttled."""
+    if args.run:
+        return _compare(args)
     from reconciler.features.insight.explain import explain_incident
     from reconciler.features.insight.incident import IncidentAnswer
     from reconciler.features.insight.rate_sources import is_page, recorded_pages
@@ -102,6 +110,45 @@ def run(args: WhyArguments) -> Result:
     elif args.detailed_exitcode and report.answer is not IncidentAnswer.CLEAR:
         code = exit_codes.DIFFERENCES
     return result_of_incident(report, code)
+
+
+def _compare(args: WhyArguments) -> Result:
+    """Predictions beside observations; exit 1 when no quota group can be compared."""
+    from reconciler.features.insight.predictions import (
+        RUN_COMPARISON,
+        Agreement,
+        compare_run,
+        comparison_lines,
+        read_run,
+        run_proposal,
+    )
+
+    if (
+        len(args.run) > 2
+        or args.times.at is not None
+        or entity_options.entity_of(args.entity, may_be_empty=("client-id",)) is not None
+    ):
+        raise UsageError("--run takes an apply report and a backtest report, and neither --at nor --name")
+    report = read_run(args.run)
+    zone, now = _zone(args.times.timezone or args.reading.log_timezone), datetime.datetime.now(datetime.UTC)
+    since = report.around.ended if args.times.since is None else parse_time("--since", args.times.since, zone, now=now)
+    if since is None:
+        raise UsageError(f"{shown(args.run[0])} has no time of its end. Pass --since TIME")
+    until = now if args.times.until is None else parse_time("--until", args.times.until, zone, now=now)
+    if until <= since:
+        raise UsageError("--until is not later than the end of the run")
+    with output.LiveProgress() as progress:
+        proposal = run_proposal(report, args.paths, args.connection.cluster, args.connection.access(args.current))
+        options = _traffic(args, since, until, proposal.spec)
+        if options is None:
+            raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
+        comparison = compare_run(report, proposal, options, since=since, until=until, progress=progress)
+    code = exit_codes.DONE
+    if comparison.count(Agreement.UNKNOWN) == len(comparison.groups):
+        code = exit_codes.NOT_DONE
+    elif args.detailed_exitcode and comparison.count(Agreement.WORSE):
+        code = exit_codes.DIFFERENCES
+    return Result(exit=code, view=lambda: comparison_lines(comparison), document=lambda: RUN_COMPARISON.write(comparison))
 
 
 def result_of_incident(report: IncidentReport, code: int = exit_codes.DONE) -> Result:

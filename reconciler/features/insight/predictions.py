@@ -1,0 +1,303 @@
+"""What a backtest predicted of a run, beside what the traffic since then shows: the check of the product's own verdicts."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.documents import APPLY_SUMMARY, BACKTEST, VALUES, ApplySummary, Document, row
+from reconciler.errors import FileAccessError, UsageError, WrongClusterError
+from reconciler.features.insight.recorded_rates import group_of_throttle
+from reconciler.model import (
+    BucketVerdict,
+    ClusterIdentity,
+    Digest,
+    HistoryNeeds,
+    Message,
+    Prediction,
+    Verdict,
+    bucket_words,
+    compose,
+    escaped,
+    key_part,
+    peak_of,
+    same_value,
+)
+from reconciler.policy import predictions_of
+from reconciler.ports import Progress
+from reconciler.render import Line, Style, cluster_title, line, note_line
+from reconciler.text import amount_part, count_of, moment_text, percent_text
+from reconciler.workflows import (
+    Access,
+    BacktestOptions,
+    Proposal,
+    Sources,
+    Where,
+    backtest_request,
+    fetch_samples,
+    open_recorded,
+)
+
+if TYPE_CHECKING:
+    from reconciler.traffic import RecordedThrottle
+
+_SHOWN: Final = 20
+_OF_SAMPLES: Final = compose("A sample shows a throttle of the minute before it, so a short throttle counts as a longer one.")
+
+
+class Agreement(enum.StrEnum):
+    """How an observation agrees with its prediction."""
+
+    WORSE = "worse"
+    """Throttled more than was predicted at most."""
+    UNKNOWN = "unknown"
+    """Nothing was predicted, or the traffic does not show the group under the limit that was judged."""
+    BETTER = "better"
+    """Predicted to be throttled, and never was."""
+    AS_PREDICTED = "as-predicted"
+    """Throttled as much as was predicted, or never, as predicted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedGroup:
+    """A quota group that a run changed: what was predicted, and what its worst broker shows since."""
+
+    prediction: Prediction
+    agreement: Agreement
+    """How the observation agrees with the prediction."""
+    throttled: float | None = None
+    """Part of its active time that a broker throttled it, from 0 to 1. ``None``: not known."""
+    computed: bool = False
+    """True when brokers' throttles were not recorded: ``throttled`` is the time that the rate is over the limit."""
+    first: datetime.datetime | None = None
+    """The first throttle, UTC. ``None`` when there is none."""
+    peak: float | None = None
+    """The largest rate since the run. A throttled client sends less than it wants to. ``None``: not known."""
+
+    @property
+    def growth(self) -> float | None:
+        """The largest rate since the run, divided by that of the history. ``None``: not known."""
+        return None if self.peak is None or not self.prediction.peak else self.peak / self.prediction.peak
+
+    @property
+    def words(self) -> str:
+        """Prediction and observation as a clause."""
+        return _words(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """Predictions of one run beside the traffic since."""
+
+    cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
+    digest: Digest | None
+    """The digest of the run's plan."""
+    since: datetime.datetime
+    """Begin of the traffic, UTC: the end of the run."""
+    until: datetime.datetime
+    """End of the traffic, UTC."""
+    groups: tuple[ComparedGroup, ...]
+    """The changed quota groups, the worst first."""
+    notes: tuple[Message, ...] = ()
+    """What the comparison rests on."""
+
+    def count(self, agreement: Agreement) -> int:
+        """Quota groups of this agreement."""
+        return sum(group.agreement is agreement for group in self.groups)
+
+
+RUN_COMPARISON: Final = Document(
+    cls=RunComparison,
+    name="run-comparison",
+    title="kafka-quotas why --run",
+    codec=VALUES.extended({ComparedGroup: row("*prediction agreement throttled first observed_peak=peak growth words")}),
+)
+
+
+def read_run(files: Sequence[str]) -> ApplySummary:
+    """An apply report with its predictions, or those of the backtest that is the second file.
+
+    Raises ``FileAccessError``, ``StalePlanError`` for a backtest of other values, and ``UsageError`` without predictions.
+    """
+    texts = [(name, _text(name)) for name in files]
+    report = APPLY_SUMMARY.read(texts[0][1], name=texts[0][0])
+    if len(texts) > 1:
+        backtest = BACKTEST.read(texts[1][1], name=texts[1][0])
+        made = predictions_of(backtest, (outcome.change for outcome in report.outcomes))
+        report = replace(report, around=replace(report.around, predictions=made))
+    if not report.around.predictions:
+        raise UsageError(
+            f"{files[0]} has no predictions. Apply with --backtest FILE, or name the backtest report with a second --run"
+        )
+    return report
+
+
+def _text(name: str) -> str:
+    try:
+        return Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileAccessError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def run_proposal(report: ApplySummary, paths: Sequence[str], cluster: str | None, access: Access) -> Proposal:
+    """The quotas of the cluster now, or of a snapshot, to judge by what is in effect.
+
+    Raises ``WrongClusterError`` for the report of another cluster, and as ``Sources.view``.
+    """
+    sources = Sources(Where(paths=tuple(paths), cluster=cluster, access=access))
+    view = sources.view("current")
+    spec, trusted = sources.cluster()
+    expected, actual = report.cluster.id, view.cluster.id
+    if expected is not None and actual is not None and expected != actual:
+        msg = f"the report is of cluster {escaped(expected)}, and these quotas are of {escaped(actual)}"
+        raise WrongClusterError(msg, expected=expected, actual=actual)
+    entities = {entity: dict(quotas) for entity, quotas in view.entities.items()}
+    version = view.cluster.kafka_version
+    return Proposal(current=None, proposed=entities, declared={}, spec=spec, trusted=trusted, kafka_version=version)
+
+
+def compare_run(
+    report: ApplySummary,
+    proposal: Proposal,
+    options: BacktestOptions,
+    *,
+    since: datetime.datetime,
+    until: datetime.datetime,
+    progress: Progress,
+) -> RunComparison:
+    """The predictions of a run beside the traffic from ``since`` to ``until``, under the ``proposal``'s proposed quotas.
+
+    Raises as ``open_recorded`` and ``fetch_samples``, and ``TrafficError`` for traffic that has nothing of this time.
+    """
+    from reconciler.traffic import require_arrow
+
+    require_arrow()
+    from reconciler.features.insight.recorded_time import between, recorded_throttles
+    from reconciler.traffic import Backtest
+
+    options, notes = fetch_samples(proposal, options, progress=progress)
+    with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
+        question = replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
+        judged = Backtest(between(recorded, since, until), question).report().verdicts
+        throttles = recorded_throttles(recorded, None, since=since, until=until)
+        all_stated = recorded.states_throttles
+    rows: dict[tuple[object, ...], list[BucketVerdict]] = defaultdict(list)
+    for verdict in judged:
+        rows[verdict.name, verdict.key].append(verdict)
+    times = _times(throttles or (), proposal)
+    compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.around.predictions]
+    order = list(Agreement)
+    compared.sort(key=lambda group: (order.index(group.agreement), -(group.throttled or 0.0), group.prediction.bucket))
+    more = (_OF_SAMPLES,) if any(throttle.of_samples for throttle in throttles or ()) else ()
+    return RunComparison(
+        cluster=report.cluster, digest=report.digest, since=since, until=until, groups=tuple(compared), notes=(*notes, *more)
+    )
+
+
+def _times(throttles: Sequence[RecordedThrottle], proposal: Proposal) -> Mapping[tuple[object, ...], list[float]]:
+    """By quota group and broker the seconds since 1970 in which it was throttled, or that a sample shows."""
+    from reconciler.resolution import EffectiveQuotas
+
+    quotas = EffectiveQuotas(proposal.proposed)
+    times: dict[tuple[object, ...], set[float]] = defaultdict(set)
+    for throttle in throttles:
+        bucket = group_of_throttle(throttle, throttle.key, quotas)
+        times[bucket, throttle.key, throttle.broker].add(throttle.begin_us // 1_000_000)
+    return {place: sorted(seconds) for place, seconds in times.items()}
+
+
+def _compare(
+    prediction: Prediction,
+    rows: Sequence[BucketVerdict],
+    times: Mapping[tuple[object, ...], list[float]],
+    *,
+    all_stated: bool,
+) -> ComparedGroup:
+    rows = [each for each in rows if each.limits.after is not None and same_value(each.limits.after, prediction.limit)]
+    if not rows:
+        return ComparedGroup(prediction=prediction, agreement=Agreement.UNKNOWN)
+    seconds = {each.broker: times.get((each.name, each.key, each.broker), []) for each in rows}
+    share = max(_recorded_share(each, len(seconds[each.broker])) for each in rows)
+    first = min((shown[0] for shown in seconds.values() if shown), default=None)
+    computed = not share and not all_stated and all(each.metrics is None or bool(each.recorded.requests) for each in rows)
+    if computed:
+        share = max(each.over.share for each in rows)
+        first = min((each.over.first.timestamp() for each in rows if share and each.over.first is not None), default=None)
+    agreement = Agreement.AS_PREDICTED
+    if prediction.verdict is Verdict.INCONCLUSIVE:
+        agreement = Agreement.UNKNOWN
+    elif share > prediction.accepted:
+        agreement = Agreement.WORSE
+    elif prediction.verdict is Verdict.THROTTLED and not share:
+        agreement = Agreement.BETTER
+    return ComparedGroup(
+        prediction=prediction,
+        agreement=agreement,
+        throttled=share,
+        computed=computed,
+        first=None if first is None else datetime.datetime.fromtimestamp(int(first), datetime.UTC),
+        peak=max(map(peak_of, rows)),
+    )
+
+
+def _recorded_share(verdict: BucketVerdict, seconds: int) -> float:
+    """Part of the active time that the broker recorded a throttle of the group in. ``seconds``: those that have one."""
+    metrics = verdict.metrics
+    if metrics is not None and not verdict.recorded.requests:
+        return min(metrics.throttled_then / metrics.samples, 1.0) if metrics.samples else 0.0
+    return min(seconds / verdict.over.active, 1.0) if verdict.over.active else float(seconds > 0)
+
+
+def _words(group: ComparedGroup) -> str:
+    prediction, share = group.prediction, group.throttled
+    if share is None:
+        return "not known: the traffic does not show it under the limit that was judged"
+    seen = "never over its limit" if group.computed else "never throttled"
+    if share:
+        since = f" since {moment_text(group.first)}" if group.first is not None else ""
+        seen = f"{'over its limit' if group.computed else 'throttled'} {percent_text(share)} of its active time{since}"
+    predicted = {
+        Verdict.CLEAR: "clear" if not share else "cleared",
+        Verdict.INCONCLUSIVE: "not predicted",
+    }.get(prediction.verdict, f"predicted throttled {percent_text(prediction.share)}")
+    grown = ""
+    if group.agreement is Agreement.WORSE and group.growth is not None:
+        grown = f": traffic is {group.growth:.1f} x the history"
+    return f"{predicted}, {'but' if group.agreement is Agreement.WORSE else 'and'} {seen}{grown}"
+
+
+_TONES: Final = {
+    Agreement.WORSE: Style.BAD,
+    Agreement.UNKNOWN: Style.WARN,
+    Agreement.BETTER: Style.PLAIN,
+    Agreement.AS_PREDICTED: Style.GOOD,
+}
+
+
+def comparison_lines(comparison: RunComparison) -> Iterator[Line]:
+    """A count, and each changed quota group with both sides, the worst first."""
+    counts = ", ".join(f"{comparison.count(each)} {each.value.replace('-', ' ')}" for each in Agreement if comparison.count(each))
+    span = f"{moment_text(comparison.since)} to {moment_text(comparison.until)}"
+    yield line(
+        (f"{cluster_title(comparison.cluster)}, {span}: ", Style.STRONG),
+        f"{count_of(len(comparison.groups), 'changed quota group')}: {counts}",
+    )
+    for group in comparison.groups[:_SHOWN]:
+        prediction = group.prediction
+        name = compose(
+            "  {group}, {key} {limit}: ",
+            group=bucket_words(prediction.bucket),
+            key=key_part(prediction.key),
+            limit=amount_part(prediction.key, prediction.limit),
+        )
+        yield line(name, (group.words, _TONES[group.agreement]), hang=4)
+    if len(comparison.groups) > _SHOWN:
+        yield line((f"  {count_of(len(comparison.groups) - _SHOWN, 'more quota group')} in the JSON.", Style.FAINT))
+    for note in comparison.notes:
+        yield note_line(note)

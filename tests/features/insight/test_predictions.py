@@ -1,0 +1,160 @@
+"""``kafka-quotas why --run``: what a backtest predicted of a change, beside a week of traffic since."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.documents import APPLY_REPORT
+from reconciler.formats import plan_digest
+from reconciler.model.plan import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    KeyChange,
+    Reason,
+    RunFacts,
+)
+from reconciler.model.state import ClusterIdentity
+from tests.builders import client
+from tests.support.command import Done, invoke
+from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.recorded_parquet import SCHEMA, START, Flow, write_traffic
+from tests.support.schemas import valid
+
+pytest.importorskip("pyarrow")
+
+KEY, WEEK_S = "producer_byte_rate", 7 * 86_400
+EVERY_S = 20.0
+AMOUNT = 1_000_000
+"""Of one request: at most 100 kB/s in the window of a broker."""
+LIMITS = {"steady": 150_000.0, "doubled": 150_000.0, "busy": 60_000.0, "gone": 150_000.0}
+APPLIED = START + datetime.timedelta(seconds=WEEK_S)
+
+
+def week(path: Path, begin_s: int, amounts: dict[str, int], throttled: dict[str, int]) -> Path:
+    """A week of requests every 20 s. ``throttled``: by client the number of its requests, from noon of the third day on."""
+    flows = [
+        Flow(user="ANONYMOUS", client_id=name, amount=amount, every_s=EVERY_S, end_s=WEEK_S) for name, amount in amounts.items()
+    ]
+    table = pq.read_table(write_traffic(path, flows)).to_pylist()
+    seen = dict.fromkeys(amounts, 0)
+    noon = START + datetime.timedelta(days=2, hours=4)
+    for row in table:
+        name = row["client_id"]
+        row["throttled"] = row["ts"] >= noon and seen[name] < throttled.get(name, 0)
+        seen[name] += row["throttled"]
+        row["ts"] += datetime.timedelta(seconds=begin_s)
+    pq.write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Manifests, snapshots before and after the run, a week before it and a week after it, and the backtest of the first."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "quotas.yaml").write_text(
+        cluster() + "---\n" + quotas(*(({"client-id": name}, {KEY: f"{limit:.0f}B"}) for name, limit in LIMITS.items()))
+    )
+    entities = {client(name): {KEY: 10e6} for name in LIMITS}
+    (folder / "before.json").write_text(snapshot(entities))
+    (folder / "now.json").write_text(snapshot({client(name): {KEY: limit} for name, limit in LIMITS.items()}))
+    history = week(folder / "history.parquet", 0, dict.fromkeys(LIMITS, AMOUNT), {})
+    since = {"steady": AMOUNT, "doubled": 2 * AMOUNT, "busy": AMOUNT}
+    count = int(WEEK_S / EVERY_S)
+    week(folder / "since.parquet", WEEK_S, since, {"doubled": round(0.04 * count), "busy": count})
+    done = invoke("backtest", ".", "--current", "before.json", "--traffic", str(history), "--format", "json", cwd=folder)
+    assert done.code == 0, done.err
+    (folder / "backtest.json").write_text(done.out)
+    (folder / "run.json").write_text(APPLY_REPORT.text(report()))
+    return folder
+
+
+def report(ended: datetime.datetime | None = APPLIED, cluster_id: str = "c1") -> ApplyReport:
+    changes = tuple(
+        Change(entity=client(name), action=Action.UPDATE, keys=(_lowered(limit),)) for name, limit in sorted(LIMITS.items())
+    )
+    return ApplyReport(
+        cluster=ClusterIdentity(name="prod", id=cluster_id),
+        digest=plan_digest(cluster_id, changes),
+        result=ApplyResult.DONE,
+        outcomes=tuple(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in changes),
+        facts=RunFacts(ended=ended),
+    )
+
+
+def _lowered(limit: float) -> KeyChange:
+    return KeyChange(key=KEY, before=10e6, after=limit, reason=Reason.VALUE_DIFFERS)
+
+
+def why(folder: Path, *more: str, run: str = "run.json") -> Done:
+    until = (APPLIED + datetime.timedelta(seconds=WEEK_S)).isoformat()
+    return invoke(
+        "why", ".", "--run", run, "--run", "backtest.json", "--current", "now.json", "--traffic", "since.parquet",
+        "--until", until, *more, cwd=folder,
+    )  # fmt: skip
+
+
+def test_a_week_with_a_client_whose_traffic_doubled_beside_what_the_backtest_predicted(folder: Path) -> None:
+    done = why(folder, "--detailed-exitcode")
+    assert done.code == 2, done.err
+    title, doubled, gone, busy, steady = done.out.splitlines()
+    span = "2026-11-27 08:00 UTC to 2026-12-04 08:00 UTC"
+    assert title == f"cluster prod (c1), {span}: 4 changed quota groups: 1 worse, 1 unknown, 2 as predicted"
+    assert doubled.startswith("  client-id doubled, producer_byte_rate 146.5 KiB/s (150,000 B/s): ")
+    assert doubled.endswith(
+        "cleared, but throttled 4 % of its active time since 2026-11-29 12:00 UTC: traffic is 2.0 x the history"
+    )
+    assert gone.endswith("not known: the traffic does not show it under the limit that was judged")
+    assert busy.endswith("predicted throttled 100 %, and throttled 69 % of its active time since 2026-11-29 12:00 UTC")
+    assert steady.endswith("clear, and never throttled")
+
+
+def test_the_document_has_both_sides_of_each_group(folder: Path) -> None:
+    done = why(folder, "--format", "json")
+    assert done.code == 0, done.err
+    document = done.json()
+    valid(document, "run-comparison")
+    groups: dict[str, dict[str, Any]] = {row["bucket"]["client-id"]: row for row in document["groups"]}
+    assert {name: (row["verdict"], row["agreement"]) for name, row in groups.items()} == {
+        "steady": ("clear", "as-predicted"),
+        "doubled": ("clear", "worse"),
+        "busy": ("throttled", "as-predicted"),
+        "gone": ("clear", "unknown"),
+    }
+    assert groups["steady"]["words"] == "clear, and never throttled"
+    assert groups["doubled"]["throttled"] == pytest.approx(0.04, abs=0.001)
+    assert groups["doubled"]["growth"] == pytest.approx(2.0)
+
+
+def test_a_report_without_predictions_without_a_time_or_of_another_cluster_is_refused(folder: Path) -> None:
+    done = invoke("why", "--run", "run.json", "--current", "now.json", "--traffic", "since.parquet", cwd=folder)
+    assert (done.code, "run.json has no predictions" in done.err) == (64, True)
+    (folder / "timeless.json").write_text(APPLY_REPORT.text(report(ended=None)))
+    assert "'timeless.json' has no time of its end. Pass --since TIME" in why(folder, run="timeless.json").err
+    (folder / "other.json").write_text(APPLY_REPORT.text(report(cluster_id="c2")))
+    assert "the report is of cluster c2, and these quotas are of c1" in why(folder, run="other.json").err
+
+
+def test_a_backtest_of_another_value_is_refused(folder: Path) -> None:
+    data = json.loads((folder / "run.json").read_text())
+    assert data["changes"][0]["entity"] == {"client-id": "busy"}
+    data["changes"][0]["keys"][KEY]["after"] = 61_000.0
+    (folder / "else.json").write_text(json.dumps(data))
+    done = why(folder, run="else.json")
+    assert done.code == 3
+    assert "the backtest judged producer_byte_rate of client-id=busy at 58.59 KiB/s (60,000 B/s)" in done.err
+
+
+def test_a_client_is_not_named_beside_a_run(folder: Path) -> None:
+    done = why(folder, "--name", "client-id=doubled")
+    assert (done.code, "neither --at nor --name" in done.err) == (64, True)

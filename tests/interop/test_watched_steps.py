@@ -1,0 +1,158 @@
+"""A real broker whose limit goes down in watched steps: a client that a backtest cleared, and whose traffic doubled since.
+
+The broker's own throttle times stand beside: those of its answers to the client, and those of its MBeans.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.spec import SandboxSpec
+from tests.support import raw_quotas
+from tests.support.command import invoke
+from tests.support.jmx_exporter import ExportedCluster, exported_cluster
+from tests.support.manifests import cluster as cluster_document
+from tests.support.manifests import quotas
+from tests.support.polling import wait_until
+from tests.support.prometheus_server import ScrapeJob, prometheus
+from tests.support.recorded_parquet import Flow, write_traffic
+from tests.support.wire_client import WireClient, record_batch
+
+pytestmark = [pytest.mark.kafka, pytest.mark.interop]
+
+KEY = "producer_byte_rate"
+APP, QUIET = frozenset({("client-id", "app")}), frozenset({("client-id", "quiet")})
+HISTORY = 60_000
+"""Bytes a second of both clients in the history that the backtest reads."""
+BATCH = record_batch(13_000)
+
+
+class Sender:
+    """A client that sends a batch each tenth of a second, as far as the broker lets it, and notes what the broker answers."""
+
+    def __init__(self, server: str, client_id: str, batch: bytes) -> None:
+        self.throttles: list[tuple[float, int]] = []
+        """Seconds since 1970, and milliseconds that the broker throttles the request."""
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._send, args=(server, client_id, batch))
+        self._thread.start()
+
+    def _send(self, server: str, client_id: str, batch: bytes) -> None:
+        with WireClient(server, None, client_id) as client:
+            client.seed("orders", batch)
+            while not self._end.wait(0.1):
+                self.throttles.append((time.time(), client.produce("orders", batch)[1]))
+
+    def throttled(self, since: float = 0.0) -> list[float]:
+        return [at for at, milliseconds in self.throttles if milliseconds and at >= since]
+
+    def stop(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+
+@contextlib.contextmanager
+def sending(server: str, client_id: str, batch: bytes = BATCH) -> Iterator[Sender]:
+    sender = Sender(server, client_id, batch)
+    try:
+        yield sender
+    finally:
+        sender.stop()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExportedCluster]:
+    with exported_cluster(tmp_path_factory.mktemp("kafka"), spec=SandboxSpec(heap_mb=384)) as running:
+        create_topic(running.sandbox.bootstrap_servers, "orders")
+        yield running
+
+
+@pytest.fixture
+def folder(broker: ExportedCluster, tmp_path: Path) -> Path:
+    """Manifests that lower both clients from 400 kB/s to 100 kB/s, and a backtest that clears them."""
+    servers = broker.sandbox.bootstrap_servers
+    raw_quotas.alter(servers, {APP: {KEY: 400_000.0}, QUIET: {KEY: 400_000.0}})
+    raw_quotas.settled(servers, brokers=(1,))
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas/all.yaml").write_text(
+        cluster_document(connection={"bootstrapServers": [servers]})
+        + "---\n"
+        + quotas(({"client-id": "app"}, {KEY: "100000B"}), ({"client-id": "quiet"}, {KEY: "100000B"}))
+    )
+    flows = [Flow(user="ANONYMOUS", client_id=name, amount=HISTORY, end_s=25 * 3600.0) for name in ("app", "quiet")]
+    traffic = write_traffic(tmp_path / "history.parquet", flows)
+    done = invoke(
+        "backtest", "quotas", "--bootstrap-server", servers, "--traffic", str(traffic), "--format", "json", cwd=tmp_path
+    )
+    assert done.code == 0, done.err
+    assert {row["verdict"] for row in done.json()["verdicts"]} == {"clear"}
+    (tmp_path / "backtest.json").write_text(done.out)
+    return tmp_path
+
+
+def watched(folder: Path, *sources: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the report, of a watched run in steps of a factor of 2."""
+    watch = [option for source in sources for option in ("--watch", source)]
+    done = invoke(
+        "apply", "quotas", "--step-down", "2", *watch, "--backtest", "backtest.json", "--auto-approve", "--accept",
+        "large-reduction", "--report", "run.json", "--audit", "audit.jsonl", cwd=folder,
+    )  # fmt: skip
+    assert (folder / "run.json").exists(), done.err
+    return done.code, json.loads((folder / "run.json").read_text())
+
+
+def test_a_client_whose_traffic_doubled_has_its_limit_back(broker: ExportedCluster, folder: Path) -> None:
+    servers = broker.sandbox.bootstrap_servers
+    with sending(servers, "app") as app, sending(servers, "quiet", record_batch(4_000)) as quiet:
+        code, report = watched(folder, f"1=metrics+{broker.url()}")
+        ended = time.time()
+        shown = [line for line in broker.lines("throttle_time") if 'client_id="app"' in line]
+        after = raw_quotas.settled(servers, brokers=(1,))
+        for sender in (app, quiet):
+            count = len(sender.throttles)
+            while len(sender.throttles) < count + 30:
+                time.sleep(0.1)
+
+    assert (code, report["result"], report["failure_reason"]) == (4, "partial", "throttled"), report
+    first, second = report["watch"]["steps"]
+    assert (first["groups"], first["throttled"]) == (2, [])
+    (group,) = second["throttled"]
+    assert (group["bucket"], group["broker"], group["limit"], group["accepted"]) == ({"client-id": "app"}, "1", 100_000, 0.01)
+    assert group["rate"] > 100_000
+    assert report["watch"]["given_back"] is True
+    assert report["watch"]["seconds_to_give_back"] < 30
+    assert after == {APP: {KEY: 200_000.0}, QUIET: {KEY: 200_000.0}}
+    # What the broker itself answered: throttles begin with the second step, and end with it.
+    times = app.throttled()
+    assert times
+    assert max(times) < ended + 15
+    assert quiet.throttled() == []
+    assert any(float(line.rpartition(" ")[2]) > 0 for line in shown), shown
+    line = json.loads((folder / "audit.jsonl").read_text())
+    assert line["watched"] == {"steps": 2, "groups": 2, "throttled": 1, "given_back": True}
+    assert {row["verdict"] for row in report["predictions"]} == {"clear"}
+    done = invoke("revert", "run.json", "--auto-approve", "--bootstrap-server", servers, cwd=folder)
+    assert done.code == 0, done.err
+    assert raw_quotas.settled(servers, brokers=(1,)) == {APP: {KEY: 400_000.0}, QUIET: {KEY: 400_000.0}}
+
+
+def test_a_client_with_the_traffic_of_its_history_reaches_the_limit(broker: ExportedCluster, folder: Path) -> None:
+    job = ScrapeJob(name="kafka", ports={broker.ports[1]: {"broker_id": "1"}}, interval_s=1)
+    servers = broker.sandbox.bootstrap_servers
+    with prometheus(folder, [job]) as server, sending(servers, "app", record_batch(4_000)):
+        wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0, within_s=60)
+        code, report = watched(folder, f"prometheus+http://127.0.0.1:{server.port}")
+
+    assert (code, report["result"]) == (0, "done"), report
+    assert [(step["step"], step["throttled"]) for step in report["watch"]["steps"]] == [(1, []), (2, [])]
+    assert all(step["seconds"] >= 11 for step in report["watch"]["steps"])
+    assert raw_quotas.settled(servers, brokers=(1,)) == {APP: {KEY: 100_000.0}, QUIET: {KEY: 100_000.0}}
