@@ -1,0 +1,56 @@
+"""The commands of the AGENTS.md that ``init`` writes run as they stand, and none of them can write to a cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from reconciler.cli.registry import commands
+from tests.builders import user
+from tests.support.command import environment, invoke, warm_process
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import snapshot
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "examples" / "gitops-repository" / "AGENTS.md").read_text("utf-8")
+SCRIPTS = [re.sub(r"^ +", "", block, flags=re.MULTILINE) for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)]
+WRITERS = {"apply", "alter", "revert", "run"}
+
+
+def test_every_command_of_the_file_runs_in_a_new_repository(tmp_path: Path) -> None:
+    assert invoke("init", "origin", "--ci", "github", cwd=tmp_path).code == 0
+    assert (tmp_path / "origin" / "AGENTS.md").read_text("utf-8") == TEXT
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "snapshot.json").write_text(snapshot({user("payments-api"): {"producer_byte_rate": 1e6}}))
+    published, origin = GitRepository(tmp_path / "published"), GitRepository(tmp_path / "origin")
+    origin.commit("The quotas")
+    published.commit("The state")
+    published.git("push", "-q", str(tmp_path / "origin"), "HEAD:refs/kafka-quotas/snapshot/production")
+    subprocess.run(["git", "clone", "-q", "origin", "clone"], cwd=tmp_path, check=True)
+
+    extra = {"PATH": f"{warm_process().programs()}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-e", "-c", "".join(SCRIPTS).replace("CLUSTER", "production")],
+        cwd=tmp_path / "clone",
+        env=environment(extra),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "unknown-quota-key" in done.stdout
+    assert '"digest"' in done.stdout
+
+
+def test_the_file_forbids_every_command_that_writes_and_runs_none() -> None:
+    run = set(re.findall(r"^kafka-quotas (\S+)", "".join(SCRIPTS), re.MULTILINE))
+    forbidden = TEXT.partition("## Never")[2].splitlines()[2]
+
+    assert run == {"resolve", "validate", "explain", "plan"}
+    assert set(commands()) >= WRITERS
+    assert [name for name in WRITERS if f"`{name}`" not in forbidden] == []
