@@ -1,6 +1,6 @@
 """A live cluster over one connection: described, resolved, and altered behind guards.
 
-An alteration of one entity is planned first, and written when the caller asks for it.
+An alteration of entities is planned first, and written when the caller asks for it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,14 @@ from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, R
 from reconciler.model import ApplyReport, ApplyResult, ClusterIdentity, Entity, GuardStatus, Plan, Selector
 from reconciler.ports import NoProgress, QuotaCluster, SystemClock
 from reconciler.resolution import Resolution, ViewKind
+from reconciler.text import count_of
 from reconciler.workflows import (
     EVERYTHING,
     UNASKED,
     AlterRequest,
     Approval,
     ClusterTarget,
-    alter_entity,
+    alter_entities,
     alter_plan,
     check_cluster_id,
     current_view,
@@ -118,11 +119,42 @@ class ClusterQuotas:
         """
         if isinstance(delete, str):
             delete = (delete,)
-        request = make_alter_request(target, add=add, delete=delete)
+        return self._planned((make_alter_request(target, add=add, delete=delete),))
+
+    def plan_alter_many(self, targets: Iterable[tuple[Entity, Mapping[str, str | float | None]]]) -> PlannedAlteration:
+        """What setting the keys of many entities would change. Nothing is written before its ``apply``.
+
+        A row has an entity and its keys with their values, as in ``plan_alter``. ``None`` removes a key. Keys that a row does not
+        name stay. The cluster is read once, the guards judge all changes together (``too-many-changes``, too), and one
+        request carries up to 5,000 keys. Raises as ``plan_alter``, and ``UsageError`` for an entity in two rows.
+
+        >>> with connect("b1:9092") as quotas:
+        ...     rows = [(entity(user=f"batch-{number}"), {"producer_byte_rate": "1MiB"}) for number in range(3)]
+        ...     change = quotas.plan_alter_many(rows)
+        >>> change
+        <PlannedAlteration of 3 entities: 3 to create, 0 to update, 0 to delete>
+        """
+        requests: dict[Entity, AlterRequest] = {}
+        for target, values in targets:
+            if target in requests:
+                raise UsageError(f"{target} stands in two rows. Give each entity one row with all its keys")
+            add = {key: value for key, value in values.items() if value is not None}
+            requests[target] = make_alter_request(target, add=add, delete=values.keys() - add.keys())
+        return self._planned(tuple(requests.values()))
+
+    def _planned(self, requests: Sequence[AlterRequest]) -> PlannedAlteration:
         state = self._asking(lambda cluster: read_state(self._target.spec, cluster))
-        plan = alter_plan(request, state, Approval(), target=self._target, clock=SystemClock())
-        warnings = tuple(message for _, message in name_warnings(target))
-        return PlannedAlteration(entity=target, plan=plan, warnings=warnings, write=partial(self._write, request))
+        plan = alter_plan(requests, state, Approval(), target=self._target, clock=SystemClock())
+        return PlannedAlteration(
+            entities=tuple(request.entity for request in requests),
+            plan=plan,
+            warnings=tuple(
+                message if len(requests) == 1 else f"{request.entity}: {message}"
+                for request in requests
+                for _, message in name_warnings(request.entity)
+            ),
+            write=partial(self._write, requests),
+        )
 
     def close(self) -> None:
         """Give the connection back. Safe to call twice."""
@@ -131,11 +163,11 @@ class ClusterQuotas:
             if cluster is not None:
                 cluster.close()
 
-    def _write(self, request: AlterRequest, approval: Approval) -> ApplyReport:
+    def _write(self, requests: Sequence[AlterRequest], approval: Approval) -> ApplyReport:
         def write(cluster: QuotaCluster) -> ApplyReport:
-            return alter_entity(
+            return alter_entities(
                 cluster,
-                request,
+                requests,
                 approval,
                 target=self._target,
                 dialogue=UNASKED,
@@ -210,13 +242,13 @@ class LoggedProgress(NoProgress):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlannedAlteration:
-    """What ``ClusterQuotas.plan_alter`` would write. Look at ``plan``, then call ``apply``. Forget it, and nothing happens.
+    """What ``plan_alter`` or ``plan_alter_many`` would write. Nothing happens before ``apply``: look at ``plan`` first.
 
     ``write``: what ``apply`` and ``validate`` call.
     """
 
-    entity: Entity
-    """What is altered."""
+    entities: tuple[Entity, ...]
+    """What is altered, in the order of the request."""
     plan: Plan
     """The values before and after, the guards as they stand, and notes. ``plan.changes`` is empty when nothing changes."""
     warnings: tuple[str, ...]
@@ -253,10 +285,17 @@ class PlannedAlteration:
         return succeeded(self.write(Approval(accepted=tuple(accept), expected_digest=self.plan.digest)))
 
     def __repr__(self) -> str:
-        keys = [f"{key.key} {_shown(key.before)} -> {_shown(key.after)}" for change in self.plan.changes for key in change.keys]
         tripped = "".join(f", guard {guard.id} needs acceptance" for guard in self.plan.tripped)
         tripped += "".join(f", warning: {warning}" for warning in self.warnings)
-        return f"<PlannedAlteration of {self.entity}: {', '.join(keys) or 'nothing to do'}{tripped}>"
+        return f"<PlannedAlteration of {self._summary()}{tripped}>"
+
+    def _summary(self) -> str:
+        if len(self.entities) != 1:
+            counts = self.plan.summary
+            to_do = f"{counts.create:,} to create, {counts.update:,} to update, {counts.delete:,} to delete"
+            return f"{count_of(len(self.entities), 'entity', 'entities')}: {to_do}"
+        keys = [f"{key.key} {_shown(key.before)} -> {_shown(key.after)}" for change in self.plan.changes for key in change.keys]
+        return f"{self.entities[0]}: {', '.join(keys) or 'nothing to do'}"
 
 
 def succeeded(report: ApplyReport) -> ApplyReport:

@@ -9,7 +9,7 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.workflows.alter import (
         AlterRequest,
-        alter_entity,
+        alter_entities,
         alter_plan,
         make_alter_request,
         name_warnings,

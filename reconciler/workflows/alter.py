@@ -1,9 +1,10 @@
-"""Alter: change one entity by hand, under the guards of ``apply``, and write and verify as it does."""
+"""Alter: change entities by hand, under the guards of ``apply``, and write and verify as it does."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,6 +18,8 @@ from reconciler.model import (
     ApplyReport,
     ApplyResult,
     Change,
+    ChangeOutcome,
+    ChangeStatus,
     CurrentState,
     DesiredEntity,
     DesiredQuota,
@@ -29,7 +32,7 @@ from reconciler.model import (
     escaped,
     legal_keys,
 )
-from reconciler.planning import change_of_one, nothing_to_do_notes
+from reconciler.planning import change_of_one, nothing_to_do_notes, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.resolution import (
@@ -45,12 +48,12 @@ from reconciler.workflows.apply import Approval, Dialogue, write
 from reconciler.workflows.connect import ClusterTarget, read_state
 from reconciler.workflows.intent import claimed_elsewhere
 
-_NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": math.inf}
+_NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": sys.float_info.max}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterRequest:
-    """Made by ``make_alter_request``. Values are per broker, in the unit of the key; no key is in ``add`` and ``delete``."""
+    """One entity's, made by ``make_alter_request``. Values are per broker, in the unit of the key; no key is in both."""
 
     entity: Entity
     add: Mapping[str, float]
@@ -137,14 +140,15 @@ def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
     return f". Brokers answer: {words}" if words else ""
 
 
-_NOT_ABOUT_ONE_ENTITY: Final = frozenset({"empty-desired-state", "too-many-changes", "too-many-removals"})
-"""Guards about all that manifests declare, or about how much changes: the user named one entity."""
+_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
+_NOT_ABOUT_ONE_ENTITY: Final = _ABOUT_MANIFESTS | {"too-many-changes", "too-many-removals"}
+"""Guards about all that manifests declare, or about how much changes, where the user named one entity."""
 _BY_HAND: Final = Span(file="command line", line=1, column=1)
 
 
-def alter_entity(
+def alter_entities(
     cluster: QuotaCluster,
-    request: AlterRequest,
+    requests: Sequence[AlterRequest],
     approval: Approval,
     *,
     target: ClusterTarget,
@@ -160,44 +164,51 @@ def alter_entity(
     """
     progress.step("reading the cluster's quotas")
     current = read_state(target.spec, cluster)
-    plan = alter_plan(request, current, approval, target=target, clock=clock)
+    plan = alter_plan(requests, current, approval, target=target, clock=clock)
     dialogue.show(plan)
-    return _explained(write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress), request.entity)
+    return _explained(write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress))
 
 
-def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval, *, target: ClusterTarget, clock: Clock) -> Plan:
-    """The pure part: the plan of one entity, or of nothing when it is as asked for already."""
-    entity, spec = request.entity, target.spec
-    if request.lifts_nothing:
-        _require_nothing_lifted(request, current)
-    live = current.entities.get(entity, {})
-    change = change_of_one(entity, live, add=request.add, delete=request.delete)
-    changes = () if change is None else (change,)
-    owned = target.managed_at(entity)
+def alter_plan(
+    requests: Sequence[AlterRequest], current: CurrentState, approval: Approval, *, target: ClusterTarget, clock: Clock
+) -> Plan:
+    """The pure part: the plan of these entities, each named once, or of nothing when all are as asked for already."""
+    spec, live = target.spec, current.entities
+    answered = set[str]()
+    for request in requests:
+        if request.lifts_nothing:
+            _require_nothing_lifted(request, current)
+            answered.add("default-entity")
+    found = (change_of_one(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete) for r in requests)
+    changes = sort_for_writing((change for change in found if change is not None), live)
     context = GuardContext(
         changes=changes,
-        desired=_desired(request),
+        desired=_desired(requests),
         current=current,
         spec=spec,
         now=clock.now(),
         claimed_elsewhere=claimed_elsewhere(spec, target.loaded, current.cluster),
-        managed={} if owned is None else {entity: owned},
+        managed={r.entity: owned for r in requests if (owned := target.managed_at(r.entity)) is not None},
     )
-    answered = {"default-entity"} if request.lifts_nothing else set[str]()
-    judgement = judge(context, accepted=approval.accepted, leave_out=_NOT_ABOUT_ONE_ENTITY | answered)
+    unasked = _NOT_ABOUT_ONE_ENTITY if len(requests) == 1 else _ABOUT_MANIFESTS
+    judgement = judge(context, accepted=approval.accepted, leave_out=unasked | answered)
     return Plan(
         cluster=current.cluster.named(spec.name),
         source=target.source,
         observed=current.observed,
         complete=True,
-        summary=_summary(change),
+        summary=_summary(changes, unchanged=len(requests) - len(changes)),
         changes=changes,
         guards=judgement.guards,
         digest=plan_digest(current.cluster.id, changes),
         notes=(
             *callback_notes(current.cluster),
             *judgement.notes,
-            *nothing_to_do_notes(entity, live, add=request.add, delete=request.delete),
+            *(
+                note
+                for r in requests
+                for note in nothing_to_do_notes(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete)
+            ),
         ),
     )
 
@@ -209,26 +220,31 @@ def _require_nothing_lifted(request: AlterRequest, current: CurrentState) -> Non
             raise RefusedError(f"{request.entity} would lift the {key} of {entity}, which came in the meantime. Run again")
 
 
-def _summary(change: Change | None) -> Summary:
-    if change is None:
-        return Summary(unchanged=1)
-    return Summary(
-        create=int(change.action is Action.CREATE),
-        update=int(change.action is Action.UPDATE),
-        delete=int(change.action is Action.DELETE),
-    )
+def _summary(changes: Sequence[Change], *, unchanged: int) -> Summary:
+    counts = Counter(change.action for change in changes)
+    return Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE], unchanged=unchanged)
 
 
-def _desired(request: AlterRequest) -> DesiredState:
-    """What the request leads to, for guards that look at it; the command line stands where manifests would."""
-    quotas = {QuotaKey(key): DesiredQuota(value=value, source=_BY_HAND, text=str(value)) for key, value in request.add.items()}
-    entity = DesiredEntity(entity=request.entity, quotas=quotas, source=_BY_HAND)
-    return DesiredState(entities={request.entity: entity}, complete=False)
+def _desired(requests: Sequence[AlterRequest]) -> DesiredState:
+    """What the requests lead to, for guards that look at it; the command line stands where manifests would."""
+    entities = {
+        r.entity: DesiredEntity(
+            entity=r.entity,
+            quotas={QuotaKey(key): DesiredQuota(value=value, source=_BY_HAND, text=str(value)) for key, value in r.add.items()},
+            source=_BY_HAND,
+        )
+        for r in requests
+    }
+    return DesiredState(entities=entities, complete=False)
 
 
-def _explained(report: ApplyReport, entity: Entity) -> ApplyReport:
+def _looked_up_in_vain(outcome: ChangeOutcome) -> bool:
+    return outcome.status is ChangeStatus.FAILED and needs_broker(outcome.change.entity)
+
+
+def _explained(report: ApplyReport) -> ApplyReport:
     """A refusal by the cluster, with what we know about it behind its words."""
-    if report.result is not ApplyResult.FAILED or not needs_broker(entity):
+    if report.result is not ApplyResult.FAILED or not any(map(_looked_up_in_vain, report.outcomes)):
         return report
     advice = "The controller and each broker look up the name of an ip by themselves. Write a literal address"
     return replace(report, message=f"{report.message}. {advice}")

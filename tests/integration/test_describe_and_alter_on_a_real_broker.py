@@ -20,7 +20,7 @@ from reconciler.policy.guards import GUARDS
 from reconciler.ports import NO_PROGRESS, EntityFilter, FilterComponent, FilterKind, SystemClock
 from reconciler.render.state_text import state_as_text
 from reconciler.resolution.broker_rules import answer, filter_refusal, nearest_filter
-from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request
+from reconciler.workflows.alter import AlterRequest, alter_entities, make_alter_request
 from reconciler.workflows.apply import UNASKED, Approval
 from reconciler.workflows.connect import ClusterTarget
 from reconciler.workflows.describe import describe_cluster
@@ -98,9 +98,9 @@ HIGH = {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12, "connection_crea
 
 
 def altered(broker: BrokerCluster, request: AlterRequest) -> ApplyReport:
-    return alter_entity(
+    return alter_entities(
         broker,
-        request,
+        (request,),
         Approval(accepted=tuple(GUARDS)),
         target=ClusterTarget(),
         dialogue=UNASKED,

@@ -198,7 +198,7 @@ def _alter(
     from reconciler.workflows import (
         Approval,
         Dialogue,
-        alter_entity,
+        alter_entities,
         open_cluster,
     )
 
@@ -214,9 +214,9 @@ def _alter(
     approver.progress.step("connecting to the cluster")
     cluster = open_cluster(target.spec, args.connection.access(), trusted=target.trusted)
     with writing.given_back(cluster):
-        return alter_entity(
+        return alter_entities(
             cluster,
-            request(cluster, target),
+            (request(cluster, target),),
             approval,
             target=target,
             dialogue=Dialogue(confirm=confirm, show=lambda plan: _preview(write, plan, approver)),

@@ -59,6 +59,35 @@ def test_a_plan_writes_nothing_and_its_apply_writes_what_it_shows() -> None:
     ]
 
 
+def test_many_entities_are_planned_together_and_written_in_one_request() -> None:
+    keeps, goes = entity(user="keeps"), entity(user="goes")
+    rises = [entity(user=f"batch-{number}", client_id="app") for number in range(1500)]
+    cluster = FakeCluster({keeps: {KEY: 7.0}, goes: {KEY: 8.0, "request_percentage": 9.0}, **{one: {KEY: 1.0} for one in rises}})
+    rows: list[tuple[Entity, dict[str, str | float | None]]] = [(one, {KEY: "1MiB", "consumer_byte_rate": 5}) for one in rises]
+    change = opened(cluster).plan_alter_many([*rows, (keeps, {KEY: 7}), (goes, {KEY: None, "request_percentage": None})])
+    counts = "0 to create, 1,500 to update, 1 to delete"
+    assert repr(change) == f"<PlannedAlteration of 1,502 entities: {counts}, guard too-many-changes needs acceptance>"
+    assert [str(note) for note in change.plan.notes] == ["producer_byte_rate for user=keeps is 7 B/s already."]
+    with pytest.raises(GuardRefusedError, match="too-many-changes"):
+        change.apply()
+    assert cluster.writes == 0
+    assert change.apply(accept=["too-many-changes"]).verified
+    assert cluster.writes == 1
+    assert cluster.entities == {keeps: {KEY: 7.0}, **{one: {KEY: 1048576.0, "consumer_byte_rate": 5.0} for one in rises}}
+
+
+def test_an_entity_in_two_rows_is_refused_and_no_row_is_nothing_to_do() -> None:
+    quotas = opened(FakeCluster())
+    with pytest.raises(UsageError, match="user=alice stands in two rows"):
+        quotas.plan_alter_many([(ALICE, {KEY: 5}), (ALICE, {"consumer_byte_rate": 5})])
+    assert quotas.plan_alter_many([]).apply().result is ApplyResult.NOTHING_TO_DO
+
+
+def test_a_warning_about_one_of_many_names_the_entity() -> None:
+    change = opened(FakeCluster()).plan_alter_many([(ALICE, {KEY: 5}), (entity(user="User:bob"), {KEY: 5})])
+    assert change.warnings == ("user=User:bob: 'User:bob': quotas take the name without its type. Did you mean 'bob'?",)
+
+
 def test_validating_lets_the_cluster_check_and_writes_nothing() -> None:
     cluster = FakeCluster()
     report = opened(cluster).plan_alter(entity(user=DEFAULT), add={KEY: 5}).validate()

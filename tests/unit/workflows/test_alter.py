@@ -17,7 +17,7 @@ from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.state import DesiredEntity, DesiredState
 from reconciler.planning.diff import change_of_one
 from reconciler.ports import NO_PROGRESS
-from reconciler.workflows.alter import AlterRequest, alter_entity, make_alter_request
+from reconciler.workflows.alter import AlterRequest, alter_entities, make_alter_request
 from reconciler.workflows.apply import Approval, Dialogue
 from reconciler.workflows.connect import ClusterTarget
 from tests.builders import cluster_spec, ip, pair, span, user
@@ -41,9 +41,9 @@ class Run:
         return self.answer
 
     def alter(self, request: AlterRequest, *accepted: str, validate_only: bool = False) -> ApplyReport:
-        return alter_entity(
+        return alter_entities(
             self.cluster,
-            request,
+            (request,),
             Approval(accepted=accepted, settings=ApplySettings(validate_only=validate_only)),
             target=self.target,
             dialogue=Dialogue(confirm=self._confirm, show=self.seen.append),
