@@ -13,6 +13,7 @@ from benchmarks.apply.scenes import Wanted
 from benchmarks.manifests import user_of, values_of
 from benchmarks.measure import Run, once
 from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.configuration import config_command_class
 from reconciler.features.sandbox.spec import DEFAULT_KAFKA_VERSION
 
 _HERE = Path(__file__).parent
@@ -76,7 +77,7 @@ def config_command(server: str, number: int) -> Run:
     runtime = runtime_for(DEFAULT_KAFKA_VERSION)
     quotas = ",".join(f"{key}={value}" for key, value in values_of(number).items())
     return once(
-        *(str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"),
+        *(str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), config_command_class(DEFAULT_KAFKA_VERSION)),
         *("--bootstrap-server", server, "--alter", "--entity-type", "users"),
         *("--entity-name", user_of(number), "--add-config", quotas),
     )

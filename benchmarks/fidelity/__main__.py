@@ -22,9 +22,10 @@ from benchmarks.fidelity.page import write_figures
 from benchmarks.fidelity.scenarios import GROUPS, MIXED, REQUEST_TIME, Scenario
 from benchmarks.fidelity.tables import as_json, as_text, tables
 from benchmarks.measure import machine
+from reconciler.features.sandbox.jars import KRAFT_VERSIONS
 
 _SCENARIOS = {one.name: one for one in (MIXED, GROUPS, REQUEST_TIME)}
-_VERSIONS = ("4.3.1", "3.9.2")
+_VERSIONS = KRAFT_VERSIONS
 _LONGEST_S = 300.0
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.features.sandbox import Sandbox, SandboxSpec, create_topic, running, runtime_for
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
 from reconciler.features.sandbox.java import RECORDER, plugin_jar
 from tests.support import raw_quotas
 from tests.support.recorded_seconds import Client, Seconds, logged_requests, recorded_seconds, sums_of
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--only-cost", action="store_true", help="leave out what a charge costs, and exactness")
     args = parser.parse_args()
-    runtime = runtime_for("4.3.1")
+    runtime = runtime_for(DEFAULT_KAFKA_VERSION)
     jar = plugin_jar(RECORDER, runtime)
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as work:
@@ -128,7 +129,7 @@ def broker(*, record: bool, classes: Path | None = None, polled: Path | None = N
     properties = {"quota.recorder.flush.seconds": "10"} if record else {}
     options: tuple[str, ...] = FAST
     if classes is not None and polled is not None:
-        runtime = runtime_for("4.3.1")
+        runtime = runtime_for(DEFAULT_KAFKA_VERSION)
         options = (*FAST, "-cp", ":".join(map(str, (*runtime.jars, plugin_jar(RECORDER, runtime), classes))))
         properties = {
             "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter,kafkaquotas.recorder.QuotaRecorder,"

@@ -1,6 +1,7 @@
 """Refusals and describe answers of a KRaft broker in its own words, without a broker; the names of its settings for quotas.
 
-Source: Kafka's ``ClientQuotaControlManager`` as of 3.5 to 4.x (3.0 to 3.4 took zero and negative values, and rounded fractions).
+Source: Kafka's ``ClientQuotaControlManager`` as of 4.4. 3.5 to 4.3 took NaN, and infinity for DOUBLE keys (``finite_only`` is
+false). 3.0 to 3.4 also took zero and negative values, and rounded fractions.
 A broker answers each of these with ``INVALID_REQUEST`` (42) for that entity and writes nothing of it. The answer to a filter is
 that of ``ClientQuotasImage.describe`` (KIP-546): match type 2, ``SPECIFIED``, asks for a type to be part of the entity, and so
 includes its default. Kafka has no match for "any but the default", nor for prefixes.
@@ -54,13 +55,13 @@ _AS_IN_KAFKA: Final = {
 }
 
 
-def refusal(alteration: Alteration) -> str | None:
+def refusal(alteration: Alteration, *, finite_only: bool = True) -> str | None:
     """Why a broker certainly refuses the alteration, in its words; ``None`` when it takes it, unless ``needs_broker``.
 
     With several things wrong the broker names any one of them; here it is the first. Removals are never checked: a key that is
     unknown or not set is removed without a word.
     """
-    return unsendable(alteration) or entity_refusal(alteration.entity) or _ops_refusal(alteration)
+    return unsendable(alteration) or entity_refusal(alteration.entity) or _ops_refusal(alteration, finite_only=finite_only)
 
 
 def needs_broker(entity: Entity) -> bool:
@@ -98,8 +99,10 @@ def _combination(entity: Entity) -> str | None:
     return None
 
 
-def value_refusal(key: str, value: float) -> str | None:
-    """Why a broker refuses a value for a key that is legal on the entity. NaN passes for all, +Infinity for DOUBLE keys."""
+def value_refusal(key: str, value: float, *, finite_only: bool = True) -> str | None:
+    """Why a broker refuses a value for a key that is legal on the entity."""
+    if finite_only and not math.isfinite(value):
+        return f"Quota {key} must be a finite number"
     if value <= 0:
         return f"Quota {key} must be greater than 0"
     kind = QuotaKey(key).value_type
@@ -126,14 +129,14 @@ def unsendable(alteration: Alteration) -> str | None:
     return None
 
 
-def _ops_refusal(alteration: Alteration) -> str | None:
+def _ops_refusal(alteration: Alteration, *, finite_only: bool) -> str | None:
     legal = {key.value for key in legal_keys(alteration.entity.types)}
     for key, value in alteration.ops.items():
         if value is None:
             continue
         if key not in KNOWN_KEYS or key not in legal:
             return f"Invalid configuration key {key}"
-        if refused := value_refusal(key, value):
+        if refused := value_refusal(key, value, finite_only=finite_only):
             return refused
     return None
 

@@ -35,6 +35,9 @@ _LONGEST_S: Final = 10_000_000
 _FORGETTING: Final = (4, 2)
 """The first release that forgets a kind of quota when the last of that kind is removed (KAFKA-19282)."""
 
+_CAPPING: Final = (4, 4)
+"""The first release that caps the throttles of produce and fetch at 2^31 - 1 ms. Before, a longer one wraps around."""
+
 
 def broker_model(
     spec: ClusterSpec,
@@ -64,7 +67,12 @@ def broker_model(
     make = chosen_callback(spec, trusted, named=quota_callback, remembers_kinds=bool(remembers_kinds))
     name = quota_callback or (spec.brokers.callback.name if spec.brokers.callback else "")
     return BrokerModel(
-        window=Window(samples=settings[WINDOW_NUM], sample_ms=settings[WINDOW_SECONDS] * 1000, era=era),
+        window=Window(
+            samples=settings[WINDOW_NUM],
+            sample_ms=settings[WINDOW_SECONDS] * 1000,
+            era=era,
+            wraps=numbers is None or numbers < _CAPPING,
+        ),
         controller_window=Window(
             samples=settings[CONTROLLER_WINDOW_NUM], sample_ms=settings[CONTROLLER_WINDOW_SECONDS] * 1000, era=era
         ),

@@ -27,7 +27,7 @@ PAGE = page("record-traffic")
 ALICE = Login(name="alice", password="alice-secret")
 PAIR = frozenset({("user", "alice"), ("client-id", "app")})
 TOPIC = "orders"
-LOGGERS = {"4.3.1": "org.apache.kafka.server.quota.ClientQuotaManager", "3.9.2": "kafka.server.ClientQuotaManager"}
+LOGGERS = {"4.4.0": "org.apache.kafka.server.quota.ClientQuotaManager", "3.9.2": "kafka.server.ClientQuotaManager"}
 
 
 def commands(section: str) -> list[list[str]]:
@@ -87,7 +87,7 @@ def produce(broker: Sandbox) -> float:
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("version", ["4.3.1", "3.9.2"])
+@pytest.mark.parametrize("version", ["4.4.0", "3.9.2"])
 def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str, tmp_path: Path) -> None:
     with running(SandboxSpec(kafka_version=version, users=(ALICE,))) as broker:
         create_topic(broker.bootstrap_servers, TOPIC)
@@ -95,7 +95,7 @@ def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str, t
         raw_quotas.settled(broker.bootstrap_servers)
         (command,) = commands("The violation log")
         assert LOGGERS[version] in PAGE
-        switch = [part.replace(LOGGERS["4.3.1"], LOGGERS[version]) for part in command]
+        switch = [part.replace(LOGGERS["4.4.0"], LOGGERS[version]) for part in command]
         config_command.run(broker, *switch)
 
         longest_ms = produce(broker)

@@ -70,7 +70,7 @@ def logs_requests(sandbox: Sandbox, log: Path) -> bool:
 @pytest.mark.parametrize(
     ("version", "name", "whole", "language", "option"),
     [
-        ("4.3.1", "log4j2.yaml", LOG4J2, "yaml", "-Dlog4j2.configurationFile={}"),
+        ("4.4.0", "log4j2.yaml", LOG4J2, "yaml", "-Dlog4j2.configurationFile={}"),
         pytest.param(
             "3.9.2", "log4j.properties", RELOAD4J, "properties", "-Dlog4j.configuration=file:{}", marks=pytest.mark.large
         ),

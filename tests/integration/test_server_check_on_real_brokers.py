@@ -121,7 +121,12 @@ def test_without_alter_rights_the_cluster_cannot_be_asked_and_the_message_says_s
 
 
 @pytest.mark.parametrize(
-    ("cluster_runs", "checked_by"), [("4.1", "4.3.1"), pytest.param("3.6", "3.9.2", marks=pytest.mark.large)]
+    ("cluster_runs", "checked_by"),
+    [
+        ("4.4", "4.4.0"),
+        pytest.param("4.1", "4.3.1", marks=pytest.mark.large),
+        pytest.param("3.6", "3.9.2", marks=pytest.mark.large),
+    ],
 )
 def test_a_local_kafka_checks_a_plan_against_a_snapshot_without_any_credentials(
     folder: Path, cluster_runs: str, checked_by: str

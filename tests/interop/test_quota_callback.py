@@ -36,7 +36,7 @@ from tests.support.wire_client import WireClient, record_batch
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
-VERSIONS = ["3.9.2", "4.3.1"]
+VERSIONS = ["3.9.2", "4.3.1", "4.4.0"]
 KEY = "producer_byte_rate"
 LIMIT = 10_000.0
 USERS = ("alice", "svc-pay-1", "CN=bob, O=x", "carol", "dave")
@@ -199,7 +199,7 @@ def test_the_plugin_and_its_form_in_python_answer_alike(tmp_path: Path, known: b
         of = range(remembers, 40, 2)
         # Each seed is a broker of its own.
         calls = [line for seed in of for line in ("new", *lines[seed])]
-        answers_of_java = iter(ask_java("4.3.1", tmp_path, calls, remembers_kinds=remembers))
+        answers_of_java = iter(ask_java("4.4.0", tmp_path, calls, remembers_kinds=remembers))
         for seed in of:
             for tags, limit in expected[seed]:
                 user, client_id, group, text = next(answers_of_java).split("\t")

@@ -32,7 +32,7 @@ HOSTILE = 'app "x"\\,é=:*?\t'
 EVERYBODY = frozenset({("user", None), ("client-id", None)})
 VISIBLE = {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12, "request_percentage": 1e9, "controller_mutation_rate": 1e9}
 CLIENT = ("produce", "ANONYMOUS", "app")
-VERSIONS = ["3.9.2", "4.3.1"]
+VERSIONS = ["3.9.2", "4.3.1", "4.4.0"]
 BORDER_US = 250_000
 """The log's times are up to so far from the moment of the charge, on a very busy machine."""
 

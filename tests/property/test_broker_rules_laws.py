@@ -26,8 +26,8 @@ BOUNDS = {ValueType.LONG: 2**63, ValueType.INT: 2**31 - 1}
 
 @given(key=keys, value=values)
 def test_values_are_judged_as_exact_arithmetic_judges_them(key, value):
-    if math.isnan(value):
-        assert value_refusal(key, value) is None
+    if not math.isfinite(value):
+        assert value_refusal(key, value) == f"Quota {key} must be a finite number"
         return
     bound = BOUNDS.get(key.value_type)
     legal = value > 0 and (bound is None or (value <= bound and Fraction(value) % 1 <= Fraction(1e-6)))

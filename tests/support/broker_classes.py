@@ -17,9 +17,13 @@ PLUGIN = "OneLimit"
 AGENT = "QuotaRecords"
 
 
-def _jar(folder: Path, name: str, *, manifest: str = "") -> Path:
+_RECORDS_VERSION = "4.3.1"
+"""Kafka 4.4 has no class that writes the first metadata of a node."""
+
+
+def _jar(folder: Path, name: str, *, manifest: str = "", kafka_version: str = DEFAULT_KAFKA_VERSION) -> Path:
     """A jar of the class ``name`` of ``SOURCES``, made in ``folder``. Needs ``javac`` beside ``java``."""
-    runtime = runtime_for(DEFAULT_KAFKA_VERSION)
+    runtime = runtime_for(kafka_version)
     compiler = runtime.java.resolve().with_name("javac")
     path = ":".join(map(str, runtime.jars))
     command: list[str | Path] = [compiler, "-proc:none", "-d", folder, "-cp", path, SOURCES / f"{name}.java"]
@@ -44,5 +48,5 @@ def with_records(folder: Path, quotas: Mapping[RawEntity, Mapping[str, float]]) 
         names = [text for kind, name in sorted(entity, reverse=True) for text in (kind, "<nil>" if name is None else name)]
         rows += ["\t".join((*names, key, repr(value))) for key, value in values.items()]
     lines.write_text("".join(f"{row}\n" for row in rows))
-    agent = _jar(folder, AGENT, manifest=f"Premain-Class: {AGENT}\n")
-    return SandboxSpec(java_options=(f"-javaagent:{agent}={lines}",))
+    agent = _jar(folder, AGENT, manifest=f"Premain-Class: {AGENT}\n", kafka_version=_RECORDS_VERSION)
+    return SandboxSpec(kafka_version=_RECORDS_VERSION, java_options=(f"-javaagent:{agent}={lines}",))

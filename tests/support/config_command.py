@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.configuration import config_command_class
 from reconciler.features.sandbox.java import class_reading_options
 from reconciler.features.sandbox.spec import Sandbox
 
@@ -66,7 +67,7 @@ def _values(text: str) -> dict[str, float]:
 def _run(sandbox: Sandbox, options: Sequence[str]) -> str:
     runtime = runtime_for(sandbox.kafka_version)
     command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *class_reading_options(runtime)]
-    command += ["-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
+    command += ["-cp", ":".join(map(str, runtime.jars)), config_command_class(sandbox.kafka_version)]
     command += ["--bootstrap-server", sandbox.bootstrap_servers, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

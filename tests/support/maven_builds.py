@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def digests_of_builds(project: str, folder: Path) -> set[str]:
     """SHA-256 of the jars that two folders and two versions of kafka-clients give; their own tests pass."""
     digests = set()
-    for name, version in (("here", "3.9.2"), ("there", "4.3.1")):
+    for name, version in (("here", "3.9.2"), ("there", "4.4.0")):
         source = folder / name / project
         shutil.copytree(ROOT / project, source, ignore=shutil.ignore_patterns("target"))
         shutil.copy(ROOT / "LICENSE", source.parent / "LICENSE")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
 
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 from reconciler.model import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
@@ -27,11 +28,15 @@ BATCH_BYTES = 4_000_000
 
 @pytest.fixture
 def topic(clean_kafka: Sandbox) -> str:
+    return new_topic(clean_kafka)
+
+
+def new_topic(sandbox: Sandbox) -> str:
     """A new topic that takes batches of several megabytes."""
     from kafka.admin import KafkaAdminClient, NewTopic
 
     name = f"large-{uuid.uuid4()}"
-    client = KafkaAdminClient(bootstrap_servers=clean_kafka.bootstrap_servers)
+    client = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap_servers)
     try:
         client.create_topics([NewTopic(name, 1, 1, topic_configs={"max.message.bytes": str(2 * BATCH_BYTES)})])
     finally:
@@ -64,14 +69,15 @@ class Client:
         assert log is not None
         wait_until(lambda: any(all(word in line for word in words) for line in log.read_text().splitlines()), within_s=30)
 
-    def backtest(self, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
+    def backtest(self, quotas: Mapping[str, float], *, exact: bool, wraps: bool = True) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
-        from reconciler.traffic import Backtest, BacktestRequest, find_traffic
+        from reconciler.traffic import Backtest, BacktestRequest, BrokerModel, Window, find_traffic
 
         proposed = {self.entity: dict(quotas)}
         # Some seconds of history are not the matter here.
         needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)
-        question = BacktestRequest(current={}, proposed=proposed, declared=proposed, exact=exact, needs=needs)
+        broker = BrokerModel(window=Window(wraps=wraps))
+        question = BacktestRequest(current={}, proposed=proposed, declared=proposed, broker=broker, exact=exact, needs=needs)
         log = f"1={self._sandbox.nodes[0].request_log_file}"
         kinds = (*BYTES, Kind.REQUEST)
         recorded = open_here(find_traffic([log]), form=Form.EXACT if exact else Form.SECONDS, kinds=kinds)
@@ -84,16 +90,37 @@ class Client:
         return report, verdict
 
 
-def test_a_throttle_that_overflows_is_not_certain(clean_kafka: Sandbox, topic: str) -> None:
-    client, limit = Client(clean_kafka), {"producer_byte_rate": 1.0}
-    client.limit(limit)
-    batch = record_batch(BATCH_BYTES)
+TOO_LOW = {"producer_byte_rate": 1.0}
+"""Each of four batches is throttled for 4 to 16 million seconds: longer than 32 bits of milliseconds can state."""
+
+
+def throttles_of_batches(client: Client, sandbox: Sandbox) -> list[int]:
+    topic = new_topic(sandbox)
+    client.limit(TOO_LOW)
     throttles = []
     for _ in range(4):
         with client.connect() as connection:
-            throttles.append(connection.produce(topic, batch)[1])
-    # 4 to 16 million seconds each, and every one of them is negative in 32 bits.
-    assert throttles == [0, 0, 0, 0]
+            throttles.append(connection.produce(topic, record_batch(BATCH_BYTES))[1])
+    return throttles
+
+
+def test_a_throttle_is_never_longer_than_32_bits(clean_kafka: Sandbox) -> None:
+    client = Client(clean_kafka)
+    assert throttles_of_batches(client, clean_kafka) == [2**31 - 1] * 4
+    for exact in (False, True):
+        report, verdict = client.backtest(TOO_LOW, exact=exact, wraps=False)
+        assert verdict.verdict is Verdict.THROTTLED
+        assert "throttle-overflow" not in [finding.id for finding in report.findings if finding.entity == client.entity]
+
+
+@pytest.mark.large
+def test_before_4_4_a_throttle_that_overflows_is_not_certain(start_kafka: Callable[[SandboxSpec], Sandbox]) -> None:
+    older = start_kafka(
+        SandboxSpec(kafka_version="4.3.1", users=(Login(name="alice", password="alice-secret"),), request_log=True)
+    )
+    client, limit = Client(older), TOO_LOW
+    # Every one is negative in 32 bits.
+    assert throttles_of_batches(client, older) == [0, 0, 0, 0]
 
     report, verdict = client.backtest(limit, exact=False)
     assert (verdict.verdict, verdict.over.certain) == (Verdict.POSSIBLE, 0)

@@ -203,7 +203,7 @@ class QuotaWriter:
 
 def zookeeper_refusal(alteration: Alteration) -> str | None:
     """Why the alteration is not written; ``None`` when it can be."""
-    if refused := refusal(alteration):
+    if refused := refusal(alteration, finite_only=False):
         return refused
     try:
         if len(node_path(alteration.entity)) > LONGEST_PATH:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -20,7 +21,14 @@ from reconciler.backends import BrokerCluster, ConnectionSettings, parse_servers
 from reconciler.errors import SandboxError, UsageError
 from reconciler.features.sandbox import process
 from reconciler.features.sandbox.configuration import assign_ports, free_ports
-from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, available_fetchers, ensure_jars, jar_set
+from reconciler.features.sandbox.jars import (
+    DEFAULT_KAFKA_VERSION,
+    KRAFT_VERSIONS,
+    ZOOKEEPER_VERSIONS,
+    available_fetchers,
+    ensure_jars,
+    jar_set,
+)
 from reconciler.features.sandbox.java import GROUPS, RECORDER, Runtime, keep_classes, plugin_jar, writes_classes
 from reconciler.features.sandbox.launch import PortTakenError, failure, launch
 from reconciler.features.sandbox.node import NodeFiles, ZooKeeperFiles
@@ -209,27 +217,32 @@ def _end(process: subprocess.Popen[bytes], *, own_group: bool) -> None:
         process.wait()
 
 
-_FIRST_WITHOUT_ZOOKEEPER: Final = 4
-_BEFORE_4: Final = next(version for version in KAFKA_VERSIONS if version.startswith("3."))
+_REFUSES_NAN: Final = (4, 4)
 _MANY_ENTITIES: Final = 20_000
 _HEAP_MB: Final = 512
 _LARGE_HEAP_MB: Final = 1024
 
 
 def nearest_version(kafka_version: str | None) -> tuple[str, tuple[str, ...]]:
-    """The pinned version nearest to a cluster's (``"3.6"``), and notes on what that leaves open."""
-    major = (kafka_version or "").partition(".")[0]
-    if not major.isascii() or not major.isdigit():
+    """The oldest pinned version from a cluster's (``"3.6"``) on, else the newest; notes on what that leaves open."""
+    wanted = _numbers(kafka_version or "")
+    if not wanted:
         return DEFAULT_KAFKA_VERSION, ("the cluster's Kafka version is not known",)
-    version = DEFAULT_KAFKA_VERSION if int(major) >= _FIRST_WITHOUT_ZOOKEEPER else _BEFORE_4
+    version = min((v for v in KRAFT_VERSIONS if _numbers(v) >= wanted), key=_numbers, default=DEFAULT_KAFKA_VERSION)
     notes = (
         []
         if version.startswith(f"{kafka_version}.")
         else [f"the cluster runs Kafka {kafka_version}, which may check differently"]
     )
-    if version == _BEFORE_4:
+    if version in ZOOKEEPER_VERSIONS:
         notes.append("the local Kafka runs without ZooKeeper. A cluster that keeps its quotas in ZooKeeper has other checks")
     return version, tuple(notes)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """``(3, 6)`` of ``"3.6"``; empty for what does not begin with a number."""
+    found = re.match(r"\d+(?:\.\d+)*", version, re.ASCII)
+    return tuple(map(int, found[0].split("."))) if found else ()
 
 
 @contextlib.contextmanager
@@ -240,17 +253,20 @@ def seeded_sandbox(kafka_version: str | None, current: CurrentState, *, progress
     with running(SandboxSpec(kafka_version=version, heap_mb=heap), progress=progress) as sandbox:
         settings = ConnectionSettings(servers=parse_servers((sandbox.bootstrap_servers,)))
         with contextlib.closing(BrokerCluster.open(settings)) as cluster:
-            yield Seeded(
-                kafka_version=version, cluster=cluster, notes=(*notes, *seed(cluster, current.entities, progress=progress))
-            )
+            left_out = seed(cluster, current.entities, kafka_version=version, progress=progress)
+            yield Seeded(kafka_version=version, cluster=cluster, notes=(*notes, *left_out))
 
 
-def seed(cluster: QuotaCluster, entities: Mapping[Entity, Quotas], *, progress: Progress) -> tuple[str, ...]:
+def seed(cluster: QuotaCluster, entities: Mapping[Entity, Quotas], *, kafka_version: str, progress: Progress) -> tuple[str, ...]:
     """Write a state to an empty cluster; a note on what it does not take: unknown types and keys, values that are refused now."""
+    finite_only = _numbers(kafka_version) >= _REFUSES_NAN
     wanted: list[Change] = []
     refused: list[tuple[Entity, str | None]] = []
     for entity, quotas in entities.items():
-        refusals = {key: refusal(Alteration(entity=entity, ops={key: value})) for key, value in sorted(quotas.items())}
+        refusals = {
+            key: refusal(Alteration(entity=entity, ops={key: value}), finite_only=finite_only)
+            for key, value in sorted(quotas.items())
+        }
         refused += ((entity, words) for words in refusals.values() if words is not None)
         keys = tuple(_setting(key, quotas[key]) for key, words in refusals.items() if words is None)
         if keys:

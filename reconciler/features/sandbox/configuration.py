@@ -212,6 +212,12 @@ def uses_log4j2(kafka_version: str) -> bool:
     return int(kafka_version.split(".", 1)[0]) >= 4
 
 
+def config_command_class(kafka_version: str) -> str:
+    """The main class of this Kafka's ``kafka-configs``; Kafka 4.4 moved it."""
+    numbers = tuple(int(part) for part in kafka_version.split(".")[:2])
+    return "org.apache.kafka.tools.ConfigCommand" if numbers >= (4, 4) else "kafka.admin.ConfigCommand"
+
+
 def logging_file_name(kafka_version: str) -> str:
     """The name that this Kafka's logging library expects of its configuration file."""
     return "log4j2.xml" if uses_log4j2(kafka_version) else "log4j.properties"

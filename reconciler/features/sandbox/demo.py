@@ -27,6 +27,7 @@ from reconciler.features.sandbox import (
     running,
     runtime_for,
 )
+from reconciler.features.sandbox.configuration import config_command_class
 from reconciler.files import bundled_folder
 from reconciler.ports import Progress
 
@@ -224,8 +225,9 @@ class _Demo:
         tail = [*self._server, "--describe", "--entity-type", "users"]
         self._screen.command(shlex.join(["kafka-configs.sh", *tail]))
         classpath = ":".join(str(jar) for jar in runtime.jars)
-        java = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.admin.ConfigCommand"]
-        subprocess.run([*java, *tail], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        java = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-cp", classpath]
+        main = config_command_class(self._sandbox.kafka_version)
+        subprocess.run([*java, main, *tail], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def _rate(report: TrafficReport) -> str:

@@ -28,12 +28,12 @@ from reconciler.errors import FileAccessError, MissingDependencyError, SandboxEr
 from reconciler.files import cache_folder, lock_descriptor
 from reconciler.ports import NO_PROGRESS, Progress
 
-DEFAULT_KAFKA_VERSION: Final = "4.3.1"
-KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2", "2.8.2")
+DEFAULT_KAFKA_VERSION: Final = "4.4.0"
+KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "4.3.1", "3.9.2", "2.8.2")
 """The pinned versions, newest first."""
 ZOOKEEPER_VERSIONS: Final = ("3.9.2", "2.8.2")
 """Those that can keep their metadata in ZooKeeper, and whose jars carry ZooKeeper and its server; 4.x cannot."""
-KRAFT_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2")
+KRAFT_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "4.3.1", "3.9.2")
 """Those that run without ZooKeeper; to 2.8 that was a preview without quotas."""
 
 

@@ -91,8 +91,8 @@ def _bare_byte_rate(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Itera
 
 def _overflow(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Finding:
     message = compose(
-        "At {value}, the throttle of a request of 100 MiB overflows Kafka's 32 bits of milliseconds, and the request may not be "
-        "throttled. Write {least} or more.",
+        "At {value}, the throttle of a request of 100 MiB exceeds Kafka's 32 bits of milliseconds. Before Kafka 4.4 it "
+        "overflows, and the request may not be throttled. Write {least} or more.",
         value=quota.text,
         least=flag_part(f"{math.ceil(OVERFLOWING_BYTE_RATE)}B"),
     )

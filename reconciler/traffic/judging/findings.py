@@ -1,9 +1,9 @@
 """The findings of a backtest: throttled quota groups, limits above the brokers' capacity, limits that a broker does not keep.
 
-A broker does not keep two kinds of limits as they are written. A throttle of produce or fetch that is longer than 2^31 - 1 ms
-wraps around in Kafka's int, and may throttle no client. And a fetch asks the broker's log for no more than an empty window can
-serve, but the log returns a first batch whole. A batch that is larger than that is throttled at every try, so the consumer gets
-no record and stops.
+A broker does not keep two kinds of limits as they are written. Before Kafka 4.4, a throttle of produce or fetch that is longer
+than 2^31 - 1 ms wraps around in Kafka's int, and may throttle no client. And a fetch asks the broker's log for no more than an
+empty window can serve, but the log returns a first batch whole. A batch that is larger than that is throttled at every try, so
+the consumer gets no record and stops.
 
 Verdicts of many quota groups are judged in shards. No two shards have rows of one quota group, so counts add up, and the worst
 row of all is the worst of the shards' worst.
@@ -294,7 +294,7 @@ class UnkeptLimits:
                 f"every try without records and the consumer stops. {safe_byte_rate(largest / seconds)[1]}/s is enough for such "
                 "a batch"
             )
-        if limit is not None and verdict.peak.rate >= limit * ratio and verdict.key in _BYTES:
+        if self.window.wraps and limit is not None and verdict.peak.rate >= limit * ratio and verdict.key in _BYTES:
             ways[OVERFLOW] = (
                 f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic "
                 "exceeds 2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "

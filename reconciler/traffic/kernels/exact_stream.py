@@ -23,6 +23,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import (
+    LONGEST_THROTTLE_MS,
     UNCAPPED,
     Doubles,
     Era,
@@ -175,12 +176,15 @@ class QuotaReplay:
         self._charged = self._charged[place:]
 
     def _caps(self, groups: Integers) -> Integers | None:
+        longest = UNCAPPED if self._window.wraps else LONGEST_THROTTLE_MS
         if self._capped is None:
-            return None
-        return np.where(self._capped[groups], self._window.sample_ms, UNCAPPED)
+            return None if self._window.wraps else np.full(len(groups), longest)
+        return np.where(self._capped[groups], self._window.sample_ms, longest)
 
     def _cap_ms(self, group: int) -> int | None:
-        return self._window.sample_ms if self._capped is not None and self._capped[group] else None
+        if self._capped is not None and self._capped[group]:
+            return self._window.sample_ms
+        return None if self._window.wraps else LONGEST_THROTTLE_MS
 
     def _cut(self, records: Integers, limits: Doubles, groups: Integers) -> Integers:
         """A broker asks its log for no more than an empty window could serve."""
@@ -230,7 +234,6 @@ class QuotaReplay:
         return Judged(amounts, np.asarray(rates, dtype=np.float64), np.asarray(asked, dtype=np.int64))
 
 
-_INT_MAX: Final = 2**31 - 1
 _EXACT: Final = 2**52
 """Far enough below the size from which doubles skip whole numbers."""
 _NEAR: Final = 3
@@ -270,7 +273,7 @@ class FetchRollback:
         """
         if self.limit <= 0 or highest * float(self.window_ms.max()) >= _EXACT:
             return None
-        if self.cap_ms is None and (highest - self.limit) / self.limit * float(self.window_ms.max()) >= _INT_MAX:
+        if self.cap_ms is None and (highest - self.limit) / self.limit * float(self.window_ms.max()) >= LONGEST_THROTTLE_MS:
             return None
         low, high = int(self.window_ms.min()), int(self.window_ms.max())
         if high - low < len(self.window_ms):

@@ -51,6 +51,8 @@ class Window:
     samples: int = 11
     sample_ms: int = 1000
     era: Era = Era.OVERLAPPING
+    wraps: bool = True
+    """A longer throttle of produce or fetch than 2^31 - 1 ms wraps around, as before Kafka 4.4. Else it is as long as that."""
 
     @property
     def expiry_ms(self) -> int:
@@ -127,9 +129,9 @@ class SampledRate:
 def throttle_ms(rate: float, window_ms: int, limit: float, cap_ms: int | None = None) -> int:
     """The delay that Kafka asks for: 0 within the limit, else ``round((rate - limit) / limit x window)`` as Java rounds.
 
-    Produce and fetch delays have no cap, but they are narrowed to 32 bits: a limit far too small for the traffic wraps around, in
-    Kafka as here, and a negative result throttles no request. Those of requests and connections are at most one sample
-    (``cap_ms``), which counts before they are narrowed.
+    Produce and fetch delays have no cap before Kafka 4.4, but they are narrowed to 32 bits: a limit far too small for the traffic
+    wraps around, in Kafka as here, and a negative result throttles no request. Those of requests and connections are at most one
+    sample (``cap_ms``), which counts before they are narrowed.
     """
     if rate <= limit:
         return 0
@@ -197,6 +199,7 @@ def _sample_starts(times_ms: Integers, sample_ms: int) -> Integers:
 
 
 UNCAPPED: Final = 2**62
+LONGEST_THROTTLE_MS: Final = 2**31 - 1
 
 
 def throttles(rate: Doubles, window_ms: Integers, limits: Doubles, caps_ms: Integers | None = None) -> Integers:

@@ -41,7 +41,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.traffic.kernels.exact_totals import NEARLY_ALL, NONE, Episodes, Histograms, first_places
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Doubles, Era, Flags, Integers, Window
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, LONGEST_THROTTLE_MS, Doubles, Era, Flags, Integers, Window
 
 SECOND_BITS: Final = 33
 """A key is the group's number, shifted by this, plus the second since 1970."""
@@ -51,7 +51,6 @@ _STEPS: Final = 8
 """Into how many steps the k of one bound are taken together."""
 _FEW: Final = 40
 """Seconds: up to so many back are gone through one by one."""
-_LONGEST_THROTTLE_MS: Final = 2**31 - 1
 ROUNDING: Final = 1e-12
 
 
@@ -66,9 +65,10 @@ class ThrottledRates:
     def of(cls, limits: Doubles, capped: Flags | None, window: Window) -> ThrottledRates:
         """``capped``: Kafka caps the throttle before it narrows it, so that it never wraps. ``None``: nowhere."""
         wraps_at = limits * longest_throttle_ratio(window)
-        if capped is not None:
+        if capped is not None or not window.wraps:
             # The cap of a negative throttle, as a limit below zero gives, is that throttle.
-            wraps_at = np.where(capped, np.where(limits < 0, -np.inf, np.inf), wraps_at)
+            unwrapped = np.where(limits < 0, -np.inf, np.inf)
+            wraps_at = unwrapped if capped is None or not window.wraps else np.where(capped, unwrapped, wraps_at)
         return cls(limits, wraps_at)
 
     def at(self, groups: Integers) -> ThrottledRates:
@@ -110,7 +110,7 @@ def reach(window: Window) -> int:
 
 def longest_throttle_ratio(window: Window) -> float:
     """A rate of so many times the limit, or less, is throttled for at most 2^31 - 1 ms, whatever its window."""
-    return 1 + _LONGEST_THROTTLE_MS / window.longest_ms
+    return 1 + LONGEST_THROTTLE_MS / window.longest_ms
 
 
 def bounds(keys: Integers, amounts: Integers, window: Window = DEFAULT_WINDOW) -> Bounds:

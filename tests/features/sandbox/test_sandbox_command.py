@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.configuration import config_command_class
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
 from reconciler.files import cache_folder
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
@@ -76,7 +77,7 @@ def config_command() -> list[str]:
     from reconciler.features.sandbox.cluster import runtime_for
 
     runtime = runtime_for(DEFAULT_KAFKA_VERSION)
-    return [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
+    return [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), config_command_class(DEFAULT_KAFKA_VERSION)]
 
 
 @contextlib.contextmanager
@@ -197,7 +198,7 @@ def test_run_reports_a_command_that_died_of_a_signal_as_a_shell_does(sandbox: Ru
         ("run", "--nodes", "2"),
         ("run", "--kafka-version", "1.0"),
         ("run", "--kafka-version", "2.8.2"),
-        ("run", "--kafka-version", "4.3.1", "--zookeeper"),
+        ("run", "--kafka-version", "4.4.0", "--zookeeper"),
         ("run", "--chroot", "/kafka"),
         ("run", "--zookeeper", "--chroot", "kafka"),
         (),

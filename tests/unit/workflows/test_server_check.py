@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from reconciler.features.sandbox.cluster import nearest_version, seed
-from reconciler.features.sandbox.jars import KAFKA_VERSIONS
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.ports import NO_PROGRESS
@@ -75,14 +77,15 @@ def test_in_zookeeper_mode_a_note_says_that_passing_is_no_proof() -> None:
 @pytest.mark.parametrize(
     ("version", "chosen", "says"),
     [
+        ("4.4", "4.4.0", []),
         ("4.3", "4.3.1", []),
         ("4.0", "4.3.1", ["Kafka 4.0"]),
-        ("10.2", "4.3.1", ["Kafka 10.2"]),
+        ("10.2", "4.4.0", ["Kafka 10.2"]),
         ("3.9", "3.9.2", ["without ZooKeeper"]),
         ("2.8", "3.9.2", ["Kafka 2.8", "without ZooKeeper"]),
-        (None, "4.3.1", ["not known"]),
-        ("", "4.3.1", ["not known"]),
-        ("latest", "4.3.1", ["not known"]),
+        (None, "4.4.0", ["not known"]),
+        ("", "4.4.0", ["not known"]),
+        ("latest", "4.4.0", ["not known"]),
     ],
 )
 def test_the_local_kafka_is_of_the_pinned_version_nearest_to_the_clusters(
@@ -96,16 +99,16 @@ def test_the_local_kafka_is_of_the_pinned_version_nearest_to_the_clusters(
 
 
 def test_seeding_takes_over_everything_that_a_broker_takes_and_tells_what_it_left_out() -> None:
-    good = {"producer_byte_rate": 5.0, "request_percentage": float("nan")}
+    good = {"producer_byte_rate": 5.0, "request_percentage": 6.0}
     entities = {
         user("alice"): good,
-        user("zero"): {"producer_byte_rate": 0.0, "consumer_byte_rate": 7.0},
+        user("zero"): {"producer_byte_rate": 0.0, "consumer_byte_rate": 7.0, "request_percentage": math.nan},
         user("odd"): {"some_new_key": 1.0},
         Entity.of({"client-id-prefix": "x"}): {"producer_byte_rate": 1.0},
         ip("no-such-host.invalid"): {"connection_creation_rate": 2.0},
     }
     cluster = FakeCluster()
-    (note,) = seed(cluster, entities, progress=NO_PROGRESS)
+    (note,) = seed(cluster, entities, kafka_version=DEFAULT_KAFKA_VERSION, progress=NO_PROGRESS)
     assert repr(cluster.entities) == repr({user("alice"): good, user("zero"): {"consumer_byte_rate": 7.0}})
-    assert "did not take 4 values" in note
+    assert "did not take 5 values" in note
     assert "user=zero: Quota producer_byte_rate must be greater than 0" in note

@@ -99,7 +99,7 @@ class KafkaComparisonTest {
         assertTrue(GroupQuotaCallback.remembersKinds("3.9.2"));
         assertTrue(GroupQuotaCallback.remembersKinds("4.1.0-rc1"));
         assertEquals(List.of(false, false, false, false), List.of(
-            GroupQuotaCallback.remembersKinds("4.2.0"), GroupQuotaCallback.remembersKinds("4.3.1"),
+            GroupQuotaCallback.remembersKinds("4.2.0"), GroupQuotaCallback.remembersKinds("4.4.0"),
             GroupQuotaCallback.remembersKinds("5.0.0-SNAPSHOT"), GroupQuotaCallback.remembersKinds("unknown")));
     }
 }
