@@ -179,8 +179,8 @@ def alter_plan(
         if request.lifts_nothing:
             _require_nothing_lifted(request, current)
             answered.add("default-entity")
-    found = (change_of_one(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete) for r in requests)
-    changes = sort_for_writing((change for change in found if change is not None), live)
+    made = (change_of_one(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete) for r in requests)
+    changes = sort_for_writing((change for change in made if change is not None), live)
     context = GuardContext(
         changes=changes,
         desired=_desired(requests),

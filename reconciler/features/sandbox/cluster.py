@@ -241,8 +241,8 @@ def nearest_version(kafka_version: str | None) -> tuple[str, tuple[str, ...]]:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """``(3, 6)`` of ``"3.6"``; empty for what does not begin with a number."""
-    found = re.match(r"\d+(?:\.\d+)*", version, re.ASCII)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    number = re.match(r"\d+(?:\.\d+)*", version, re.ASCII)
+    return tuple(map(int, number[0].split("."))) if number else ()
 
 
 @contextlib.contextmanager
