@@ -125,6 +125,11 @@ class AddressOptions:
             current=current,
         )
 
+    def command_words(self) -> tuple[str, ...]:
+        """The same options for a command that is shown."""
+        values = {"bootstrap-server": self.bootstrap_server, "zookeeper": self.zookeeper, "command-config": self.command_config}
+        return tuple(word for name, value in values.items() if value is not None for word in (f"--{name}", value))
+
     @property
     def named(self) -> str | None:
         """The option that names a live cluster, without its dashes."""
@@ -138,6 +143,11 @@ class ConnectionOptions(AddressOptions):
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="choose this Cluster manifest, when there are several"
     )
+
+    def command_words(self) -> tuple[str, ...]:
+        """As ``AddressOptions.command_words``."""
+        chosen = () if self.cluster is None else ("--cluster", self.cluster)
+        return (*chosen, *AddressOptions.command_words(self))
 
 
 BASELINE: Final = option(

@@ -83,13 +83,18 @@ _AT_ONCE: Final = 10_000
 
 def print_lines(lines: View | Iterable[Block], stream: TextIO | None = None) -> None:
     """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
-    from reconciler.render import View, write
+    from reconciler.render import View, plain, write
 
     target = stream or sys.stdout
-    rest = iter(lines.lines if isinstance(lines, View) else lines)
+    width = text_width(target)
+    if isinstance(lines, View):
+        rows = os.get_terminal_size(target.fileno()).lines if target.isatty() else 0
+        once = rows > 0 and lines.answer.segments == lines.title.segments and plain(lines.once, width=width).count("\n") < rows
+        lines = lines.once if once else lines.lines
+    rest = iter(lines)
     with _printing_to(target):
         while part := tuple(itertools.islice(rest, _AT_ONCE)):
-            write(part, target, color=wants_color(target), width=text_width(target))
+            write(part, target, color=wants_color(target), width=width)
 
 
 def print_pieces(pieces: str | Iterable[str]) -> None:

@@ -345,17 +345,32 @@ def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_o
 
 
 def finish(
-    write: WritingOptions, report: ApplyReport, audit: Audit, form: str, *, also: Callable[[], None] | None = None
+    write: WritingOptions,
+    report: ApplyReport,
+    audit: Audit,
+    form: str,
+    *,
+    also: Callable[[], None] | None = None,
+    cluster: Callable[[], tuple[str, ...]] = tuple,
 ) -> Result:
     """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code alone.
+
+    ``cluster``: gives the words of a command that lead to it, for the command that takes the run back.
 
     A signal ends none of these: it would cost the only list of what was written.
     """
     with INTERRUPTS.held():
-        return Result(exit=_finish(write, audit.with_context(report), audit, form, also))
+        return Result(exit=_finish(write, audit.with_context(report), audit, form, also, cluster))
 
 
-def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str, also: Callable[[], None] | None) -> int:
+def _finish(
+    write: WritingOptions,
+    report: ApplyReport,
+    audit: Audit,
+    form: str,
+    also: Callable[[], None] | None,
+    cluster: Callable[[], tuple[str, ...]],
+) -> int:
     from reconciler import documents
     from reconciler.files import write_whole
     from reconciler.model import ApplyResult
@@ -370,8 +385,9 @@ def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str,
     }[report.result]
     if report.withheld and code == exit_codes.DONE:
         code = exit_codes.REFUSED
-    result = Result(view=lambda: apply_report_lines(report), document=lambda: documents.APPLY_REPORT.write(report))
     file = write.report
+    undo = (file, *cluster()) if file and report.wrote else ()
+    result = Result(view=lambda: apply_report_lines(report, undo=undo), document=lambda: documents.APPLY_REPORT.write(report))
     to_file = (lambda: write_whole(Path(file), [documents.APPLY_REPORT.text(report)])) if file else None
     traces = (lambda: audit.ended(report), to_file, lambda: show(result, form), also, lambda: audit.notify(report))
     for leave in filter(None, traces):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.render.findings_text import findings_lines
-from reconciler.render.layout import Block, Column, Line, Style, View, Words, chip, heading, line, note_line, table
+from reconciler.render.layout import Block, Column, Line, Style, View, Words, chip, heading, labelled, line, note_line, table
 from reconciler.render.plan_text import cluster_title, withheld_words
 from reconciler.resolution import callback_notes
 from reconciler.text import all_changes, amount_part, count_of, duration, list_some, percent_text
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     from reconciler.model import WatchRecord
 
 
-def apply_report_lines(report: ApplyReport) -> Iterator[Line]:
-    """An apply report as lines: a count of applied changes, and each other change by name."""
+def apply_report_lines(report: ApplyReport, *, undo: Sequence[str] = ()) -> Iterator[Line]:
+    """An apply report as lines: a count of applied changes, and each other change by name.
+
+    ``undo``: the file of the report and the words that lead to the cluster, where the run can be taken back.
+    """
     for outcome in report.outcomes:
         if outcome.status in (ChangeStatus.FAILED, ChangeStatus.UNKNOWN):
             code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""
@@ -56,6 +60,8 @@ def apply_report_lines(report: ApplyReport) -> Iterator[Line]:
         yield line((f"{withheld_words(report.withheld)}.", Style.BAD))
     if report.message and report.result is not ApplyResult.DONE:
         yield line(f"{report.message[0].upper()}{report.message[1:].removesuffix('.')}.")
+    if undo:
+        yield labelled("To undo it: ", Style.FAINT, escaped(shlex.join(("kafka-quotas", "revert", *undo))))
 
 
 def _watch_lines(watch: WatchRecord) -> Iterator[Line]:

@@ -198,7 +198,12 @@ class View:
     @property
     def lines(self) -> tuple[Block, ...]:
         """The whole for a terminal, from top to bottom."""
-        return (self.title, *self.blocks, self.answer, *(() if self.foot is None else (self.foot,)))
+        return (*self.once, self.answer, *(() if self.foot is None else (self.foot,)))
+
+    @property
+    def once(self) -> tuple[Block, ...]:
+        """The same without the answer at the end, for a title that is the answer and a screen that has room for all."""
+        return (self.title, *self.blocks)
 
 
 Words: TypeAlias = str | Entity | Span | MessagePart | TextSegment

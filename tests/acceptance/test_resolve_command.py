@@ -106,7 +106,7 @@ def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: P
     assert [line.split("|")[0].split()[-1] for line in ladder] == list("12345678")
     assert ["==>" in line for line in ladder] == [False] * 5 + [True] + [False] * 2
     assert "applies" in ladder[5]
-    assert "hidden by level 6" in ladder[6]
+    assert "overridden" in ladder[6]
     assert plain.out.replace("\u00e4", "\\xe4") == narrow.out
     assert "\t" not in plain.out
     assert "\u202e" not in plain.out

@@ -125,7 +125,9 @@ def run(args: ApplyArguments) -> Result:
             )
     baseline = args.record_baseline
     also = (lambda: _record(baseline, report, intent)) if baseline is not None else None
-    return writing.finish(args.write, report, audit, args.format, also=also)
+    return writing.finish(
+        args.write, report, audit, args.format, also=also, cluster=lambda: (*args.paths, *args.clusters.command_words())
+    )
 
 
 def _check_watch(args: ApplyArguments) -> None:

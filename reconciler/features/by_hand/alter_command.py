@@ -85,7 +85,7 @@ def run(args: AlterArguments) -> Result:
             report = _alter(args, lambda *_: request, plain, approver, lambda: _write(args, temporary, approver))
             if report.result is ApplyResult.NOTHING_TO_DO:
                 _write(args, temporary, approver)
-    return writing.finish(args.write, report, audit, args.format)
+    return writing.finish(args.write, report, audit, args.format, cluster=lambda: (*args.paths, *args.connection.command_words()))
 
 
 def _expose(args: AlterArguments) -> Result:
@@ -261,16 +261,9 @@ class Exposing:
         if not self._added:
             return ()
         keys = ",".join(self._added)
-        options = {
-            "--cluster": connection.cluster,
-            "--bootstrap-server": connection.bootstrap_server,
-            "--zookeeper": connection.zookeeper,
-            "--command-config": connection.command_config,
-        }
-        given = [part for name, value in options.items() if value is not None for part in (name, value)]
         undo = ("--accept", "default-entity", "--defaults", "user,client-id", "--delete", keys)
         warning = (
             f"note: while user=<default> client-id=<default> has {keys}, these keys limit no client when you set them on a "
             "client-id or on the default user. Undo this first:"
         )
-        return warning, shlex.join(["kafka-quotas", "alter", *paths, *given, *undo])
+        return warning, shlex.join(["kafka-quotas", "alter", *paths, *connection.command_words(), *undo])

@@ -49,7 +49,8 @@ def run(args: RevertArguments) -> Result:
         audit.about(undoing.target.spec, access, source=lambda: undoing.target.source, trusted=undoing.target.trusted)
         progress.step("connecting to the cluster")
         report = _revert(undoing, access, approval, approver)
-    return writing.finish(args.write, report, audit, args.format)
+    cluster = lambda: (*args.paths, *args.connection.command_words())  # noqa: E731 - most runs never ask
+    return writing.finish(args.write, report, audit, args.format, cluster=cluster)
 
 
 def _approval(write: writing.LongWritingOptions) -> Approval:

@@ -36,6 +36,7 @@ class ShownLoads:
     over: float | None = option(
         "--over", type=share, metavar="SHARE", help="show only those above this share of the limit, such as 80%%"
     )
+    details: bool = option("--details", help="show each quota group on each of its brokers")
     owner: tuple[str, ...] = option("--owner", metavar="NAME", help="show only quotas that this owner declares (repeatable)")
 
 
@@ -87,7 +88,7 @@ def run(args: HeadroomArguments) -> Result:
     groups = headroom.groups if shown.over is None else above
     return Result(
         exit=exit_codes.DIFFERENCES if above and args.detailed_exitcode else exit_codes.DONE,
-        view=lambda: headroom_lines(headroom, top=shown.top, over=shown.over),
+        view=lambda: headroom_lines(headroom, top=shown.top, over=shown.over, details=shown.details),
         document=lambda: HEADROOM.write(replace(headroom, groups=groups[: shown.top])),
     )
 
@@ -143,7 +144,7 @@ def _of_every_cluster(args: HeadroomArguments) -> Result:
     differs = exit_codes.DIFFERENCES if above and args.detailed_exitcode else exit_codes.DONE
     return Result(
         exit=exit_codes.NOT_DONE if failed else differs,
-        view=lambda: fleet_lines(results, pairs, top=shown.top),
+        view=lambda: fleet_lines(results, pairs, top=shown.top, details=shown.details),
         document=lambda: clusters_to_json(map(document, results)),
     )
 

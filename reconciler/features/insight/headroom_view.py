@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -63,10 +64,12 @@ HEADROOM: Final = Document(
 )
 
 
-def headroom_lines(headroom: Headroom, *, top: int | None = None, over: float | None = None) -> Iterator[Block]:
+def headroom_lines(
+    headroom: Headroom, *, top: int | None = None, over: float | None = None, details: bool = False
+) -> Iterator[Block]:
     """The groups with a limit, and throttled groups without a known one; ``over``: those above this share of their limit.
 
-    ``top``: so many of them at most.
+    ``top``: so many of them at most. A group has one row, that of the broker where it is nearest; all with ``details``.
     """
     above = 1.0 if over is None else over
     known = [group for group in headroom.groups if group.limit is not None or group.throttling is not None]
@@ -83,9 +86,10 @@ def headroom_lines(headroom: Headroom, *, top: int | None = None, over: float | 
             ", ",
             (f"{throttled:,} throttled", Style.BAD if throttled else Style.PLAIN),
         )
-    if shown := asked[:top]:
-        yield table(_GROUPS, (_group_row(group, headroom.at) for group in shown), indent=0)
-    if hidden := len(known) - len(shown):
+    rows = _nearest([(headroom, group) for group in asked], details=details)
+    if shown := rows[:top]:
+        yield table(_GROUPS, (_group_row(group, headroom.at, more) for _, group, more in shown), indent=0)
+    if hidden := len(_nearest([(headroom, group) for group in known], details=details)) - len(shown):
         yield line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT))
     if over is None:
         yield from _unused_lines([(headroom, limit) for limit in headroom.unused], named=False)
@@ -93,7 +97,11 @@ def headroom_lines(headroom: Headroom, *, top: int | None = None, over: float | 
 
 
 def fleet_lines(
-    results: Sequence[Headroom | ClusterFailure], loads: Sequence[tuple[Headroom, GroupLoad]], *, top: int | None = None
+    results: Sequence[Headroom | ClusterFailure],
+    loads: Sequence[tuple[Headroom, GroupLoad]],
+    *,
+    top: int | None = None,
+    details: bool = False,
 ) -> Iterator[Block]:
     """The nearest groups of all clusters in one table, each owner's, limits without traffic, and clusters that did not answer."""
     failures = [each for each in results if isinstance(each, ClusterFailure)]
@@ -109,10 +117,11 @@ def fleet_lines(
         ", ",
         (f"{throttled:,} throttled", Style.BAD if throttled else Style.PLAIN),
     )
-    if shown := limited[:top]:
-        rows = ((*_group_row(group, cluster.at), _name(cluster)) for cluster, group in shown)
+    nearest = _nearest(limited, details=details)
+    if shown := nearest[:top]:
+        rows = ((*_group_row(group, cluster.at, more), _name(cluster)) for cluster, group, more in shown)
         yield table((*_GROUPS, _CLUSTER), rows, indent=0)
-    if hidden := len(limited) - len(shown):
+    if hidden := len(nearest) - len(shown):
         yield line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT))
     yield from _owner_lines([group for _, group in limited], top)
     yield from _unused_lines([(cluster, limit) for cluster in read for limit in cluster.unused], named=True)
@@ -163,7 +172,17 @@ def _unused_lines(limits: Sequence[tuple[Headroom, UnusedLimit]], *, named: bool
     yield labelled("Without traffic now: ", Style.FAINT, f"{count_of(len(limits), 'limit')}: {', '.join(words)}{end}.")
 
 
-def _group_row(group: GroupLoad, at: datetime.datetime | None) -> tuple[str | tuple[str, Style], ...]:
+def _nearest(loads: Sequence[tuple[Headroom, GroupLoad]], *, details: bool) -> list[tuple[Headroom, GroupLoad, int]]:
+    """Each quota group on the broker where it is nearest to its limit, and how many more brokers have it. ``loads``: sorted."""
+    if details:
+        return [(cluster, group, 0) for cluster, group in loads]
+    places = [(id(cluster), group.key, tuple(sorted(group.tags.items()))) for cluster, group in loads]
+    counts = Counter(places)
+    first = dict(reversed(tuple(zip(places, loads, strict=True))))
+    return [(*first[place], count - 1) for place, count in counts.items()]
+
+
+def _group_row(group: GroupLoad, at: datetime.datetime | None, more: int = 0) -> tuple[str | tuple[str, Style], ...]:
     share, limit = group.share, group.limit
     style = Style.PLAIN if share is None or share <= _WARN else Style.WARN if share <= 1 else Style.BAD
     tags = " ".join(f"{tag}={display_name(name)}" for tag, name in group.tags.items())
@@ -173,7 +192,7 @@ def _group_row(group: GroupLoad, at: datetime.datetime | None) -> tuple[str | tu
         rate(group.key, group.rate),
         "" if limit is None else rate(group.key, limit) if math.isfinite(limit) else amount(group.key, limit),
         ("" if group.throttling is None or at is None else _since(group.throttling, at), Style.BAD),
-        f"{_KINDS[group.key]} {display_name(group.broker)}",
+        f"{_KINDS[group.key]} {display_name(group.broker)}{f' (+{more})' if more else ''}",
         (tags, Style.STRONG),
         source if group.owner is None else f"{source} ({display_name(group.owner)})",
     )

@@ -44,6 +44,7 @@ _GROUPS: Final = (
     Column(title="peak", least=11),
     Column(title="of the limit", to_the_right=True),
 )
+_BROKERS: Final = (Column(title="broker"), Column(title="peak", least=11), Column(title="over", least=18))
 _MEMBERS: Final = (
     Column(title="client", least=18),
     Column(title="share", to_the_right=True),
@@ -89,11 +90,14 @@ def incident_lines(report: IncidentReport) -> Iterator[Block]:
     """An incident report as lines: the answer, its causes, other groups, missing evidence and next steps."""
     yield line((f"{incident_headline(report)}.", _TONES[report.answer]), hang=0)
     yield from _about_the_time(report)
-    for group in report.causes[:_SHOWN]:
+    causes: dict[tuple[object, ...], list[IncidentGroup]] = {}
+    for group in report.causes:
+        causes.setdefault((who(group.row.name), group.row.key, group.limit, group.entity, group.since), []).append(group)
+    for groups in list(causes.values())[:_SHOWN]:
         yield line()
-        yield from _cause(report, group)
-    if len(report.causes) > _SHOWN:
-        yield line((f"  and {len(report.causes) - _SHOWN:,} more quota groups. --format json has all of them", Style.FAINT))
+        yield from _cause(report, groups)
+    if len(causes) > _SHOWN:
+        yield line((f"  and {len(causes) - _SHOWN:,} more quota groups. --format json has all of them", Style.FAINT))
     others = [group for group in report.groups if not group.is_cause and (group.limit is not None or not report.causes)]
     if others:
         yield line()
@@ -142,16 +146,18 @@ def _about_the_time(report: IncidentReport) -> Iterator[Line]:
         yield line(f"The same client has {more} between {span}.", hang=0)
 
 
-def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
-    yield line((f"{who(group.row.name)}: {group.row.key} on {broker_words(group.row.broker)}", Style.STRONG))
+def _cause(report: IncidentReport, groups: Sequence[IncidentGroup]) -> Iterator[Block]:
+    """One quota group and limit: the broker where it was over its limit for longest, then a row for each other broker."""
+    group, *others = sorted(groups, key=lambda each: -(each.seconds_over or 0))
+    more = f" and {count_of(len(others), 'more broker')}" if others else ""
+    yield line((f"{who(group.row.name)}: {group.row.key} on {broker_words(group.row.broker)}{more}", Style.STRONG))
     source = f", set for {group.entity}" if group.entity is not None else ""
-    share = "" if group.share_of_limit is None else f", {100 * group.share_of_limit:.0f} % of the limit"
     whole = report.begin is None or (group.since <= report.begin and group.until >= (report.end or report.begin))
     rows = [
         ("limit", f"{limit_text(group.row.key, group.limit)}{source}"),
         ("in effect", None if whole else f"from {_span_of(report, group.since, group.until)}"),
         *_origin_rows(report, group),
-        ("peak", f"{group.row.peak.bound.words}{rate(group.row.key, group.row.peak.rate)}{share}"),
+        ("peak", _peak_words(group)),
         ("over", _over_words(report, group)),
         ("would pass", _pass_words(group)),
         ("caveat", None if group.row.reason is None else escaped(group.row.reason)),
@@ -169,6 +175,14 @@ def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
         yield table(columns, (row[: len(columns)] for row in rows_of_members), indent=4)
         if len(group.members) > _SHOWN:
             yield line((f"    and {count_of(len(group.members) - _SHOWN, 'more client')}", Style.FAINT))
+    if others:
+        rows_of_others = ((broker_words(each.row.broker), _peak_words(each), _over_words(report, each) or "") for each in others)
+        yield table(_BROKERS, rows_of_others, indent=2)
+
+
+def _peak_words(group: IncidentGroup) -> str:
+    share = "" if group.share_of_limit is None else f", {100 * group.share_of_limit:.0f} % of the limit"
+    return f"{group.row.peak.bound.words}{rate(group.row.key, group.row.peak.rate)}{share}"
 
 
 def _origin_rows(report: IncidentReport, group: IncidentGroup) -> Iterator[tuple[str, str]]:

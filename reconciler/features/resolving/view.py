@@ -56,7 +56,7 @@ def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
     if "(any other)" in shown:
         yield line(("  (any other): every client that no quota names", Style.FAINT))
     if "(none)" in shown:
-        yield line(("  client-id=(none): a client that sends no client id", Style.FAINT))
+        yield line(("  client-id=(none): a client that sends no client-id", Style.FAINT))
 
 
 _COLUMNS: Final = (
@@ -64,7 +64,6 @@ _COLUMNS: Final = (
     Column(title="limit", least=9),
     Column(title="level"),
     Column(title="set by", least=16),
-    Column(title="quota group", least=12),
 )
 
 
@@ -84,18 +83,13 @@ def _lines(resolution: Resolution, *, every_key: bool) -> Iterator[Block]:
 
 
 def _rows(client: Known, key: str, answer: KeyAnswer) -> Iterator[tuple[str | tuple[str, Style], ...] | Line]:
-    whose = f"bucket {_tags(answer.bucket)}: {'all members' if 'group' in answer.bucket else _whose(client, answer)}"
     profile = "" if answer.profile is None else f" (profile {display_name(answer.profile)})"
-    set_by = f"{answer.source}{profile}"
-    yield f"{key:<{_WIDTH}}", amount(key, answer.value), f"level {answer.level}", set_by, (whose, Style.FAINT)
+    yield f"{key:<{_WIDTH}}", amount(key, answer.value), f"level {answer.level}", f"{answer.source}{profile}"
+    yield line((f"  {'  quota group':<{_WIDTH}}  {_whose(client, answer)}", Style.FAINT), hang=6)
     if answer.unit is not None:
         yield line((f"  {'  declared':<{_WIDTH}}  {unit_text(key, answer.unit)}", Style.FAINT), hang=6)
     if answer.expiry is not None:
         yield line((f"  {'  temporary':<{_WIDTH}}  {live_expiry_text(key, answer.expiry)}", Style.FAINT), hang=6)
-    for hidden in answer.overridden or ():
-        level = f"level {hidden.level}"
-        texts = ("  hides", amount(key, hidden.value), level, str(hidden.entity))
-        yield (*((text, Style.FAINT) for text in texts), "")
     if answer.shared_with is not None and answer.shared_with.clients:
         shared = answer.shared_with
         more = f", and {shared.more} more" if shared.more else ""
@@ -108,13 +102,17 @@ def _tags(bucket: Tags) -> str:
 
 
 def _whose(client: Known, answer: KeyAnswer) -> str:
+    """``all client-ids of user=payments-api``."""
+    tags = _tags(answer.bucket)
+    if "group" in answer.bucket:
+        return f"all members of {tags}"
     if isinstance(client, KnownAddress):
-        return "for this address alone"
+        return f"{tags} alone"
     if answer.level in USER_LEVELS:
-        return "all client ids of the user together"
+        return f"all client-ids of {tags}"
     if answer.level in CLIENT_LEVELS:
-        return "all users of the client id together"
-    return "for this user and client id alone"
+        return f"all users of {tags}"
+    return f"{tags} alone"
 
 
 _STYLES: Final = {RungStatus.WINS: Style.GOOD, RungStatus.HIDDEN: Style.PLAIN}
@@ -143,11 +141,11 @@ def _said(client: Known, rung: Rung, winner: int | None) -> str:
         case RungStatus.WINS:
             return "applies"
         case RungStatus.HIDDEN:
-            return f"hidden by level {winner}" if winner else "unclear"
+            return "overridden" if winner else "unclear"
         case RungStatus.UNSET:
             return ""
     if not isinstance(client, KnownAddress) and client.client_id == "":
-        return "not for a client without a client id"
+        return "not for a client without a client-id"
     return "no quota names it"
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from reconciler.errors import UsageError
+from reconciler.features.insight.headroom_view import headroom_lines
 from reconciler.features.insight.observe import GroupLoad, Headroom, join_limits, observe
 from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates, split_page
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
+from reconciler.render import plain
 from reconciler.resolution.effective_quotas import Caveats
 from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.traffic.kinds import Kind
 from tests.builders import client, ip, pair, user
+from tests.support.report_world import LOADS, load
 
 NOW = 1_800_000_000.0
 
@@ -171,3 +175,13 @@ def test_without_any_sample_the_reason_is_stated() -> None:
 
     assert (found.at, found.groups) == (None, ())
     assert "no series of a quota group" in found.notes[0]
+
+
+def test_a_quota_group_has_one_row_with_its_nearest_broker_and_all_with_details() -> None:
+    groups = (load("a", 19.0, 20.0, broker="2"), load("b", 9.0, 10.0), load("a", 15.0, 20.0), load("a", 1.0, 20.0, broker="3"))
+    headroom = replace(LOADS, groups=groups)
+    rows = plain(headroom_lines(headroom)).splitlines()[2:]
+    assert ["produce 2 (+2)" in rows[0], "user=a" in rows[0], "produce 1  " in rows[1]] == [True] * 3
+    assert len(rows) == 2
+    assert len(plain(headroom_lines(headroom, details=True)).splitlines()[2:]) == 4
+    assert plain(headroom_lines(headroom, top=1)).splitlines()[-1] == "1 more quota group not shown."

@@ -141,6 +141,17 @@ def test_the_text_answers_first_and_fits_80_columns(repository: GitRepository, l
     assert "whether and when those commits were applied: no audit file was given" in " ".join(done.out.split())
 
 
+def test_brokers_that_throttled_the_same_quota_group_share_a_block(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    text = (repository.folder.parent / "request.log").read_text("utf-8")
+    (repository.folder.parent / "second.log").write_text(text.replace("10.0.0.5:9092", "10.0.0.6:9092"), "utf-8")
+    done = why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--traffic", "2=../second.log")
+    assert [row for row in done.out.splitlines() if row.startswith("user orders: ")] == [
+        "user orders: producer_byte_rate on broker 1 and 1 more broker"
+    ]
+    assert [row.split()[:2] for row in done.out.splitlines() if row.startswith("  broker 2 ")] == [["broker", "2"]]
+
+
 def test_a_client_that_was_not_throttled_shows_how_near_it_was(repository: GitRepository, log: list[SentRequest]) -> None:
     assert log
     done = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--format", "json", "--detailed-exitcode")

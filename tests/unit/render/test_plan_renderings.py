@@ -187,6 +187,12 @@ def test_an_apply_report_ends_with_the_time_and_the_brokers() -> None:
     assert plain(apply_report_lines(in_zookeeper)) == "Applied 1 change in 0.1 s, verified in ZooKeeper.\n"
 
 
+def test_an_apply_report_ends_with_the_command_that_undoes_it() -> None:
+    done = report(ApplyResult.DONE, ChangeStatus.APPLIED, seconds=8.04, brokers=3)
+    text = plain(apply_report_lines(done, undo=("my run.json", "quotas", "--cluster", "prod\x1b[2J")))
+    assert text.splitlines()[-1] == "To undo it: kafka-quotas revert 'my run.json' quotas --cluster 'prod\\u001b[2J'"
+
+
 def test_the_message_of_a_report_ends_in_one_period() -> None:
     for message in ("guard prune: pass --accept prune", "guard prune: pass --accept prune."):
         assert plain(apply_report_lines(report(ApplyResult.REFUSED, message=message))).endswith("pass --accept prune.\n")
