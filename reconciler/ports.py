@@ -230,7 +230,7 @@ class Progress(Protocol):
     """Where a long run reports how far it is, also from threads. Never part of a result."""
 
     def step(self, message: str) -> None:
-        """Begin a step. ``message``: what the program does in it."""
+        """Begin a step. ``message``: what the program does in it; empty where it waits for something else."""
         ...
 
     def count(self, done: float, total: float | None = None, unit: str = "") -> None:

@@ -189,9 +189,11 @@ class LiveProgress:
         """As ``Progress.step``. The same step again goes on."""
         if message == self._now and self._timer is not None:
             return
+        if not message:
+            self._stop()
         with self._lock:
             self._now, self._begun, self._first, self._count = message, time.monotonic(), None, None
-            if self._timer is None and self._speaks:
+            if message and self._timer is None and self._speaks:
                 self._timer = threading.Timer(self._first_s, self._show)
                 self._timer.daemon = True
                 self._timer.start()

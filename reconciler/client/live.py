@@ -237,7 +237,8 @@ class LoggedProgress(NoProgress):
 
     def step(self, message: str) -> None:
         """One line."""
-        _log.info("%s", message)
+        if message:
+            _log.info("%s", message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -75,9 +75,9 @@ _NOT_CHECKED: Final = "Not checked"
 _GROUPS: Final = (
     Column(title="verdict", chosen=True),
     Column(title="quota group", least=18, heads=True),
-    Column(title="limit", least=10),
+    Column(title="limit", least=11),
     Column(title="peak", least=11),
-    Column(title="over", to_the_right=True),
+    Column(title="over", to_the_right=True, least=6),
     Column(title="safe from"),
     Column(title="recommended", least=11),
 )

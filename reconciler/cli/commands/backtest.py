@@ -131,7 +131,7 @@ def _judge(args: BacktestArguments) -> Result:
     reading = _reading(args.source, spec, trusted)
     chosen = replace(reading, requests=args.requests, exact=args.exact, plots=plots, verdict_rows=rows)
     with output.LiveProgress() as progress:
-        progress.step("reading the cluster's quotas")
+        progress.step("reading the quotas")
         current = _read_current(args, access, intent)
         if situation is not None:
             report = situation.run(intent, current, settings, chosen, progress)

@@ -71,6 +71,7 @@ def running(
     with guarding(folder) as guard:
         folder.mkdir(mode=0o700)
         sandbox = _start(spec, folder, runtime, guard, progress, choose_ports)
+        progress.step("")
         try:
             yield sandbox
         finally:

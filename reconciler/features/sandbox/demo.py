@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ from reconciler.ports import Progress
 KIBIBYTE: Final = 1024
 MEBIBYTE: Final = 1024 * KIBIBYTE
 TOPIC: Final = "events"
+_QUOTAS: Final = "quotas"
+_SNAPSHOT: Final = "current.json"
 # Large records, so that a slow machine too sends more than the limits allow.
 _AFTERWARDS_S: Final = 10.0
 _RUNS: Final = 4
@@ -98,15 +101,18 @@ def run_demo(screen: Screen, *, seconds: float, progress: Progress) -> None:
         demo.throttled(before)
         demo.nothing_left_to_do()
         screen.heading("9. Stopping the broker")
-    screen.say("Done. No process and no folder is left behind.")
+    screen.say("Done. The demo leaves no process and no folder behind. Next, write manifests of your own cluster:")
+    screen.say("  kafka-quotas init quotas --ci none --bootstrap-server HOST:PORT")
+    screen.say("For the same steps at your own pace, read: kafka-quotas explain tutorial")
 
 
 class _Demo:
     def __init__(self, screen: Screen, sandbox: Sandbox, folder: Path) -> None:
         self._screen = screen
         self._sandbox = sandbox
-        self._snapshot = str(folder / "current.json")
-        self._example = _as_typed(bundled_folder("examples", with_file="quickstart/cluster.yaml") / "quickstart")
+        # The commands name files beside them, as those of a user do.
+        self._folder = folder
+        shutil.copytree(bundled_folder("examples", with_file="quickstart/cluster.yaml") / "quickstart", folder / _QUOTAS)
         self._server = ("--bootstrap-server", sandbox.bootstrap_servers)
 
     def traffic(self, seconds: float) -> TrafficReport:
@@ -141,10 +147,10 @@ class _Demo:
 
     def proposal(self) -> None:
         """The files of a pull request."""
-        self._screen.heading(f"3. A pull request proposes quotas, in {self._example}")
-        for path in sorted(self._example.rglob("*.yaml")):
+        self._screen.heading(f"3. A pull request proposes quotas, in {_QUOTAS}")
+        for path in sorted((self._folder / _QUOTAS).rglob("*.yaml")):
             text = path.read_text(encoding="utf-8")
-            self._screen.say(f"{path}:")
+            self._screen.say(f"{path.relative_to(self._folder)}:")
             self._screen.quote(
                 "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("# yaml-language-server"))
             )
@@ -152,23 +158,26 @@ class _Demo:
     def review(self) -> None:
         """What CI shows the reviewer: validation, plan, backtest."""
         self._screen.heading("4. Review: are the files sound, and what would they change on this cluster?")
-        self._run("validate", str(self._example))
-        self._run("plan", str(self._example), *self._server)
+        self._run("validate", _QUOTAS)
+        self._run("plan", _QUOTAS, *self._server)
         self._screen.heading(
             "5. Review: which clients would these quotas have throttled? Spark replays the broker's own request log"
         )
-        self._run("export", *self._server, "--snapshot", self._snapshot)
-        logs = [str(node.request_log_file) for node in self._sandbox.nodes if node.request_log_file]
-        traffic = [part for log in logs for part in ("--traffic", log)]
+        self._run("export", *self._server, "--snapshot", _SNAPSHOT)
+        traffic = []
+        for node in self._sandbox.nodes:
+            if node.request_log_file:
+                (self._folder / f"broker-{node.id}.log").symlink_to(node.request_log_file)
+                traffic += ["--traffic", f"{node.id}=broker-{node.id}.log"]
         self._screen.say("A log of this size needs no Spark. --master asks for it, so that you see what judges a large one:")
-        self._run("backtest", str(self._example), "--exact", "--current", self._snapshot, "--master", "local[2]", *traffic)
+        self._run("backtest", _QUOTAS, "--exact", "--current", _SNAPSHOT, "--master", "local[2]", *traffic)
 
     def apply(self) -> None:
         """A guard refuses; accepted by name, the change is written and read back."""
         self._screen.heading("6. Apply: the default user changes, so a guard asks first")
-        self._run("apply", str(self._example), *self._server, "--auto-approve", "--quiet", expect=3)
+        self._run("apply", _QUOTAS, *self._server, "--auto-approve", "--quiet", expect=3)
         self._screen.say("An operator who knows the effect accepts this guard by its name:")
-        self._run("apply", str(self._example), *self._server, "--auto-approve", "--quiet", "--accept", "default-entity")
+        self._run("apply", _QUOTAS, *self._server, "--auto-approve", "--quiet", "--accept", "default-entity")
         self._screen.say("Kafka's own tool sees the same:")
         self._kafka_configs()
 
@@ -185,7 +194,7 @@ class _Demo:
     def nothing_left_to_do(self) -> None:
         """The second plan is empty."""
         self._screen.heading("8. A second plan finds nothing to do")
-        self._run("plan", str(self._example), *self._server, "--detailed-exitcode")
+        self._run("plan", _QUOTAS, *self._server, "--detailed-exitcode")
 
     def _produce(self, team: Team, seconds: float, stop: threading.Event) -> TrafficReport:
         return produce_steadily(
@@ -213,7 +222,7 @@ class _Demo:
         roots = [str(Path(reconciler.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(root for root in roots if root)}
         command = [sys.executable, "-P", "-m", "reconciler", *arguments]
-        code = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
+        code = subprocess.run(command, cwd=self._folder, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
         if code != expect:
             msg = f"kafka-quotas {arguments[0]} ended with exit code {code}, not {expect}"
             raise DemoError(msg)
@@ -232,8 +241,3 @@ class _Demo:
 
 def _rate(report: TrafficReport) -> str:
     return f"{report.bytes_per_second / MEBIBYTE:.2f} MiB/s"
-
-
-def _as_typed(path: Path) -> Path:
-    """Relative where that is shorter to type."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -71,6 +71,10 @@ def test_the_demo_walks_the_whole_road(tmp_path: Path) -> None:
     assert throttles[0] == "0"
     assert int(throttles[1]) > 0
     assert "No changes: the cluster has what the manifests declare (5 unchanged, 0 unmanaged)." in output
+    commands = re.findall(r"^\$ (.*)", output, re.MULTILINE)
+    assert max(map(len, commands)) <= 120
+    assert str(tmp_path) not in "".join(commands)
+    assert output.splitlines()[-2] == "  kafka-quotas init quotas --ci none --bootstrap-server HOST:PORT"
     assert_nothing_is_left(tmp_path)
 
 

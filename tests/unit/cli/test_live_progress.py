@@ -149,6 +149,15 @@ def test_a_line_has_the_bar_and_the_figures_that_fit(counted: Counted | None, wi
     assert width is None or cells(text) <= width
 
 
+def test_an_empty_step_takes_the_line_away(screen: Screen) -> None:
+    with progress(screen, every_s=NEVER) as live:
+        live.step("starting Kafka")
+        live.step("")
+        assert timer_of(live) is None
+        live.step("reading")
+        assert timer_of(live) is not None
+
+
 def test_a_new_pass_over_the_same_rows_has_a_rate_of_its_own(screen: Screen) -> None:
     with progress(screen, every_s=NEVER) as live:
         live.step("judging")
