@@ -35,7 +35,20 @@ RULES: Final = {
 }
 """Programs report, values apply, roles have names, *is not a*, two sentences, plain help."""
 
-_ANY: Final = re.compile("|".join(RULES.values()), re.IGNORECASE)
+TERMS: Final = {
+    "quota-group": r"(?<!token )(?<!\btoken-)\bbuckets?\b",
+    "counted": r"\bcharged\b",
+    "per-second-totals": r"\bnormal[ -]form\b|\bcells?\b|\bsums? of (?:whole )?seconds\b",
+    "exception": r"\bacceptances\b|\ban acceptance\b",
+    "client-id": r"\bclient ids?\b",
+    "outside-git": r"\bbehind (?:\w+ )?\w+'?s? backs?\b",
+}
+"""One word for each thing in messages and help, by its name: the other words for it."""
+
+_ROW: Final = re.compile(r"(?=.*[=*])[\w*?=() ]+")
+"""The members of a JSON document, which have names of their own."""
+
+_ANY: Final = re.compile("|".join((*RULES.values(), *TERMS.values())), re.IGNORECASE)
 
 SUBJECT: Final = "no-subject"
 LONG: Final = "long-sentence"
@@ -155,7 +168,7 @@ def _checked(kind: str, path: str, texts: Iterator[tuple[int, str]]) -> Iterator
 def broken(text: str, *, message: bool) -> Iterator[str]:
     """The rule of each hit in ``text``: once for each place."""
     if _ANY.search(text):
-        for rule, pattern in RULES.items():
+        for rule, pattern in (RULES | TERMS if message and not _ROW.fullmatch(text) else RULES).items():
             yield from (rule for _ in re.finditer(pattern, text, re.IGNORECASE))
     if message and _NO_SUBJECT.match(text):
         yield SUBJECT

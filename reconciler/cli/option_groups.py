@@ -19,7 +19,7 @@ TRUSTED_REF: Final = option(
     "--trusted-ref",
     section="Git",
     metavar="REF",
-    help="take connections, scopes, guards, acceptances, owners and limits from this git reference instead of the files here",
+    help="take connections, scopes, guards, exceptions, owners and limits from this git reference instead of the files here",
 )
 BASE: Final = option(
     "--base",

@@ -84,7 +84,7 @@ _BACKTEST: Final = RecordShape(
     {
         "history": RecordShape(
             HistoryNeeds,
-            "Below one of these, a bucket that would be clear is inconclusive.",
+            "Below one of these, a quota group that would be clear is inconclusive.",
             {
                 "hours": NumberShape("From the first to the last recorded request (default 24).", minimum=0),
                 "coveragePercent": NumberShape(
@@ -108,9 +108,9 @@ _BACKTEST: Final = RecordShape(
                         min_items=1,
                     ),
                     "owners": ClustersShape(
-                        "Whose buckets: names of owners, or {labels: {...}} that the Repository document gives to owners. An "
-                        "owner has a bucket when it declares the quota, or when one of its entities is a client of it. Left "
-                        "out: all.",
+                        "Whose quota groups: names of owners, or {labels: {...}} that the Repository document gives to owners. "
+                        "An owner has a quota group when it declares the quota, or when one of its entities is a client of "
+                        "it. Left out: all.",
                         what="an owner",
                         parse=_owners,
                         examples=[["team-payments"], {"labels": {"tier": "gold"}}],
@@ -122,7 +122,7 @@ _BACKTEST: Final = RecordShape(
                         min_items=1,
                     ),
                     "seconds": NumberShape("The fewest seconds over the limit that fail (default 1).", type="integer", minimum=1),
-                    "unchanged": FlagShape("True: buckets that the change leaves as they are, too."),
+                    "unchanged": FlagShape("True: quota groups that the change leaves as they are, too."),
                     "reason": REASON,
                 },
                 required=("verdicts",),

@@ -94,7 +94,7 @@ _GROUP: Final = (
 )
 
 _FIRST_ONLY: Final = "Of fetches, connections and mutations the first one at most, since what is refused counts for nothing"
-_NOT_JUDGED: Final = "Null: not judged, because sums of seconds prove nothing with these settings of the brokers"
+_NOT_JUDGED: Final = "Null: not judged, because per-second totals prove nothing with these settings of the brokers"
 
 VERDICTS_SCHEMA: Final = FrameSchema(
     name="verdicts",

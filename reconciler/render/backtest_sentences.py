@@ -91,7 +91,7 @@ def who(name: BucketName, *, undecided: bool = False) -> str:
     parts = [f"{display_name(tag)} {display_name(value)}" for tag, value in tags if value]
     if undecided:
         parts.append("not recorded whole")
-    return ", ".join(parts) or "clients without a client id"
+    return ", ".join(parts) or "clients without a client-id"
 
 
 def group_title(verdict: BucketVerdict) -> str:
@@ -221,9 +221,9 @@ def _share(member: Member) -> str:
 
 def member_name(member: Member) -> str:
     """``user/client-id``."""
-    client = display_name(member.client_id) if member.client_id else "(no client id)"
+    client = display_name(member.client_id) if member.client_id else "(no client-id)"
     if member.client_id is None:
-        client = "(client id not recorded)"
+        client = "(client-id not recorded)"
     user = "(user not recorded)" if member.user is None else display_name(member.user)
     return f"{user}/{client}"
 
@@ -233,7 +233,7 @@ def fit_words(fit: QuotaFit) -> str:
     where = broker_words(fit.broker)
     full = f"{who(fit.fullest)} uses {_percent(100 * fit.share)} of it on {where}, in 999 of 1000 seconds at most"
     what = "nearly reached" if fit.fit is Fit.NEAR else "loose"
-    rest = f", the fullest of {fit.buckets:,} buckets" if fit.buckets > 1 else ""
+    rest = f", the fullest of {fit.buckets:,} quota groups" if fit.buckets > 1 else ""
     return f"{fit.entity} {fit.key} {limit_text(fit.key, fit.limit)}: {what}: {full}{rest}"
 
 
@@ -289,7 +289,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     counts = {kind: count for kind, count in provenance.not_charged.items() if count and kind not in OF_METRICS}
     left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in counts.items()]
     if left_out:
-        yield f"not charged: {', '.join(left_out)}", Tone.GOOD
+        yield f"not counted: {', '.join(left_out)}", Tone.GOOD
     if provenance.unreadable.lines:
         yield f"{count_of(provenance.unreadable.lines, 'request line')} could not be read", Tone.WARN
 

@@ -279,7 +279,7 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
         )
     if recorded.series and form is Form.SECONDS:
         assumptions.append(
-            "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it"
+            "judged from per-second totals: a second is certainly over, possibly over or clear, whatever the requests in it"
             f"{'. --exact judges every request' if isinstance(recorded, ReplayJudge) else ''}"
         )
     elif recorded.series:
@@ -360,9 +360,9 @@ class QuotaGroups:
             verdicts = request_verdicts(replayed, source.series, grouping, stated=source.states_throttles)
         elif wanted - mutations and not proves(window):
             raise TrafficError(
-                f"sums of whole seconds prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: "
+                f"per-second totals prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: "
                 f"quota.window.num has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests "
-                "instead (logs, or the normal form)"
+                "instead: logs, or the canonical traffic schema"
             )
         else:
             judged = source.by_seconds(grouping, wanted - mutations, window)
@@ -382,7 +382,7 @@ class QuotaGroups:
 def form_of(question: BacktestRequest, *, has_requests: bool) -> Form:
     """How traffic is judged. ``has_requests``: single requests are known. Raises ``UsageError`` when the question needs them."""
     if question.exact and not has_requests:
-        raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
+        raise UsageError("--exact needs single requests, and this traffic has per-second totals: leave --exact out")
     replays = has_requests and (question.exact or not proves(question.broker.window))
     return Form.EXACT if replays else Form.SECONDS
 

@@ -146,7 +146,7 @@ def _sums(rows: Rows[pa.RecordBatch]) -> Sums[pa.RecordBatch]:
 
 def keep_sums(rows: SparkRows[pa.RecordBatch]) -> KeptRows:
     """The sums of rows, batches of ``SCHEMA``, which Spark keeps until they are closed."""
-    return rows.keep("sums of seconds", add_up_seconds, READ, SCHEMA.names, ONE_PASS)
+    return rows.keep("per-second totals", add_up_seconds, READ, SCHEMA.names, ONE_PASS)
 
 
 DATE: Final = "date"

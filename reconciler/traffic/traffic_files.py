@@ -116,7 +116,8 @@ class Traffic:
         """How many files of what it is, for progress."""
         if self.cells is not None:
             return f"per-second totals of {self.cells}"
-        return f"{len(self.files)} {self.source.value.replace('-', ' ')} {'file' if len(self.files) == 1 else 'files'}"
+        kind = "Parquet" if self.source is Source.NORMAL_FORM else self.source.value.replace("-", " ")
+        return f"{len(self.files)} {kind} {'file' if len(self.files) == 1 else 'files'}"
 
     def only(self, files: Collection[Path]) -> Self:
         """The part of it that is in these files."""

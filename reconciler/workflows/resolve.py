@@ -393,7 +393,7 @@ def _static_defaults(source: object, version: str | None) -> dict[str, str]:
         except BackendError as error:
             return dict.fromkeys(_STATIC, f"{about}. No broker answered with their values: {error}")
         return {
-            key.value: f"where no quota is set, the brokers limit client ids by their setting {_STATIC[key.value]}, "
+            key.value: f"where no quota is set, the brokers limit client-ids by their setting {_STATIC[key.value]}, "
             f"{number_text(value)} bytes/s"
             for key, value in known.items()
         }

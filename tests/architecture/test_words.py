@@ -31,6 +31,10 @@ def words():
         ("it did not answer", ["no-subject"]),
         (" ".join(["word"] * 26) + ".", ["long-sentence"]),
         (" ".join(["word"] * 25) + ". " + " ".join(["word"] * 25), []),
+        ("a bucket of its own, a token bucket of 3 s", ["quota-group"]),
+        ("5 charged requests of the client id", ["client-id", "counted"]),
+        ("judged from sums of whole seconds, changed behind the manifests' back", ["outside-git", "per-second-totals"]),
+        ("bucket=name key *limits charged", []),
         ("The plan changes one quota. The threshold is 50 %.", []),
     ],
 )

@@ -41,7 +41,7 @@ def no_amount(day: Path) -> None:
     [
         (corrupt_footer, "is not a Parquet file, or was not finished"),
         (another_type, "a column has one type in some files of --traffic and another in others"),
-        (no_amount, "the normal form needs the column 'amount'"),
+        (no_amount, "the canonical traffic schema needs the column 'amount'"),
     ],
 )
 @pytest.mark.parametrize("at_address", [True])

@@ -316,7 +316,7 @@ def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[
     deltas = recorded.withColumn("semantics", F.lit("delta")).withColumn("interval_ms", F.lit(1000))
     yield {"traffic": deltas, "in_shards": True, "exact": True}, UsageError, "leave exact out"
     gauges = recorded.withColumn("semantics", F.lit("gauge"))
-    yield {"traffic": gauges, "in_shards": True}, UsageError, "in_shards is for requests and sums of seconds"
+    yield {"traffic": gauges, "in_shards": True}, UsageError, "in_shards is for requests and per-second totals"
     broken = recorded.withColumn("amount", (recorded.amount / (recorded.amount - recorded.amount)).cast("bigint"))
     yield (
         {"traffic": broken},

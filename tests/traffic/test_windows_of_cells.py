@@ -59,7 +59,7 @@ class Seconds:
 def test_unproven_windows_are_refused(window: Window) -> None:
     recorded = Seconds()
     run = Backtest(recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=window)))
-    with pytest.raises(TrafficError, match="sums of whole seconds prove nothing about"):
+    with pytest.raises(TrafficError, match="per-second totals prove nothing about"):
         run.report()
     assert recorded.asked == []
 

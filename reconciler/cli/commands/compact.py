@@ -128,7 +128,7 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
         earlier = [line(f"{count_of(known, 'hour')} had been read before and {verb} complete.")] if known else []
         return (line(summary), *earlier, *removed, *map(line, result.notes))
     done = count_of(len(result.compacted), "file") if result.days is None else count_of(len(result.days), "day")
-    lines = [line(f"Compacted {done} with {result.requests:,} charged requests into {where}.")]
+    lines = [line(f"Compacted {done} with {result.requests:,} counted requests into {where}.")]
     if result.copies:
         lines.append(line(f"{result.copies:,} lines have the connection, number and time of another line and count once."))
     if result.known:

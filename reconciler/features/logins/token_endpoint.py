@@ -227,7 +227,7 @@ def _refusal(endpoint: TokenEndpoint, answer: _Answer, secrets: tuple[str, ...])
     is_passing = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status in _PASSING
     why = f"the endpoint answers with HTTP status {answer.status}{words}"
     if answer.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        why += ". Check the client id, its secret or assertion, and the scope"
+        why += ". Check the client_id, its secret or assertion, and the scope"
     return _failed(endpoint, why, is_passing=is_passing)
 
 

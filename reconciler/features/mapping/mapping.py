@@ -203,7 +203,11 @@ def _words(*words: str) -> dict[str, str]:
 
 _COLUMN: Final = TextShape("The name of the column in the files, to the letter.", name="column")
 _ONLY: Final = RecordShape(
-    _field, "As the column of the normal form with this name.", {"column": _COLUMN}, required=("column",), name="only_column"
+    _field,
+    "As the column of the canonical traffic schema with this name.",
+    {"column": _COLUMN},
+    required=("column",),
+    name="only_column",
 )
 _NAME: Final = RecordShape(
     _field,
@@ -280,7 +284,7 @@ _SPEC: Final = RecordShape(
             {
                 "ts": RecordShape(
                     _field,
-                    "When a request was charged, or the end of the interval.",
+                    "When a broker counted a request, or the end of the interval.",
                     {
                         "column": _COLUMN,
                         "unit": ChoiceShape(
@@ -303,7 +307,7 @@ _SPEC: Final = RecordShape(
                 ),
                 "broker": RecordShape(
                     _field,
-                    "The id of the broker that charged it.",
+                    "The id of the broker that counted it.",
                     {
                         "column": _COLUMN,
                         "constant": NumberShape("The same for all rows.", "integer", minimum=0),

@@ -184,7 +184,7 @@ def _comparison_lines(compared: ViewComparison) -> Iterator[Block]:
         yield line((f"and {comparison.left_out} more differences that are not listed", Style.FAINT))
     yield from note_lines(compared.notes)
     if comparison.unknown is not None:
-        yield line(("Users and client ids: unknown", Style.WARN))
+        yield line(("Users and client-ids: unknown", Style.WARN))
     who = "all known clients" if compared.asked is None else f"{compared.asked} asked about"
     count = len(comparison.clients)
     differ = "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"

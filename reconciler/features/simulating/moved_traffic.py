@@ -33,7 +33,7 @@ class MovedTraffic(SecondsTraffic):
         # Not the other constructor: it would read all rows for what is known here.
         if recorded.means and moves.moves:
             raise UsageError(
-                "This traffic has rates of single brokers at their own moments. Moves need requests or sums of seconds"
+                "This traffic has rates of single brokers at their own moments. Moves need requests or per-second totals"
             )
         self._recorded, self._moves = recorded, moves
         self.rows = recorded.rows.map(rows_mover(moves), COLUMNS)

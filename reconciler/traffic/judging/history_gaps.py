@@ -180,7 +180,7 @@ def kind_assumptions(
         yield (
             f"controller_mutation_rate: a token bucket for {controller_window.expiry_ms / 1000:g} s of the limit "
             "(controller.quota.window.num, controller.quota.window.size.seconds), full at first on each controller, "
-            + ("topic by topic" if of_requests else "from sums of whole seconds, whatever the topics and API versions in them")
+            + ("topic by topic" if of_requests else "from per-second totals, whatever the topics and API versions in them")
             + ". A refused topic is not asked for again, although clients retry"
         )
     if Kind.CONNECTION in kinds:

@@ -174,7 +174,7 @@ def live_samples(times_ms: Integers, window: Window) -> Spans:
     if len(times_ms) == 0:
         return Spans(times_ms, times_ms)
     if np.any(np.diff(times_ms) < 0):
-        raise ValueError("the requests of a bucket must be in the order of their times")
+        raise ValueError("the requests of a quota group must be in the order of their times")
     starts = _sample_starts(times_ms, window.sample_ms)
     last_times = np.append(times_ms[starts[1:] - 1], times_ms[-1])
     oldest = np.searchsorted(last_times, times_ms - window.expiry_ms, side="right")

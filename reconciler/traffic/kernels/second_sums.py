@@ -119,7 +119,7 @@ def bounds(keys: Integers, amounts: Integers, window: Window = DEFAULT_WINDOW) -
     Raises ``ValueError`` for another order, which would tear sums apart, and for settings of which seconds prove nothing.
     """
     if np.any(keys[1:] <= keys[:-1]):
-        raise ValueError("cells must be in strictly rising order of group and second")
+        raise ValueError("totals must be in strictly rising order of group and second")
     parts = frames(window)
     lengths = tuple(dict.fromkeys(length for length, _ in parts))
     total = dict(zip(lengths, _sums(keys, amounts, lengths), strict=True))

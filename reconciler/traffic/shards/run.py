@@ -366,7 +366,7 @@ def open_sharded_frame(frame: DataFrame, *, mapping: ColumnMapping | None, max_u
 
     opened = _opened(rows, make, max_unreadable)
     if opened is None:
-        raise UsageError("in_shards is for requests and sums of seconds, and this traffic has metrics: leave in_shards out")
+        raise UsageError("in_shards is for requests and per-second totals, and this traffic has metrics: leave in_shards out")
     return opened
 
 

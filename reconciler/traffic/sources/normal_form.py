@@ -292,11 +292,11 @@ def require_columns(schema: pa.Schema, file: str) -> None:
         )
     if missing:
         raise TrafficError(
-            f"recorded traffic {file}: the normal form needs the column {missing[0]!r}, and the file has "
+            f"recorded traffic {file}: the canonical traffic schema needs the column {missing[0]!r}, and the file has "
             f"{', '.join(sorted(schema.names))}. For other columns give a --mapping"
         )
     for name, kind, wanted in wrong_type(schema):
-        raise TrafficError(f"recorded traffic {file}: the column {name!r} of the normal form is {kind}, not {wanted}")
+        raise TrafficError(f"recorded traffic {file}: the column {name!r} is {kind}. The canonical traffic schema has {wanted}")
 
 
 def with_required_columns(batch: pa.RecordBatch) -> pa.RecordBatch:

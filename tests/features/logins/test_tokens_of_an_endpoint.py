@@ -188,7 +188,7 @@ def test_a_wrong_secret_is_refused_with_the_words_of_the_endpoint(provider, tmp_
     line = said(command(provider, tmp_path, "plan", provider.by_secret(**{f"{CLIENT}.secret": f"wrong-{MARK}"})))
 
     assert "HTTP status 401 (invalid_client: bad credentials" in line
-    assert "Check the client id" in line
+    assert "Check the client_id" in line
 
 
 def test_an_endpoint_with_another_authority_is_named_with_the_options_that_repair_it(provider, tmp_path):
