@@ -151,7 +151,8 @@ def credentials() -> list[dict]:
 
 
 def test_every_step_that_asks_the_remote_can_log_in_and_no_other():
-    asking = [step for path in REUSABLE for step in steps(path) if re.search(r"\bgit (fetch|push)\b", step.get("run", ""))]
+    asks = re.compile(r"\bgit (fetch|push)\b|--write requests")
+    asking = [step for path in REUSABLE for step in steps(path) if asks.search(step.get("run", ""))]
 
     assert len(asking) == len(credentials()) > 5
     assert all("GIT_TOKEN" in step["env"] for step in asking)
