@@ -27,6 +27,7 @@ from reconciler.model import (
     Digest,
     Entity,
     EntityName,
+    LeaderSpread,
     ManifestCommit,
     MatchKind,
     Observed,
@@ -48,7 +49,12 @@ SNAPSHOT: Final = Document(
     cls=CurrentState,
     name="snapshot",
     title="kafka-quotas snapshot",
-    codec=VALUES.extended({CurrentState: row("cluster observed brokers? leaders? filter? entities", filter=selected_entities)}),
+    codec=VALUES.extended(
+        {
+            CurrentState: row("cluster observed brokers? leaders? filter? entities", filter=selected_entities),
+            LeaderSpread: row("partitions leaderless absent topics?"),
+        }
+    ),
 )
 
 

@@ -185,8 +185,15 @@ class LeaderSpread:
     """Partitions without a leader."""
     by_topic: Mapping[str, tuple[tuple[int, ...], int]] = field(default_factory=dict)
     """By topic: the leader of each partition that has one, and how many partitions there are. Empty: not known."""
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """By topic, how many partitions it has, in a snapshot of a cluster with limits of mutations. Empty: not known."""
     absent: tuple[int, ...] = ()
     """Brokers that have replicas and are not up, sorted."""
+
+    @property
+    def topic_partitions(self) -> Mapping[str, int]:
+        """By topic, how many partitions it has, as far as that is known."""
+        return self.topics or {name: count for name, (_, count) in self.by_topic.items()}
 
     def largest_share(self, brokers: int) -> float | None:
         """How many times its even part the broker with the most leaders leads. ``None`` without any leader."""

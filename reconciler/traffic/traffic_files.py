@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
@@ -23,7 +23,7 @@ from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
 from reconciler.traffic.shuffle.rows import LocalRows, count_rows
 from reconciler.traffic.sources.log_documents import check_zone
-from reconciler.traffic.sources.log_evidence import mark_copies
+from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts, parse_dataset
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
@@ -67,6 +67,8 @@ class Reading:
     """Whole seconds will be judged, so that rows are added up as they are read."""
     progress: Progress = NO_PROGRESS
     """Where this process reports how far it is."""
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """By name, how many partitions topics have by a snapshot or the cluster, where no line shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,14 +423,18 @@ class RequestLogs(Traffic):
             before += log.size
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
-        """As ``Traffic.rows_here``. Copies are marked."""
+        """As ``Traffic.rows_here``. Copies are marked, and topics have what they cost."""
         batches = list(self.batches(reading))
         if batches:
             batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
+            if Kind.MUTATION in reading.kinds:
+                batches = charge_known_topics(batches, reading.topics)
         return LocalRows(lambda _: batches, progress=reading.progress)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """As ``Traffic.rows_on``."""
         from reconciler.traffic.sources.on_spark import request_log_rows
 
-        return request_log_rows(spark, self.logs, log_timezone=reading.log_timezone, also=reading.also, kinds=reading.kinds)
+        return request_log_rows(
+            spark, self.logs, log_timezone=reading.log_timezone, also=reading.also, kinds=reading.kinds, topics=reading.topics
+        )

@@ -365,6 +365,7 @@ def open_recorded(
     from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
 
     traffic, wanted = _find(proposal, options)
+    kinds, leaders = tuple(Kind) if throttles else _limited_kinds(proposal), proposal.leaders
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
@@ -378,9 +379,10 @@ def open_recorded(
             functools.cache(session),
             Reading(
                 log_timezone=options.log_timezone,
-                kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
+                kinds=kinds,
                 by_seconds=by_seconds,
                 progress=progress,
+                topics=leaders.topic_partitions if leaders is not None and Kind.MUTATION in kinds else {},
             ),
             in_process=traffic.stays_here(wanted),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),

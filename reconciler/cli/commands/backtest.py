@@ -192,7 +192,17 @@ def _read_current(args: BacktestArguments, access: Access, intent: Intent | None
         return None
     with contextlib.closing(open_cluster(spec, access, trusted=trusted)) as cluster:
         current = read_state(spec, cluster)
-        return with_leaders(current, cluster) if uses_leaders(intent, args.source.model.quota_callback) else current
+        needed = uses_leaders(intent, args.source.model.quota_callback) or _limits_mutations(intent, current)
+        return with_leaders(current, cluster) if needed else current
+
+
+def _limits_mutations(intent: Intent | None, current: CurrentState) -> bool:
+    """Whether it matters how many partitions topics have, which the cluster shows beside their leaders."""
+    from reconciler.model import QuotaKey
+
+    key = QuotaKey.CONTROLLER_MUTATION_RATE
+    declared = intent.desired.entities.values() if intent is not None else ()
+    return any(key in quotas for quotas in current.entities.values()) or any(key in each.quotas for each in declared)
 
 
 def _reading(source: BacktestSource, spec: ClusterSpec, trusted: TrustedTree | None) -> BacktestOptions:

@@ -309,8 +309,8 @@ def withhold_clear(
 ) -> dict[int, BucketVerdict]:
     """The same with rows for those ``judged`` targets of which nothing was charged. None that lacks charges is clear.
 
-    A line of the night of a clock change has two times, and a request log does not show how many partitions a deleted topic
-    had. What is missing is never taken for nothing. A group that is throttled by what was charged stays so.
+    A line of the night of a clock change has two times, and a topic may have been deleted without a line that shows its
+    partitions. What is missing is never taken for nothing. A group that is throttled by what was charged stays so.
     """
     made = dict(verdicts)
     if not any(client.unplaced or client.uncounted for client in series):
@@ -324,7 +324,7 @@ def withhold_clear(
         )
         if uncounted:
             count = count_of(uncounted, "mutation of a topic is", "mutations of topics are")
-            parts.append(f"{count} not counted, since a request log does not show how many partitions the topic had")
+            parts.append(f"{count} not counted, since no recorded line and no snapshot shows how many partitions the topic had")
         if unplaced:
             count = count_of(unplaced, "line")
             parts.append(f"{count} of the night of the clock change not judged, since the local time occurs twice or never")

@@ -40,7 +40,7 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, FileSummary, Segment, SegmentFolder, minutes_in, ranges_of
 from reconciler.traffic.seconds.stored_rows import save_client_totals
 from reconciler.traffic.shuffle.rows import PartialSums
-from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, mark_copies, require_one
+from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
     DUPLICATE,
@@ -269,7 +269,7 @@ def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     if not held or _BEGINS_LINE not in held[0].schema.names:
         yield from held
         return
-    yield from mark_copies(pa.Table.from_batches(held)).to_batches()
+    yield from charge_known_topics(mark_copies(pa.Table.from_batches(held)).to_batches())
 
 
 def _require_no_metrics(statuses: Mapping[str, int], path: Path) -> None:

@@ -12,7 +12,7 @@ fetches, produce without acknowledgement, and requests between brokers and contr
 **Partitions** that a request creates or deletes are charged by the controller, topic by topic. CreateTopics gives the partitions
 of each topic; ``-1`` is the broker's default, which answers from version 5 on give. CreatePartitions gives the final number, so
 only one that assigns the new partitions shows how many they are. DeleteTopics never does. Those topics get
-``UNKNOWN_PARTITIONS``.
+``UNKNOWN_PARTITIONS``, until other lines show their number (``log_evidence``).
 
 A topic whose answer is an error was not charged, but for a timeout, which comes after the work. One that the quota refused
 (error 89) counts as a topic of no partitions, and a fetch that was answered empty as one of no bytes: both were throttled.
@@ -47,7 +47,19 @@ from reconciler.traffic.sources.log_documents import (
     TopicsLine,
     TopicsRequest,
     decode_line,
+    decode_showing,
     produce_error_codes,
+)
+from reconciler.traffic.sources.log_evidence import (
+    CHECKED,
+    CREATED,
+    DELETED,
+    EXTENDED,
+    SEEN,
+    SeenTopics,
+    TopicEvent,
+    known_id,
+    topics_text,
 )
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
@@ -78,6 +90,8 @@ PRODUCE_FLEXIBLE_FROM: Final = 9
 FETCH_FLEXIBLE_FROM: Final = 12
 TOPIC_ID_FROM: Final = 13
 """The same number for both: the version whose topics are 16-byte ids."""
+_SHOWING: Final = frozenset((3, 75))
+"""Metadata and DescribeTopicPartitions."""
 _STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
 
 REFUSED_MUTATION, FAILED_MUTATION, VALIDATE_ONLY = "refused-mutation", "failed-mutation", "validate-only"
@@ -94,6 +108,8 @@ class Entry(NamedTuple):
     overhead: int = 0
     part: int | None = None
     begins_line: bool = True
+    topics: str | None = None
+    """What the line shows of topics, as ``topics_text`` has it."""
     refused: bool = False
     """A quota of then refused it: it cost nothing, and would have cost something under a higher limit."""
 
@@ -105,10 +121,27 @@ class LineReader:
         self._only_bytes = not set(kinds) - set(BYTES)
         self._time = Kind.REQUEST in kinds
         self._topics = Kind.MUTATION in kinds
+        self._seen: SeenTopics | None = None
+        self.showing = _SHOWING if self._topics else frozenset()
+        """The kinds of requests whose answers show how many partitions topics have."""
 
     def wants(self, api: int | None) -> bool:
         """Whether lines of this kind of request are charged for anything; an unknown kind may be."""
         return self._time or api in (PRODUCE, FETCH, SHARE_FETCH, None) or (self._topics and api in MUTATING)
+
+    def shown_topics(self, document: bytes) -> str | None:
+        """What an answer of ``showing`` shows of topics, if it is anything new, as ``topics_text`` has it."""
+        line = decode_showing(document)
+        if line is None or line.response is None:
+            return None
+        cursors = (line.request.cursor if line.request is not None else None, line.response.next_cursor)
+        cut = {cursor.topic_name for cursor in cursors if cursor is not None}
+        self._seen = self._seen or SeenTopics()
+        return self._seen.new(
+            TopicEvent(SEEN, topic.name, known_id(topic.topic_id), len(topic.partitions))
+            for topic in line.response.topics or ()
+            if not topic.error_code and topic.partitions and topic.name not in cut
+        )
 
     def decode(self, api: int | None, document: bytes) -> LogLine | None:
         """``None`` for a document that lacks a needed field."""
@@ -230,6 +263,7 @@ def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> Iterator[Entr
         its = named.get((topic.name, None) if topic.name is not None else (None, topic.topic_id))
         partitions = _partitions(api, topic, its)
         status = _status(its.error_code if its else None, partitions, free=only and not kraft)
+        event = _event(api, topic, its, partitions, only=only) if status in (CHARGED, UNKNOWN_PARTITIONS) else None
         refused = status == REFUSED_MUTATION
         yield Entry(
             CHARGED if refused else status,
@@ -237,6 +271,7 @@ def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> Iterator[Entr
             0 if refused else partitions or 0,
             part=part,
             begins_line=begins and part == 0,
+            topics=None if event is None else topics_text([event]),
             refused=refused,
         )
 
@@ -265,6 +300,17 @@ def _utf8_length(text: str | None) -> int:
 def _uvarint(value: int) -> int:
     """Bytes of an unsigned varint of a 32-bit value."""
     return 1 if value < 1 << 7 else (value.bit_length() + 6) // 7
+
+
+def _event(api: int, topic: AskedTopic, answer: AnsweredTopic | None, partitions: int | None, *, only: bool) -> TopicEvent | None:
+    """What a line shows of a topic. ``only``: it was validated, and not done."""
+    name = topic.name if topic.name is not None else answer.name if answer else None
+    topic_id = known_id(topic.topic_id) or known_id(answer.topic_id if answer else None)
+    if api == CREATE_PARTITIONS:
+        return TopicEvent(CHECKED if only else EXTENDED, name, topic_id, _positive(topic.count))
+    if only:
+        return None
+    return TopicEvent(CREATED, name, topic_id, partitions) if api == CREATE_TOPICS else TopicEvent(DELETED, name, topic_id)
 
 
 def _status(code: int | None, partitions: int | None, *, free: bool) -> str:

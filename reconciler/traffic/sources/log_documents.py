@@ -155,6 +155,8 @@ class AskedTopic(_Decoded):
     name: str | None = None
     topic_id: str | None = None
     num_partitions: Int32 | None = None
+    count: Int32 | None = None
+    """Of a topic to extend: its partitions afterwards."""
     assignments: list[Present] | None = None
 
 
@@ -190,6 +192,41 @@ class TopicsLine(LogLine, kw_only=True):
     response: TopicsAnswer | None = None
 
 
+class ShownTopic(_Decoded):
+    """A topic that an answer describes with all of its partitions."""
+
+    name: str | None = None
+    topic_id: str | None = None
+    error_code: int | None = None
+    partitions: list[Present] | None = None
+
+
+class Cursor(_Decoded):
+    """Where an answer begins or ends, which may be within a topic."""
+
+    topic_name: str | None = None
+
+
+class ShowingRequest(_Decoded):
+    """Of DescribeTopicPartitions."""
+
+    cursor: Cursor | None = None
+
+
+class ShowingAnswer(_Decoded):
+    """Of Metadata and DescribeTopicPartitions."""
+
+    topics: list[ShownTopic] | None = None
+    next_cursor: Cursor | None = None
+
+
+class ShowingLine(_Decoded):
+    """A request whose answer describes topics."""
+
+    request: ShowingRequest | None = None
+    response: ShowingAnswer | None = None
+
+
 class _CodedPartition(_Decoded):
     error_code: int | None = None
 
@@ -208,6 +245,7 @@ _DECODERS: Final[dict[int, msgspec.json.Decoder[Any]]] = {
     **dict.fromkeys(MUTATING, msgspec.json.Decoder(TopicsLine)),
 }
 _of_any = msgspec.json.Decoder(LogLine)
+_of_showing = msgspec.json.Decoder(ShowingLine)
 _of_codes = msgspec.json.Decoder(_CodedAnswer)
 
 
@@ -250,6 +288,11 @@ def decode_line(api: int | None, document: bytes) -> LogLine | None:
     begin, end = document.find(_REQUEST), document.rfind(_CONNECTION)
     # Otherwise a field is missing, or they come in an order that is not the broker's.
     return _decoded(_of_any, document[:begin] + document[end:] if 0 < begin < end else document)
+
+
+def decode_showing(document: bytes) -> ShowingLine | None:
+    """A request whose answer describes topics; ``None`` for a damaged one."""
+    return _decoded(_of_showing, document)
 
 
 def produce_error_codes(line: ProduceLine) -> list[int | None]:

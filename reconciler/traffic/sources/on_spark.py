@@ -11,7 +11,7 @@ import functools
 import itertools
 import logging
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import PurePosixPath
@@ -43,6 +43,10 @@ from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     LINE_KEYS,
+    NO_TOPICS,
+    TOPIC_EVENTS,
+    charge_topics,
+    count_partitions,
     line_keys,
     mark_copies,
 )
@@ -100,6 +104,7 @@ def request_log_rows(
     log_timezone: str = "UTC",
     also: Sequence[str] = (),
     kinds: Collection[Kind] = BYTES,
+    topics: Mapping[str, int] = NO_TOPICS,
 ) -> SparkRows[pa.RecordBatch]:
     """The same of request logs, with the columns ``also``, read once and kept. A copy of a line is a ``DUPLICATE``.
 
@@ -114,17 +119,22 @@ def request_log_rows(
     parts = log_parts(logs, least_tasks(spark))
     sizes = [part.size for part in parts]
     shares = split_work(parts, sizes, max(2 * least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK))
-    return mark_repeats(KeptRows.of_shares(spark, shares, read), also)
+    return mark_repeats(KeptRows.of_shares(spark, shares, read), also, topics)
 
 
-def mark_repeats(rows: KeptRows, also: Sequence[str]) -> SparkRows[pa.RecordBatch]:
-    """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails."""
+def mark_repeats(rows: KeptRows, also: Sequence[str], topics: Mapping[str, int] = NO_TOPICS) -> SparkRows[pa.RecordBatch]:
+    """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails.
+
+    Topics that were extended or deleted get what that cost, where some line or ``topics`` shows it.
+    """
     try:
         if rows.has_repeats(line_keys, LINE_KEYS):
             rows = rows.rewritten(
                 lambda batch: np.asarray(batch.column("tie").to_numpy(), dtype=np.int64),
                 lambda table: mark_copies(table.cast(schema(also))),
             )
+        if partitions := count_partitions(rows.total(TOPIC_EVENTS), topics):
+            return rows.map(functools.partial(charge_topics, partitions=partitions), ())
     except BaseException:
         rows.close()
         raise

@@ -30,6 +30,7 @@ from reconciler.traffic.sources.log_evidence import (
     NAMED_BROKERS,
     NAMING,
     REQUEST_NUMBER,
+    TOPICS,
     cluster_id,
     named_brokers,
     request_numbers,
@@ -49,12 +50,13 @@ from reconciler.traffic.sources.normal_form import (
 
 COLUMNS: Final = (
     "status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "tie", "detail", "strict",
-    "part", "begins_line",
+    "part", "begins_line", TOPICS,
 )  # fmt: skip
 """``ts_us``: charge time, microseconds since 1970, UTC. ``records`` + ``overhead``: charged bytes, nanoseconds or partitions.
 ``throttled``: as recorded, in one row of each request. ``tie``: orders requests of one microsecond by content, so that no
 partitioning or file layout changes a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins_line``: true
-in one row of each line."""
+in one row of each line. ``topics``: what a line shows of topics, from which those that were extended or deleted get what they
+cost."""
 SELF_EVIDENCE: Final = (CLUSTER, NAMED_BROKERS, REQUEST_NUMBER)
 """Further columns: what a log shows of itself."""
 LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
@@ -63,7 +65,7 @@ LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 _TYPES: Final = {
     "status": pa.string(), "broker": pa.int32(), "kind": pa.string(), "user": pa.string(), "client_id": pa.string(),
     "ts_us": pa.int64(), "records": pa.int64(), "overhead": pa.int64(), "throttled": pa.bool_(), "tie": pa.int64(),
-    "detail": pa.string(), "strict": pa.bool_(), "part": pa.int32(), "begins_line": pa.bool_(),
+    "detail": pa.string(), "strict": pa.bool_(), "part": pa.int32(), "begins_line": pa.bool_(), TOPICS: pa.string(),
     "refused": pa.bool_(), "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(),
     "file": pa.string(), CLUSTER: pa.string(), NAMED_BROKERS: pa.string(), REQUEST_NUMBER: pa.int64(),
 }  # fmt: skip
@@ -159,9 +161,13 @@ class _RowReader:
         api = api_key(raw, start)
         if not self._reader.wants(api):
             request = _Request(self._broker, cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
-            self._add(request, [self._reader.unusable(api, OTHER_API)])
+            if api in self._reader.showing:
+                self._add_shown(api, raw, at, request)
+            else:
+                self._add(request, [self._reader.unusable(api, OTHER_API)])
             return
-        line = self._reader.decode(api, document_of(raw, start))
+        document = document_of(raw, start)
+        line = self._reader.decode(api, document)
         moment = self._clock.read(raw, at)
         if api is None or line is None or moment is None:
             self._add_unreadable(api, raw)
@@ -188,7 +194,9 @@ class _RowReader:
             request = request._replace(cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
         entries = self._reader.entries(api, line)
         if moment.unclear:
-            entries = [entry._replace(status=_UNPLACED.get(entry.status, entry.status)) for entry in entries]
+            entries = [entry._replace(topics=None, status=_UNPLACED.get(entry.status, entry.status)) for entry in entries]
+        elif api in self._reader.showing and (topics := self._reader.shown_topics(document)) is not None:
+            entries[0] = entries[0]._replace(topics=topics)
         if api in MUTATING:
             self._add_mutation(api, line, request, entries)
         else:
@@ -203,6 +211,15 @@ class _RowReader:
             strict=is_strict(api, line.request_header.request_api_version),
         )
         self._add(begun, [entry for entry in entries if entry.kind == _MUTATION])
+
+    def _add_shown(self, api: int | None, raw: bytes, at: int, request: _Request) -> None:
+        """A line that is charged for nothing, with what it shows of topics."""
+        entry = self._reader.unusable(api, OTHER_API)
+        topics = self._reader.shown_topics(document_of(raw, at + len(MARKER)))
+        moment = self._clock.read(raw, at) if topics is not None else None
+        if moment is not None and not moment.unclear and FIRST_US <= moment.micros < END_US:
+            request, entry = request._replace(ts_us=moment.micros), entry._replace(topics=topics)
+        self._add(request, [entry])
 
     def _add_unreadable(self, api: int | None, raw: bytes) -> None:
         detail = _beginning(self._file, raw)
