@@ -48,7 +48,7 @@ _log: Final = logging.getLogger("reconciler.client")
 class ClusterQuotas:
     """One connection to a cluster. Use it in a ``with`` block, or call ``close``.
 
-    Every call asks the cluster anew. Threads may share it: their calls take turns.
+    Every call asks the cluster. Threads can share it: their calls take turns.
     """
 
     def __init__(self, cluster: QuotaCluster, target: ClusterTarget) -> None:
@@ -60,14 +60,13 @@ class ClusterQuotas:
 
     @property
     def cluster(self) -> ClusterIdentity:
-        """Which cluster this is: its name in the manifests, if any, its id, and its version as far as it is known."""
+        """The cluster's name in the manifests, its id and version, as far as they are known."""
         return self._identity
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
-        """The entities that match, with all their quotas. Without a selector everything, in one request.
+        """Read the entities that match, with all their quotas, in one request.
 
-        Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a selector that Kafka does not take, with its words, and
-        other ``BackendError``.
+        Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a refused selector, and other ``BackendError``.
         """
         state = self._asking(lambda cluster: describe_cluster(cluster, selector))
         return Description(
@@ -75,20 +74,19 @@ class ClusterQuotas:
         )
 
     def read(self) -> RecordedQuotas:
-        """Everything the cluster has now, for many questions without asking the cluster again. Raises ``BackendError``."""
+        """Read everything once, for many questions. Raises ``BackendError``."""
         name = self._target.spec.name
         return RecordedQuotas(self._asking(lambda cluster: current_view(cluster.current_state(), source=cluster, name=name)))
 
     def resolve(self, client: Entity, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Resolution:
-        """The effective quotas of one client: per key the value, the entity that sets it, its level (1 to 8), and its bucket.
+        """Resolve the quotas of one client: for each key the value, the entity that sets it, its level (1 to 8), and its bucket.
 
-        ``client`` names who connects: ``entity(user="alice", client_id="app")``, or an ``ip``. Without ``client_id`` (or with an
-        empty one) it is a client that sends none, which default client ids do not reach. ``DEFAULT`` stands for any name that
-        no quota names. A key that is neither in ``quotas`` nor in ``unknown`` of the answer is unlimited. ``include_overrides``
-        adds the quotas that each winner overrides, ``explain`` all levels, and ``members=N`` up to N clients of each bucket.
+        ``client`` is ``entity(user="alice", client_id="app")``, or an ``ip``. Without ``client_id`` it sends none.
+        ``DEFAULT`` stands for any name that no quota names. A key that is neither in ``quotas`` nor in ``unknown`` of the answer
+        is unlimited. ``include_overrides`` adds the quotas that each winner overrides, ``explain`` all levels, and ``members=N``
+        up to N clients of each bucket.
 
-        This reads the whole cluster. For many questions take ``read`` first. Raises ``UsageError`` for an entity that no client
-        can be, and ``BackendError``.
+        This reads the whole cluster. Raises ``UsageError`` for an entity that no client can be, and ``BackendError``.
 
         >>> with connect("b1:9092") as quotas:
         ...     answer = quotas.resolve(entity(user="payments", client_id="app"), include_overrides=True)
@@ -103,11 +101,10 @@ class ClusterQuotas:
     def plan_alter(
         self, target: Entity, *, add: Mapping[str, str | float] | None = None, delete: Collection[str] = ()
     ) -> PlannedAlteration:
-        """What setting ``add`` and removing ``delete`` would change of one entity. Nothing is written before its ``apply``.
+        """Plan to set ``add`` and remove ``delete`` of one entity. Nothing is written before ``apply``.
 
-        A value is a number per broker, in the unit of the key, or text as in manifests (``"10MiB"``). Where ``connect`` was given
-        manifests, an entity inside their scope trips the guard ``managed-entity``. Raises ``UsageError`` for what Kafka would
-        refuse, before the cluster is asked, and ``BackendError``.
+        A value is a number per broker, or text as in manifests (``"10MiB"``). An entity in the scope of ``connect``'s manifests
+        trips guard ``managed-entity``. Raises ``UsageError`` for values that Kafka would refuse, and ``BackendError``.
 
         >>> with connect("b1:9092") as quotas:
         ...     reports = entity(user="reports")
@@ -157,7 +154,7 @@ class ClusterQuotas:
         )
 
     def close(self) -> None:
-        """Give the connection back. Safe to call twice."""
+        """Close the connection. Safe to call twice."""
         with self._turn:
             cluster, self._cluster = self._cluster, None
             if cluster is not None:
@@ -251,13 +248,13 @@ class PlannedAlteration:
     entities: tuple[Entity, ...]
     """What is altered, in the order of the request."""
     plan: Plan
-    """The values before and after, the guards as they stand, and notes. ``plan.changes`` is empty when nothing changes."""
+    """The values before and after, guards, and notes. ``plan.changes`` is empty when nothing changes."""
     warnings: tuple[str, ...]
-    """Why the name is most likely a mistake, though Kafka takes it: a literal ``<default>``, blanks, percent encoding."""
+    """Why the name is probably a mistake: a literal ``<default>``, blanks, percent encoding."""
     write: Callable[[Approval], ApplyReport]
 
     def validate(self) -> ApplyReport:
-        """Let the cluster check the change. Nothing is written. Every guard counts as accepted here.
+        """Let the cluster check the change, without writing. Every guard counts as accepted here.
 
         Raises ``StalePlanError`` when the cluster no longer has what the plan changes, and other ``RefusedError``.
         """

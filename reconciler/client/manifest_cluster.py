@@ -64,7 +64,7 @@ _MOST_NAMED: Final = 5
 
 
 class ManifestCluster:
-    """One cluster of some manifests. It comes from ``manifests``, keeps no connection, and threads may share it."""
+    """One cluster of some manifests. It keeps no connection, and threads can share it."""
 
     def __init__(self, where: Where, *, baseline: str | None = None, owners: tuple[str, ...] = ()) -> None:
         """For ``manifests``, which checks the arguments."""
@@ -73,11 +73,11 @@ class ManifestCluster:
         self._owners = owners
 
     def with_baseline(self, baseline: str) -> ManifestCluster:
-        """The same, compared with a baseline, a file or a git reference, as the option of ``plan``, ``apply`` and ``drift``."""
+        """Compare with a baseline: a file or a git reference."""
         return ManifestCluster(self._where, baseline=baseline, owners=self._owners)
 
     def of_owners(self, *owners: str) -> ManifestCluster:
-        """The same, of which only the changes of these owners are planned and applied.
+        """Plan and apply only the changes of these owners.
 
         >>> manifests(["quotas"]).of_owners("team-payments")
         <ManifestCluster of quotas>
@@ -85,7 +85,7 @@ class ManifestCluster:
         return ManifestCluster(self._where, baseline=self._baseline, owners=owners)
 
     def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False, show_unmanaged: bool = False) -> PlannedManifests:
-        """The changes that ``apply`` would write, and the guards, ``accept`` of which are accepted. Nothing is written.
+        """Compute the changes that ``apply`` would write, and the guards, with those of ``accept`` accepted.
 
         ``show_effects`` adds which clients move to other limits, and ``show_unmanaged`` the entities that no manifest declares.
         Raises ``ManifestError`` with its findings, ``UsageError`` for a name that no guard has or an unclear cluster,
@@ -151,7 +151,7 @@ class ManifestCluster:
         return self._write(approval, audit=audit, record_baseline=record_baseline)
 
     def drift(self) -> FoundDrift:
-        """How the live quotas differ from the declared ones.
+        """Compare the live quotas with the declared ones.
 
         With a ``baseline``, merged changes that are not applied yet and changes by hand are distinguished. Raises as ``plan``.
 
@@ -345,7 +345,7 @@ def manifests(
     snapshot: str | Path | None = None,
     trusted_ref: str | None = None,
 ) -> ManifestCluster:
-    """The cluster that manifests are for. ``cluster`` names it where there are several. Nothing is read yet.
+    """Choose manifests and their cluster. ``cluster`` names it where there are several. Nothing is read yet.
 
     The cluster is reached as its Cluster manifest sets it, or by ``bootstrap_server``, ``zookeeper`` and ``command_config`` as in
     ``connect``. A ``snapshot`` stands for it where nothing is written. ``trusted_ref`` is as the option of the commands.

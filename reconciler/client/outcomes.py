@@ -39,7 +39,7 @@ Cell: TypeAlias = EntityName | str | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlannedManifests:
-    """What ``ManifestCluster.plan`` would write. Nothing happens before ``apply``.
+    """The plan of ``ManifestCluster.plan``. Nothing happens before ``apply``.
 
     ``write``: what ``apply`` and ``validate`` call.
     """
@@ -56,7 +56,7 @@ class PlannedManifests:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Those of the manifests and of the live state, in the order of their places. An error stops ``apply``."""
+        """Findings of the manifests and of the live state. An error stops ``apply``."""
         return self.plan.findings
 
     @property
@@ -65,11 +65,11 @@ class PlannedManifests:
         return PLAN.write(self.plan)
 
     def to_json(self) -> str:
-        """The same as text, byte for byte. ``apply --plan FILE`` takes such a file."""
+        """Return the document as text. ``apply --plan FILE`` takes such a file."""
         return PLAN.text(self.plan)
 
     def rows(self) -> list[dict[str, Cell]]:
-        """One row for each key that changes.
+        """Return a row for each key that changes.
 
         Fields: ``user``, ``client-id``, ``ip``, ``action``, ``key``, ``before``, ``after``, ``place``.
 
@@ -90,7 +90,7 @@ class PlannedManifests:
         ]
 
     def validate(self) -> ApplyReport:
-        """Let the cluster check every change, and write nothing. Every guard counts as accepted here.
+        """Let the cluster check every change, without writing. Every guard counts as accepted here.
 
         Raises ``StalePlanError`` when another plan would be written now, and as ``ManifestCluster.apply``.
         """
@@ -128,7 +128,7 @@ class FoundDrift:
 
     @property
     def differs(self) -> bool:
-        """Whether any entity in the scope differs. The command exits with 2 then, with ``--detailed-exitcode``."""
+        """Whether any entity in the scope differs."""
         return self.drift.differs
 
     @property
@@ -137,11 +137,11 @@ class FoundDrift:
         return DRIFT.write(self.drift)
 
     def to_json(self) -> str:
-        """The same as text, byte for byte."""
+        """Return the document as text."""
         return DRIFT.text(self.drift)
 
     def rows(self) -> list[dict[str, Cell]]:
-        """One row for each key that differs.
+        """Return a row for each key that differs.
 
         Fields: ``user``, ``client-id``, ``ip``, ``drift``, ``key``, ``desired``, ``baseline``, ``live``, ``place``.
 
@@ -182,7 +182,7 @@ class JudgedTraffic:
 
     @property
     def refused(self) -> bool:
-        """Whether a rule of the Cluster manifest fails. The command would exit with 1."""
+        """Whether a rule of the Cluster manifest fails."""
         return self.report.refused
 
     @property
@@ -191,11 +191,11 @@ class JudgedTraffic:
         return BACKTEST.write(self.report)
 
     def to_json(self) -> str:
-        """The same as text, byte for byte."""
+        """Return the document as text."""
         return BACKTEST.text(self.report)
 
     def rows(self) -> list[dict[str, Cell]]:
-        """One row for each quota group on a broker, worst first.
+        """Return a row for each quota group on a broker, worst first.
 
         Fields: ``user``, ``client-id``, ``broker``, ``key``, ``verdict``, ``changed``, ``limit_before``, ``limit_after``,
         ``peak``, ``share_over``, ``recommended``. An absent name is ``None``, as is an unlimited or unknown limit.
@@ -242,7 +242,7 @@ class BacktestFrames:
     release: Callable[[], None]
 
     def close(self) -> None:
-        """Let Spark forget what it keeps for the DataFrames of ``in_shards``. Safe to call twice."""
+        """Release what Spark keeps for the DataFrames of ``in_shards``. Safe to call twice."""
         self.release()
 
     def __enter__(self) -> Self:
@@ -255,11 +255,11 @@ class BacktestFrames:
 
     @property
     def refused(self) -> bool:
-        """Whether a rule of the Cluster manifest fails. The command would exit with 1."""
+        """Whether a rule of the Cluster manifest fails."""
         return bool(self.document["summary"]["refused"])
 
     def to_json(self) -> str:
-        """The report as text, with the bytes that the command prints."""
+        """Return the report as text."""
         return document_text(dict(self.document))
 
 
@@ -296,7 +296,7 @@ class Description:
     entities: Mapping[Entity, Quotas]
 
     def rows(self) -> list[dict[str, EntityName | float | None]]:
-        """One row a quota, as tables want it: ``user``, ``client-id`` and ``ip`` (``None``: absent), ``key``, ``value``.
+        """Return a row for each quota: ``user``, ``client-id`` and ``ip`` (``None``: absent), ``key``, ``value``.
 
         A default entity stays ``DEFAULT``, so that nothing confuses it with a name. Types that Kafka does not have get columns
         of their own.
@@ -326,7 +326,7 @@ class Differences:
     unknown: str | None
     """Why the limits of users and client ids are not known. ``None``: they are."""
     left_out: int
-    """So many more were found and are not listed."""
+    """Number of further differences that are not listed."""
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ from reconciler.workflows import (
 
 
 class RecordedQuotas:
-    """All quotas of a cluster at one moment, of a snapshot, or of manifests. Nothing in it changes. Threads may share it.
+    """All quotas of a cluster at one moment, of a snapshot, or of manifests. Threads can share it.
 
     It comes from ``open_snapshot``, ``open_manifests``, ``after_plan``, or ``ClusterQuotas.read``.
     """
@@ -58,7 +58,7 @@ class RecordedQuotas:
         return self._view.notes
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
-        """The entities that match, with all their quotas.
+        """Return the entities that match, with all their quotas.
 
         Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a selector that Kafka does not take.
         """
@@ -67,13 +67,13 @@ class RecordedQuotas:
         return Description(kind=view.kind, cluster=view.cluster, observed=view.observed, entities=described.entities)
 
     def resolve(self, client: Entity, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Resolution:
-        """The effective quotas of one client. Parameters, meaning and errors as in ``ClusterQuotas.resolve``."""
+        """Resolve the quotas of one client, as ``ClusterQuotas.resolve`` does."""
         return self._answer(client, ResolveOptions(include_overrides=include_overrides, explain=explain, members=members))
 
     def resolve_each(
         self, clients: Iterable[Entity], *, include_overrides: bool = False, explain: bool = False, members: int = 0
     ) -> Iterator[Resolution]:
-        """The same for many, in their order, one by one.
+        """Resolve many clients, in their order.
 
         Raises ``UsageError`` when the iterator reaches an entity that no client can be.
 
@@ -88,7 +88,7 @@ class RecordedQuotas:
         return (self._answer(client, wanted) for client in clients)
 
     def resolve_known(self, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Iterator[Resolution]:
-        """The same for every client that the state names."""
+        """Resolve every client that the state names."""
         return resolve_known(self._view, ResolveOptions(include_overrides=include_overrides, explain=explain, members=members))
 
     @cached_property
@@ -108,7 +108,7 @@ class RecordedQuotas:
 
 
 def open_snapshot(path: str | Path) -> RecordedQuotas:
-    """A state that ``kafka-quotas export --snapshot`` wrote.
+    """Open a state that ``kafka-quotas export --snapshot`` wrote.
 
     Raises ``FileAccessError`` when it cannot be read, and ``ManifestError`` when it is not a snapshot.
 
