@@ -108,6 +108,10 @@ class Headroom:
     """Limits without traffic at the moment."""
     notes: tuple[Message, ...] = field(default_factory=tuple)
     """Messages about the reading."""
+    shown_until: Mapping[str, float] = field(default_factory=dict)
+    """By page, or by broker where a server or files are read, up to when they show what there is, in seconds since 1970."""
+    shows_throttles: bool = True
+    """Whether the source has throttle times where it has rates."""
 
 
 def observe(view: QuotaView, owners: Mapping[Entity, str], rates: RateRequest) -> Headroom:
@@ -148,7 +152,7 @@ def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateRead
     now_s = max((samples[-1][0] for samples in reading.series.values()), default=None)
     if now_s is None:
         note = compose(_NO_SERIES, page="kafka-quotas explain monitor")
-        return Headroom(cluster=view.cluster, at=None, groups=(), notes=(*reading.notes, note))
+        return Headroom(cluster=view.cluster, at=None, groups=(), notes=(*reading.notes, note), shown_until=reading.pages)
     oldest_s, answers = now_s - _FRESH_S, view.answers()
     throttles = {_place(series): samples for series, samples in by_measure[Measure.THROTTLE_TIME].items()}
     tokens = {_place(series): samples for series, samples in by_measure[Measure.TOKENS].items()}
@@ -163,8 +167,13 @@ def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateRead
                 throttling = _throttling(_debts_ms(tokens.get(_place(series), ()), load.limit), oldest_s)
             peak = max(value for at, value in samples if at > oldest_s and math.isfinite(value))
             measured.append((replace(load, throttling=throttling), peak))
-    notes = [*reading.notes, *_stale_brokers(reading, by_measure[Measure.RATE], now_s)]
-    return headroom_of(view, owners, pass_on_throttles(measured), notes, at_s=now_s)
+    newest = _newest(reading, by_measure[Measure.RATE])
+    notes = [*reading.notes, *_stale_brokers(newest, now_s)]
+    return replace(
+        headroom_of(view, owners, pass_on_throttles(measured), notes, at_s=now_s),
+        shown_until=reading.pages or newest,
+        shows_throttles=bool(throttles) or not measured,
+    )
 
 
 def headroom_of(
@@ -278,12 +287,17 @@ def _throttling(times: Samples, oldest_s: float) -> Throttling | None:
     return Throttling(mean_ms=times[-1][1], since=since, or_earlier=started == 0)
 
 
-def _stale_brokers(reading: RateReading, rates: Mapping[MetricSeries, Samples], now_s: float) -> Iterator[Message]:
-    """Brokers that had samples and have none now: what is on them is not known."""
+def _newest(reading: RateReading, rates: Mapping[MetricSeries, Samples]) -> dict[str, float]:
+    """By broker the time of its newest rate."""
     newest: dict[str, float] = {}
     for series, samples in rates.items():
         broker = _broker(series, reading)
         newest[broker] = max(newest.get(broker, 0.0), samples[-1][0])
+    return newest
+
+
+def _stale_brokers(newest: Mapping[str, float], now_s: float) -> Iterator[Message]:
+    """Brokers that had samples and have none now: what is on them is not known."""
     for broker, at in sorted(newest.items()):
         if at <= now_s - _FRESH_S:
             yield compose(

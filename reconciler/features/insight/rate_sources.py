@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import tempfile
 import time
 from collections import Counter
@@ -81,6 +82,8 @@ class RateRequest:
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     """The Cluster manifest, for the brokers that recorded traffic is of."""
     trusted: TrustedTree | None = None
+    since: datetime.datetime | None = None
+    """From when on recorded traffic is read. ``None``: its last minute."""
 
     @property
     def is_recorded(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from reconciler.errors import TrafficError
 from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling, headroom_of, limited_load, pass_on_throttles
 from reconciler.features.insight.rate_sources import RateRequest
 from reconciler.model import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _MINUTE: Final = datetime.timedelta(minutes=1)
 _CONTROLLER: Final = "controller"
+_ANY: Final = "the newest line"
 _OLD: Final = datetime.timedelta(minutes=5)
 _IS_OLD: Final = "The newest line is of {at} UTC. What follows is the minute before it, and not the present."
 _LARGEST: Final = "Rates are the largest ones of the minute before {at} UTC."
@@ -57,14 +59,23 @@ def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: Rat
     )
     with open_recorded(proposal, options, throttles=True) as recorded:
         end = max(part.end for part in recorded.facts.coverage)
-        part = between(recorded, end - _MINUTE, end)
+        begin = request.since or end - _MINUTE
+        if begin >= end:
+            raise TrafficError(f"The newest line of the traffic is of {end:%Y-%m-%d %H:%M:%S} UTC")
+        part = between(recorded, begin, end)
         report = Backtest(part, replace(question, exact=isinstance(recorded, RequestTraffic))).report()
-        throttles = recorded_throttles(recorded, None, since=end - _MINUTE, until=end)
+        throttles = recorded_throttles(recorded, None, since=begin, until=end)
         is_log = recorded.facts.source == Source.LOGS.value
     answers = view.answers()
     measured = [(_load(verdict, answers, owners), peak_of(verdict)) for verdict in report.verdicts if not verdict.undecided]
     groups = pass_on_throttles(_with_throttles(measured, throttles or (), answers, is_log=is_log))
-    return headroom_of(view, owners, groups, [*_notes(end, has_throttles=throttles is not None)], at_s=end.timestamp())
+    notes = [*_notes(end, has_throttles=throttles is not None)]
+    return replace(
+        headroom_of(view, owners, groups, notes, at_s=end.timestamp()),
+        # A broker without requests writes no line, so the newest line of any of them counts.
+        shown_until={_ANY: end.timestamp()},
+        shows_throttles=throttles is not None,
+    )
 
 
 def _notes(end: datetime.datetime, *, has_throttles: bool) -> Iterator[Message]:
@@ -99,7 +110,7 @@ def _with_throttles(
     group is nearer to its limit. The lines of a broker and of the controller show one mutation twice.
     """
     loads = list(measured)
-    places = {(load.key.value, load.broker, _name_of(load)): place for place, (load, _) in enumerate(loads)}
+    places = {(load.key.value, load.broker, name_of_group(load)): place for place, (load, _) in enumerate(loads)}
     of_place: dict[int, list[RecordedThrottle]] = {}
     for throttle in throttles:
         keys = [throttle.key]
@@ -123,8 +134,11 @@ def _with_throttles(
 _MUTATION: Final = QuotaKey.CONTROLLER_MUTATION_RATE.value
 
 
-def _name_of(load: GroupLoad) -> BucketName:
-    return BucketName(load.tags.get(EntityType.USER.value, ""), load.tags.get(EntityType.CLIENT_ID.value, ""))
+def name_of_group(load: GroupLoad) -> BucketName:
+    """Its tags as a backtest has them."""
+    tags = dict(load.tags)
+    user, client_id = tags.pop(EntityType.USER.value, ""), tags.pop(EntityType.CLIENT_ID.value, "")
+    return BucketName(user, client_id, tuple(sorted(tags.items())))
 
 
 def group_of_throttle(throttle: RecordedThrottle, key: str, answers: EffectiveQuotas) -> BucketName:

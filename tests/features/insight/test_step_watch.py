@@ -6,11 +6,13 @@ import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.insight.rate_sources import RateReading
+from reconciler.features.insight.observe import Headroom, join_limits, observe
+from reconciler.features.insight.rate_sources import RateReading, RateRequest
 from reconciler.features.insight.step_watch import SourceWatcher, WatchPace
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.cluster import Verdict
@@ -23,6 +25,7 @@ from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.traffic.kinds import Kind
 from tests.builders import NOON, user
 from tests.fakes import FakeClock
+from tests.support.recorder_lines import header, write_members
 
 RATE = "producer_byte_rate"
 QUOTAS: Mapping[Entity, Mapping[str, float]] = {user("alice"): {RATE: 200.0}, user("bob"): {RATE: 200.0}, user(): {RATE: 50.0}}
@@ -42,14 +45,20 @@ ALICE = (change("alice", 100.0),)
 
 
 class Page:
-    """A page whose groups are those of ``at`` after so many seconds of the watch; ``None``: it does not answer."""
+    """A page whose groups are those of ``at`` after so many seconds of the watch; ``None``: it does not answer.
 
-    def __init__(self, clock: FakeClock, at: Callable[[float], Groups | None]) -> None:
-        self._clock, self._at = clock, at
-        self.reads = 0
+    ``shown``: what a source makes of the reading.
+    """
 
-    def __call__(self, entities: Mapping[Entity, Mapping[str, float]]) -> RateReading:
-        self.reads += 1
+    def __init__(
+        self, clock: FakeClock, at: Callable[[float], Groups | None], shown: Callable[[RateReading], RateReading]
+    ) -> None:
+        self._clock, self._at, self._shown = clock, at, shown
+
+    def __call__(self, view: QuotaView, since: datetime.datetime | None) -> Headroom:
+        return join_limits(view, {}, self._shown(self._read()))
+
+    def _read(self) -> RateReading:
         now_s = self._clock.now().timestamp()
         groups = self._at(self._clock.seconds)
         if groups is None:
@@ -63,12 +72,15 @@ class Page:
 
 
 def watcher(
-    at: Callable[[float], Groups | None], *predictions: Prediction, caveats: Caveats | None = None
+    at: Callable[[float], Groups | None],
+    *predictions: Prediction,
+    caveats: Caveats | None = None,
+    shown: Callable[[RateReading], RateReading] = lambda reading: reading,
 ) -> tuple[SourceWatcher, FakeClock]:
     clock = FakeClock(moves=True)
     view = QuotaView(kind=ViewKind.CLUSTER, entities=QUOTAS, caveats=caveats or Caveats())
     made = SourceWatcher(
-        source="the page", view=lambda: view, read=Page(clock, at), predictions=predictions, clock=clock, pace=WatchPace()
+        source="the page", view=lambda: view, look=Page(clock, at, shown), predictions=predictions, clock=clock, pace=WatchPace()
     )
     return made, clock
 
@@ -158,14 +170,9 @@ def test_a_page_that_stays_silent_is_lost() -> None:
 
 
 def test_a_throttle_is_seen_although_another_page_is_silent() -> None:
-    made, clock = watcher(lambda second: {"alice": (190.0, 400.0 if second else NONE)})
-    two = made._read
-
-    def read(entities: Mapping[Entity, Mapping[str, float]]) -> RateReading:
-        reading = two(entities)
-        return replace(reading, pages={**reading.pages, **({"http://b2/metrics": START} if not clock.seconds else {})})
-
-    made._read = read
+    pages = [{PAGE: START, "http://b2/metrics": START}]
+    shown = lambda reading: replace(reading, pages=pages.pop() if pages else reading.pages)  # noqa: E731 - as the others
+    made, _ = watcher(lambda second: {"alice": (190.0, 400.0 if second else NONE)}, shown=shown)
     made.begin(ALICE)
     assert made.watch(ALICE, step=1, since=NOON, seconds=11.0).exceeding
 
@@ -175,21 +182,23 @@ def test_idle_brokers_can_be_watched() -> None:
     assert (step.groups, step.throttled) == (0, ())
 
 
-def test_a_source_without_throttle_times_is_refused_before_anything_is_written() -> None:
-    made, _ = watcher(lambda _: {"alice": (90.0, NONE)})
-    reading = made._read(QUOTAS)
+def only_rates(reading: RateReading) -> RateReading:
     rates = {series: samples for series, samples in reading.series.items() if series.measure is Measure.RATE}
-    made._read = lambda _: replace(reading, series=rates)
-    with pytest.raises(TrafficError, match="rates and no throttle times"):
-        made.begin(ALICE)
+    return replace(reading, series=rates)
 
 
-def test_a_source_whose_newest_sample_is_old_is_refused() -> None:
-    made, clock = watcher(lambda _: {"alice": (90.0, NONE)})
-    old = replace(made._read(QUOTAS), pages={})
-    made._read = lambda _: old
-    clock.seconds = 600.0
-    with pytest.raises(TrafficError, match="shows no quota group of now"):
+def old(reading: RateReading) -> RateReading:
+    return RateReading(series={series: ((at - 600.0, value),) for series, ((at, value),) in reading.series.items()})
+
+
+@pytest.mark.parametrize(
+    ("shown", "message"), [(only_rates, "rates and no throttle times"), (old, "shows no quota group of now")]
+)
+def test_a_source_that_shows_too_little_is_refused_before_anything_is_written(
+    shown: Callable[[RateReading], RateReading], message: str
+) -> None:
+    made, _ = watcher(lambda _: {"alice": (90.0, NONE)}, shown=shown)
+    with pytest.raises(TrafficError, match=message):
         made.begin(ALICE)
 
 
@@ -200,14 +209,33 @@ def test_limits_of_a_callback_class_cannot_be_watched() -> None:
 
 
 def test_a_server_whose_clock_is_ahead_is_watched_for_the_whole_time_of_its_own_clock() -> None:
-    made, clock = watcher(lambda _: {"alice": (90.0, NONE)})
-    page = made._read
-
-    def ahead(entities: Mapping[Entity, Mapping[str, float]]) -> RateReading:
-        reading = page(entities)
+    def ahead(reading: RateReading) -> RateReading:
         return RateReading(series={series: ((at + 5.0, value),) for series, ((at, value),) in reading.series.items()})
 
-    made._read = ahead
+    made, clock = watcher(lambda _: {"alice": (90.0, NONE)}, shown=ahead)
     made.begin(ALICE)
-    made.watch(ALICE, step=1, since=NOON + datetime.timedelta(seconds=0), seconds=11.0)
+    made.watch(ALICE, step=1, since=NOON, seconds=11.0)
     assert clock.seconds == 12.0
+
+
+def test_the_recorder_shows_the_seconds_in_which_a_client_was_throttled(tmp_path: Path) -> None:
+    clock = FakeClock(moves=True)
+    file = tmp_path / "quota-recorder-1-20260101T000000000Z.jsonl.gz.open"
+    rows: list[object] = [header(), ["c", 0, "produce", "alice", ""]]
+
+    def look(view: QuotaView, since: datetime.datetime | None) -> Headroom:
+        now = int(clock.now().timestamp())
+        rows.extend(["s", second, [0, 90], [0, 400] if second >= START + 5 else []] for second in range(look_from[0], now))
+        look_from[0] = now
+        write_members(file, rows)
+        return observe(view, {}, RateRequest(traffic=(str(file),), since=since))
+
+    look_from = [int(START) - 60]
+    view = QuotaView(kind=ViewKind.CLUSTER, entities=QUOTAS)
+    made = SourceWatcher(
+        source="files", view=lambda: view, look=look, predictions=(), clock=clock, pace=WatchPace(patience_s=60.0)
+    )
+    made.begin(ALICE)
+    step = made.watch(ALICE, step=1, since=NOON, seconds=11.0)
+    (group,) = step.exceeding
+    assert (group.bucket.user, group.broker, clock.seconds) == ("alice", "1", 6.0)
