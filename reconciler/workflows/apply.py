@@ -354,6 +354,8 @@ class Observation:
     drift: Drift
     plan: Plan
     withheld_prunes: int = 0
+    backtest: BacktestReport | None = None
+    """A backtest of the plan, whose predictions stay in the report of a write."""
 
 
 def observe(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None, *, clock: Clock) -> Observation:
@@ -378,5 +380,10 @@ def write_observed(
     """
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
+    predictions: tuple[Prediction, ...] = ()
+    if observation.backtest is not None:
+        # A backtest of other values than the plan's predicts nothing of it.
+        with contextlib.suppress(StalePlanError):
+            predictions = _predictions(observation.backtest, observation.plan)
     report = write(observation.plan, cluster, approval, dialogue=UNASKED, clock=clock, progress=progress)
-    return replace(report, facts=replace(report.facts, totals=observation.plan.totals))
+    return replace(report, facts=replace(report.facts, totals=observation.plan.totals, predictions=predictions))

@@ -289,6 +289,8 @@ class _AtCluster:
         if replay is not None and replay.failed:
             message = f"nothing was written: {list_some(replay.failed, _MOST_NAMED)}"
             return PassOutcome(result=PassResult.REFUSED, reason="backtest", message=message, details=words)
+        if replay is not None:
+            observation = replace(observation, backtest=replay.report)
         outcome = self._write(cluster, given, observation, settings)
         return replace(outcome, details=(*words, *outcome.details))
 

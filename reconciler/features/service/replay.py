@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reconciler.cli.traffic_options import configured_backtest
 from reconciler.documents import headline
 from reconciler.errors import ReconcilerError
-from reconciler.model import CurrentState
+from reconciler.model import BacktestReport, CurrentState
 from reconciler.render import rule_sentences
 from reconciler.workflows import Intent, proposal_of, run_backtest
 
@@ -19,6 +19,8 @@ class Replay:
     words: str
     failed: tuple[str, ...] = ()
     was_read: bool = True
+    report: BacktestReport | None = None
+    """The whole answer. ``None``: the traffic was not read."""
 
 
 def replay_plan(intent: Intent, current: CurrentState) -> Replay | None:
@@ -30,4 +32,4 @@ def replay_plan(intent: Intent, current: CurrentState) -> Replay | None:
     except ReconcilerError as error:
         return Replay(words=f"Nothing was checked against traffic: {error}", was_read=False)
     failed = tuple(f"rule fails: {sentence}" for sentence, holds in rule_sentences(report.rules) if not holds)
-    return Replay(words=f"Backtest: {headline(report)[0]}", failed=failed)
+    return Replay(words=f"Backtest: {headline(report)[0]}", failed=failed, report=report)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.cluster import Verdict
+from reconciler.model.plan import ApplyReport
 from tests.builders import user
 from tests.fakes import FakeCluster
 from tests.support.manifests import cluster, quotas
-from tests.support.service_world import ServiceWorld
+from tests.support.service_world import NoRecorder, ServiceWorld
 
 BOB = user("bob")
 LOG = Path(__file__).parents[3] / "examples" / "quickstart" / "kafka-request.log.gz"
@@ -25,10 +27,27 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def world(folder: Path, *rules: Mapping[str, object], applies: bool = True, source: str = LOG.name) -> ServiceWorld:
+class Reports(NoRecorder):
+    """Keeps the reports of writes."""
+
+    def __init__(self) -> None:
+        self.kept: list[ApplyReport] = []
+
+    def ended(self, report: object) -> None:
+        assert isinstance(report, ApplyReport)
+        self.kept.append(report)
+
+
+def world(
+    folder: Path,
+    *rules: Mapping[str, object],
+    applies: bool = True,
+    source: str = LOG.name,
+    recorder: NoRecorder | None = None,
+) -> ServiceWorld:
     judged = {"history": {"hours": 0}, **({"fail": list(rules)} if rules else {})}
     (folder / "cluster.yaml").write_text(cluster(prune="never", traffic={"source": f"./{source}"}, backtest=judged), "utf-8")
-    return ServiceWorld(folder, FakeCluster(), applies=applies)
+    return ServiceWorld(folder, FakeCluster(), applies=applies, recorder=recorder)
 
 
 def test_a_rule_that_recorded_traffic_violates_stops_the_write(folder: Path) -> None:
@@ -44,13 +63,16 @@ def test_a_rule_that_recorded_traffic_violates_stops_the_write(folder: Path) -> 
 
 
 def test_a_limit_that_recorded_traffic_allows_is_written(folder: Path) -> None:
-    service = world(folder, RULE)
+    reports = Reports()
+    service = world(folder, RULE, recorder=reports)
     (folder / "quotas.yaml").write_text(quotas(({"user": "bob"}, {"producer_byte_rate": "10MiB"})), "utf-8")
 
     service.run(50)
 
     assert service.results == ["applied"]
     assert service.cluster.entities == {BOB: {"producer_byte_rate": 10 * 1024.0 * 1024}}
+    (prediction,) = reports.kept[0].facts.predictions
+    assert (prediction.entity, prediction.verdict, prediction.share) == (BOB, Verdict.CLEAR, 0.0)
 
 
 @pytest.mark.parametrize("applies", [True, False])
