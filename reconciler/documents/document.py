@@ -191,7 +191,7 @@ VALUES: Final = Codec(
         Change: row("entity action keys note?", keys=Keyed("key")),
         ClusterFailure: row("cluster errored skipped failure_reason message findings", errored=is_failure),
         ClusterIdentity: row("name id kafka_version quota_callback?"),
-        ClusterTotal: row("clusterTotal=value brokers?"),
+        ClusterTotal: row("clusterTotal=value perBroker=per_broker? brokers?"),
         Effect: row("client key before after direction! as_before?"),
         Finding: row("id severity *message *span? related entity? key? as_before?", message=Message),
         GroupPart: row("group members? limit"),

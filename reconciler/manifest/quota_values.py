@@ -61,6 +61,12 @@ _UNIT: Final = FreeShape(
                 "rounded down.",
                 "examples": ["60MiB"],
             },
+            "perBroker": {
+                "type": _NUMBER,
+                "description": "Beside clusterTotal: the most that each broker allows. The smaller of this and its even part "
+                "applies.",
+                "examples": ["25MiB"],
+            },
             "shares": {
                 "type": _NUMBER,
                 "description": "How many shares of the capacity this entity has. Each broker's limit is the capacity times these "
@@ -275,7 +281,7 @@ def parse_moment(written: str) -> datetime.datetime | None:
 
 
 _UNIT_FIELDS: Final = {
-    "clusterTotal": frozenset({"clusterTotal"}),
+    "clusterTotal": frozenset({"clusterTotal", "perBroker"}),
     "shares": frozenset({"shares", "of"}),
     "budget": frozenset({"budget"}),
     "proportional": frozenset({"proportional", "to", "topics"}),
@@ -283,6 +289,7 @@ _UNIT_FIELDS: Final = {
 _KNOWN: Final = frozenset().union(*_UNIT_FIELDS.values())
 _UNIT_EXAMPLES: Final = {
     "total": "{clusterTotal: 60MiB}",
+    "both": "{clusterTotal: 60MiB, perBroker: 25MiB}",
     "shares": "{shares: 2, of: 200MiB}",
     "budget": "{budget: 25%}",
     "proportional": "{proportional: 60MiB, to: leaders}",
@@ -315,6 +322,8 @@ def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | Non
     if others or not node.items.keys() <= _UNIT_FIELDS.get(name, frozenset()):
         if node.items and node.items.keys() <= _KNOWN:
             words = "write one of {total}, {shares}, {budget} and {proportional}"
+            if node.items.keys() == {"perBroker"}:
+                words = "write {both}. To limit each broker without a total, write the number alone"
             out.add("invalid-unit", words, node, key=key.value, **_unit_examples())
         return None
     written = node.items.get(name)
@@ -345,7 +354,20 @@ def _total(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector
         return None
     if proportional:
         return Proportional(value=value.value, topics=tuple(dict.fromkeys(names)) or None)
-    return ClusterTotal(value=value.value)
+    return _even_total(key, value, node.items.get("perBroker"), out)
+
+
+def _even_total(key: QuotaKey, total: DesiredQuota, most: YamlNode | None, out: Collector) -> ClusterTotal | None:
+    if most is None:
+        return ClusterTotal(value=total.value)
+    each = _quota_value(key, most, out) if isinstance(most, YamlScalar) and most.data is not None else None
+    if each is None:
+        return None
+    if each.value >= total.value:
+        words = "{each} on each broker is not below {total} in total, so it would never apply. Write less, or leave out {field}"
+        out.add("invalid-unit", words, most, key=key.value, each=each.text, total=total.text, field=flag_part("perBroker"))
+        return None
+    return ClusterTotal(value=total.value, per_broker=each.value)
 
 
 def _shares(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> Shares | None:

@@ -155,7 +155,7 @@ class UnitLimits:
             )
             self._add("part-too-small", message, written, entity, key)
             return None
-        return number, replace(unit, brokers=self._brokers)
+        return number if unit.per_broker is None else min(number, unit.per_broker), replace(unit, brokers=self._brokers)
 
     def _largest_part(
         self, key: QuotaKey, written: UnitQuota, unit: Proportional, entity: Entity

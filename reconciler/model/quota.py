@@ -93,12 +93,17 @@ def legal_keys(entity_types: tuple[str, ...]) -> tuple[QuotaKey, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTotal:
-    """``{clusterTotal: 60MiB}``: what all brokers together allow. ``value``: in the unit of the key."""
+    """``{clusterTotal: 60MiB, perBroker: 25MiB}``: what all brokers together allow, and the most that each one allows.
+
+    On each broker the smaller one applies: its even part of the total, or ``per_broker``. Both are in the unit of the key.
+    """
 
     value: float
     """What all brokers together allow, in the unit of the key."""
+    per_broker: float | None = None
+    """The most that each broker allows, less than ``value``. ``None``: only the total limits."""
     brokers: int | None = None
-    """Computed: among how many brokers it is divided."""
+    """Computed: among how many brokers the total is divided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -252,13 +252,16 @@ class _Holders:
 def brokers_of_part(unit: QuotaUnit | None, value: float | None) -> int | None:
     """For how many brokers a value on the cluster is the part of this total, if for another number than now.
 
-    The whole total is not a part: a limit of 10 MiB/s that becomes a total of 10 MiB/s is a change of the author.
+    The whole total is not a part: a limit of 10 MiB/s that becomes a total of 10 MiB/s is a change of the author. Up to the
+    result, every number of brokers has ``perBroker`` as its part.
     """
     if not isinstance(unit, ClusterTotal) or value is None or not 0 < value < unit.value:
         return None
-    total = int(unit.value)
+    total, most = int(unit.value), unit.per_broker or unit.value
     count = int(total // value)
-    return count if 2 <= count <= MOST_BROKERS and count != unit.brokers and total // count == value else None
+    if not 2 <= count <= MOST_BROKERS or min(total // count, most) != value:
+        return None
+    return None if unit.brokers is not None and min(total // unit.brokers, most) == value else count
 
 
 def keep_parts(desired: DesiredState, live: Mapping[Entity, Quotas]) -> tuple[DesiredState, int]:

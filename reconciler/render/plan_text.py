@@ -398,6 +398,9 @@ def value_sentences(key: KeyChange | KeyDrift, leaders: LeaderSpread | None = No
         brokers = key.unit.brokers if isinstance(key.unit, ClusterTotal) else None
         if key.brokers_before is not None and brokers is not None and before is not None and after is not None:
             absent = leaders.absent if leaders is not None else ()
-            yield rebalance_text(key.key, before, after, brokers_before=key.brokers_before, brokers=brokers, absent=absent)
+            if isinstance(key.unit, ClusterTotal) and before == key.unit.per_broker:
+                yield f"perBroker is the smaller limit of up to {count_of(key.brokers_before, 'broker')}, and {brokers} are up"
+            else:
+                yield rebalance_text(key.key, before, after, brokers_before=key.brokers_before, brokers=brokers, absent=absent)
     if key.expiry is not None:
         yield expiry_text(key.key, key.expiry)

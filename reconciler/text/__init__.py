@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reconciler.text.quoting import (
         DEFAULT_TEXT,
         all_changes,
+        brokers_before_text,
         count_of,
         did_you_mean,
         entity_text,

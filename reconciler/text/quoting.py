@@ -148,8 +148,7 @@ def safe_text(verdict: BucketVerdict) -> str | None:
 def unit_text(key: str, unit: QuotaUnit) -> str:
     """``60 MiB/s in total, divided by 3 brokers``, ``2 of 5 shares of 200 MiB/s``: what was declared, and how it is divided."""
     if isinstance(unit, ClusterTotal):
-        divided = "" if unit.brokers is None else f", divided by {count_of(unit.brokers, 'broker')}"
-        return f"{amount(key, unit.value)} in total{divided}"
+        return _total_text(key, unit)
     if isinstance(unit, Proportional):
         return _proportional_text(key, unit)
     if isinstance(unit, GroupPart):
@@ -162,6 +161,26 @@ def unit_text(key: str, unit: QuotaUnit) -> str:
     return (
         f"{shares} shares of {capacity}" if unit.total is None else f"{shares} of {shares_text(unit.total)} shares of {capacity}"
     )
+
+
+def _total_text(key: str, unit: ClusterTotal) -> str:
+    total = f"{amount(key, unit.value)} in total"
+    most = None if unit.per_broker is None else amount(key, unit.per_broker)
+    if unit.brokers is None:
+        return total if most is None else f"{total}, and at most {most} on each broker (perBroker)"
+    divided = f"{total}, divided by {count_of(unit.brokers, 'broker')}"
+    if unit.per_broker is None:
+        return divided
+    part = amount(key, unit.value // unit.brokers)
+    if unit.value // unit.brokers < unit.per_broker:
+        return f"{divided}, which is less than {most} on each broker (perBroker)"
+    return f"{most} on each broker (perBroker), which is not more than {divided} ({part})"
+
+
+def brokers_before_text(unit: QuotaUnit | None, before: float | None, count: int) -> str:
+    """``4 brokers``, or ``up to 4 brokers`` where ``before`` is the ``perBroker`` of a total."""
+    capped = isinstance(unit, ClusterTotal) and before is not None and before == unit.per_broker
+    return f"{'up to ' if capped else ''}{count_of(count, 'broker')}"
 
 
 def _proportional_text(key: str, unit: Proportional) -> str:

@@ -57,6 +57,45 @@ def test_a_plan_shows_what_was_declared_and_what_each_broker_enforces(folder: Pa
         assert "60 MiB/s in total, divided by 3 brokers" in plan(folder, "--format", page).out.replace("\xa0", " ")
 
 
+BOTH = quotas(({"user": "alice"}, {"producer_byte_rate": {"clusterTotal": "60MiB", "perBroker": "25MiB"}}))
+
+
+@pytest.mark.parametrize(
+    ("brokers", "limit", "reason"),
+    [
+        (
+            (1, 2),
+            25,
+            "25 MiB/s on each broker (perBroker), which is not more than 60 MiB/s in total, divided by 2 brokers (30 MiB/s)",
+        ),
+        ((1, 2, 3), 20, "60 MiB/s in total, divided by 3 brokers, which is less than 25 MiB/s on each broker (perBroker)"),
+    ],
+)
+def test_the_smaller_of_two_limits_applies_with_its_reason(
+    folder: Path, brokers: tuple[int, ...], limit: int, reason: str
+) -> None:
+    manifests(folder, BOTH)
+    live(folder, None, *brokers)
+    document = plan(folder, "--format", "json").json()
+    valid(document, "plan")
+    (change,) = document["changes"]
+
+    assert change["keys"]["producer_byte_rate"]["after"] == limit * MIB
+    declared = {"clusterTotal": 60 * MIB, "perBroker": 25 * MIB, "brokers": len(brokers)}
+    assert change["keys"]["producer_byte_rate"]["declared"] == declared
+    assert f"declared: {reason}" in " ".join(plan(folder).out.split())
+    resolved = plan(folder, "--state", "planned", "--name", "user=alice", command="resolve").out
+    assert reason in " ".join(resolved.split())
+
+
+def test_a_broker_that_joins_below_the_limit_of_each_broker_trips_the_guard(folder: Path) -> None:
+    manifests(folder, BOTH)
+    live(folder, 25 * MIB, 1, 2, 3)
+    text = " ".join(plan(folder).out.split())
+    assert "perBroker is the smaller limit of up to 2 brokers, and 3 are up" in text
+    assert "Guard rebalance needs acceptance" in text
+
+
 def test_a_snapshot_without_brokers_cannot_be_planned(folder: Path) -> None:
     manifests(folder)
     live(folder, None)

@@ -17,7 +17,7 @@ NUMBERS = st.integers(1, 2**53).map(float)
 COUNTS = st.decimals("0.001", 1000, places=3).map(Fraction)
 PERCENTS = st.decimals("0.01", 100, places=2).map(Fraction)
 UNITS = st.one_of(
-    st.builds(ClusterTotal, value=NUMBERS, brokers=st.none() | st.integers(1, 1000)),
+    st.builds(ClusterTotal, value=NUMBERS, per_broker=st.none() | NUMBERS, brokers=st.none() | st.integers(1, 1000)),
     st.builds(Shares, count=COUNTS, of=st.none() | NUMBERS, total=st.none() | COUNTS),
     st.builds(BudgetShare, percent=PERCENTS, of=st.none() | NUMBERS),
 )

@@ -52,6 +52,33 @@ def test_a_total_is_divided_by_the_brokers_and_keeps_what_was_declared() -> None
     assert quota.text == "clusterTotal: 60MiB"
 
 
+@pytest.mark.parametrize(("brokers", "each"), [(1, 25), (2, 25), (3, 20), (4, 15)])
+def test_the_smaller_of_a_part_and_the_limit_of_each_broker_applies(brokers: int, each: int) -> None:
+    result, findings = declared({"clusterTotal": "60MiB", "perBroker": "25MiB"})
+    state, wrong = compute_units(result.state, BrokerFacts(brokers=tuple(range(brokers))))
+    quota = state.entities[ALICE].quotas[QuotaKey.PRODUCER_BYTE_RATE]
+
+    assert (findings, wrong) == ((), ())
+    assert quota.value == each * MIB
+    assert quota.unit == ClusterTotal(value=60 * MIB, per_broker=25 * MIB, brokers=brokers)
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ({"perBroker": "25MiB"}, "invalid-unit"),
+        ({"clusterTotal": "60MiB", "perBroker": "60MiB"}, "invalid-unit"),
+        ({"clusterTotal": "25MiB", "perBroker": "60MiB"}, "invalid-unit"),
+        ({"proportional": "60MiB", "to": "leaders", "perBroker": "25MiB"}, "invalid-unit"),
+        ({"clusterTotal": "60MiB", "perBroker": "0"}, "value-not-positive"),
+        ({"clusterTotal": "60MiB", "perBroker": None}, "wrong-type"),
+    ],
+)
+def test_a_limit_of_each_broker_stands_beside_a_total_and_is_less(value: object, rule: str) -> None:
+    _, findings = declared(value)
+    assert findings == (rule,)
+
+
 @given(total=st.integers(1, 2**53), brokers=st.integers(1, 500))
 def test_the_parts_of_a_total_never_exceed_it_and_miss_it_by_less_than_one_for_each_broker(total: int, brokers: int) -> None:
     part = part_of_total(QuotaKey.PRODUCER_BYTE_RATE, float(total), brokers)

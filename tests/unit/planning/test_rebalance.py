@@ -37,6 +37,14 @@ def test_a_value_that_is_no_part_names_no_brokers(value: float | None) -> None:
     assert brokers_of_part(ClusterTotal(value=60.0, brokers=3), value) is None
 
 
+@pytest.mark.parametrize(
+    ("brokers", "live", "before"),
+    [(3, 25.0, 2), (4, 20.0, 3), (2, 25.0, None), (1, 25.0, None), (2, 20.0, 3), (3, 30.0, None), (3, 24.0, None)],
+)
+def test_the_limit_of_each_broker_counts_as_the_part_of_few_brokers(brokers: int, live: float, before: int | None) -> None:
+    assert brokers_of_part(ClusterTotal(value=60.0, per_broker=25.0, brokers=brokers), live) == before
+
+
 def test_a_change_because_of_brokers_is_distinguished_from_a_change_by_the_author() -> None:
     wanted = desired(total(60.0, brokers=3), total(60.0, brokers=3, name="bob"))
     live = current({user("alice"): {KEY: 15.0}, user("bob"): {KEY: 17.0}})

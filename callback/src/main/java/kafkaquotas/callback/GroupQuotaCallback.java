@@ -156,8 +156,7 @@ public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackSt
         return false;
     }
 
-    /** From Kafka 4.0 on in KRaft mode, and not from 5.0 on. */
-    @Override
+    /** From Kafka 4.0 on in KRaft mode. Without an annotation, since the interface of 5.0 no longer has it (KIP-1200). */
     public synchronized boolean updateClusterMetadata(Cluster cluster) {
         metadataUpdates.incrementAndGet();
         LeaderShares before = shares;
