@@ -62,6 +62,18 @@ class BrokerNode:
     port: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationThrottles:
+    """The settings that limit replication, and the reassignments that run."""
+
+    rates: Mapping[int | None, Mapping[str, str]]
+    """By broker, the ``...throttled.rate`` settings in bytes per second; ``None`` is the setting for all brokers."""
+    replicas: Mapping[str, Mapping[str, str]]
+    """By topic, the ``...throttled.replicas`` settings: ``*``, or pairs of partition and broker."""
+    moving: Mapping[str, frozenset[int]]
+    """By topic with a running reassignment, the brokers that take part."""
+
+
 class QuotaReader(Protocol):
     """Reads quotas. Every method raises ``BackendError`` or one of its children."""
 
@@ -139,6 +151,19 @@ class CertificateInspector(Protocol):
 
     def server_certificates(self) -> Sequence[Certificate]:
         """The certificates that servers showed. None without encryption."""
+        ...
+
+
+@runtime_checkable
+class LeftoverInspector(Protocol):
+    """What a cluster may be able to report about work that has ended. Ask with ``isinstance``."""
+
+    def replication_throttles(self) -> ReplicationThrottles:
+        """The throttles of replication that stand, and the reassignments that run. Raises ``BackendError``."""
+        ...
+
+    def scram_users(self) -> frozenset[str]:
+        """The users with SCRAM credentials. Raises ``BackendError``, for want of the right to see them, too."""
         ...
 
 

@@ -99,6 +99,7 @@ if TYPE_CHECKING:
         validate_manifests,
         with_lint,
     )
+    from reconciler.workflows.leftovers import find_leftovers
     from reconciler.workflows.load import (
         LoadedManifests,
         References,

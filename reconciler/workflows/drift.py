@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -55,12 +55,18 @@ _NO_BASELINE: Final = (
 
 
 def find_drift(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None) -> Drift:
-    """Read the cluster and compare.
+    """Read the cluster and compare, and look for leftovers of finished work.
 
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and ``BaselineError`` for the
     baseline of another one.
     """
-    return drift_from(intent, read_for(intent, reader), given, source=intent.source())
+    # Imported here: a plan with a baseline needs nothing of it.
+    from reconciler.workflows.leftovers import find_leftovers
+
+    current = read_for(intent, reader)
+    drift = drift_from(intent, current, given, source=intent.source())
+    findings, notes = find_leftovers(reader, current.entities)
+    return replace(drift, findings=(*drift.findings, *findings), notes=(*drift.notes, *notes)) if findings or notes else drift
 
 
 def drift_from(

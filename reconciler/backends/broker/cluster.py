@@ -25,13 +25,14 @@ from reconciler.backends.broker.error_messages import (
     service_of,
 )
 from reconciler.backends.broker.quota_messages import (
+    BROKER,
     DescribeAnswer,
     MalformedAnswerError,
     alter_request,
-    broker_setting_request,
     describe_request,
     read_alter_answer,
     read_describe_answer,
+    settings_request,
 )
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
@@ -53,7 +54,7 @@ from reconciler.model import (
     Quotas,
     escaped,
 )
-from reconciler.ports import BrokerNode, EntityFilter, FilterComponent, FilterKind
+from reconciler.ports import BrokerNode, EntityFilter, FilterComponent, FilterKind, ReplicationThrottles
 
 _CALLBACK_SETTING: Final = "client.quota.callback.class"
 _STATIC_DEFAULTS: Final = {
@@ -241,7 +242,7 @@ class BrokerCluster:
 
     def _setting(self, name: str) -> str | None:
         broker = self.brokers()[0].id
-        answer = self._read(lambda: broker_setting_request(broker, name), lambda answer: answer, broker=broker)
+        answer = self._ask(lambda: settings_request(BROKER, [str(broker)], [name]), broker)
         if not answer.results:
             raise UnsupportedClusterError("the broker answered a question about its settings with nothing")
         result = answer.results[0]
@@ -269,6 +270,26 @@ class BrokerCluster:
             absent=tuple(sorted(replicas - up)),
         )
 
+    def replication_throttles(self) -> ReplicationThrottles:
+        """The throttles of replication on brokers and topics, and the reassignments that run now. Raises ``BackendError``."""
+        from reconciler.backends.broker.leftovers import read_throttles
+
+        metadata = self._retry_elsewhere(self._transport.topics_metadata)
+        return read_throttles(
+            self._ask,
+            self._refuse_describe,
+            brokers=sorted(broker.node_id for broker in metadata.brokers),
+            topics=[topic.name for topic in metadata.topics],
+            controller=metadata.controller_id,
+        )
+
+    def scram_users(self) -> frozenset[str]:
+        """The users with SCRAM credentials. Raises ``BackendError``, for want of the right to see them, too."""
+        from reconciler.backends.broker.leftovers import read_scram_users
+
+        metadata = self._retry_elsewhere(self._transport.metadata)
+        return read_scram_users(self._ask, self._refuse_describe, controller=metadata.controller_id)
+
     def server_certificates(self) -> Sequence[Certificate]:
         """Those of the brokers that were connected to, as they showed them."""
         from reconciler.backends.security.certificates import server_certificates
@@ -293,6 +314,12 @@ class BrokerCluster:
             actions=self._security.sasl.actions if self._security.sasl is not None else {},
             advice=service.advice if service is not None else "",
         )
+
+    def _refuse_describe(self, code: int, message: str | None) -> BackendError:
+        return self._refusal(code, message, DESCRIBE)
+
+    def _ask(self, message: Callable[[], Any], broker: int | None) -> Any:
+        return self._read(message, lambda answer: answer, broker=broker)
 
     def _require_entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
         log_event(_log, "quotas read", entities=len(answer.entities), error_code=answer.error_code)

@@ -18,7 +18,7 @@ import functools
 import logging
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -52,7 +52,9 @@ _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _LONGEST_VARINT: Final = 5
 _FRAME: Final = struct.Struct(">i")
-_BROKER_RESOURCE: Final = 4
+BROKER: Final = 4
+TOPIC: Final = 2
+"""Types of resources in DescribeConfigs."""
 _NEWEST: Final = AlterClientQuotasRequest.max_version
 _log: Final = logging.getLogger(__name__)
 
@@ -409,12 +411,13 @@ def describe_request(entity_filter: EntityFilter) -> RawRequest:
     )
 
 
-def broker_setting_request(broker: int, setting: str) -> Any:
-    """A DescribeConfigs request for one setting; only the broker itself answers it."""
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=_BROKER_RESOURCE, resource_name=str(broker), configuration_keys=[setting]
-    )
-    return DescribeConfigsRequest(resources=[resource], include_synonyms=False, include_documentation=False)
+def settings_request(kind: int, names: Iterable[str], keys: Sequence[str]) -> Any:
+    """A DescribeConfigs request for some settings. Only a broker itself answers about its own."""
+    resources = [
+        DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
+        for name in names
+    ]
+    return DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
 
 
 def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> RawRequest:

@@ -46,6 +46,7 @@ from reconciler.ports import (
     EveryBroker,
     FilterComponent,
     FilterKind,
+    LeftoverInspector,
     Progress,
     QuotaCluster,
 )
@@ -58,6 +59,7 @@ from reconciler.workflows import (
     check_cluster_id,
     chosen_cluster,
     configured_server,
+    find_leftovers,
     load_manifests,
     local_certificates,
     open_cluster,
@@ -394,6 +396,19 @@ def _callback(subject: CheckSubject) -> CheckAnswer:
     return _warned(message, "Describe it with quotaCallback in the Cluster manifest")
 
 
+def _leftovers(subject: CheckSubject) -> CheckAnswer:
+    """Of finished work: throttles, and quotas of users who are gone."""
+    cluster = subject.cluster
+    if not isinstance(cluster, LeftoverInspector):
+        return _skipped("ZooKeeper is not searched for leftovers.")
+    findings, notes = find_leftovers(cluster, cluster.current_state().entities)
+    if findings:
+        return _warned(
+            " ".join(finding.message for finding in findings), "Run these commands, unless work on the cluster goes on"
+        )
+    return _skipped(f"{'. '.join(notes)}.") if notes else _passed("No replication throttle stands without a reassignment.")
+
+
 def _exporters(subject: CheckSubject) -> CheckAnswer:
     server = configured_server(subject.spec, None)
     if server is None:
@@ -453,6 +468,7 @@ _CHECKS: Final = (
     Check("describe", _describe, "login"),
     Check("alter", _alter, "describe"),
     Check("callback", _callback, "login"),
+    Check("leftovers", _leftovers, "describe"),
     Check("exporters", _exporters, remedy="Check spec.traffic in the Cluster manifest"),
     Check("versions", _versions),
     Check("java", _java),
