@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import os
 import re
 import sys
@@ -211,21 +212,19 @@ def short_text(parser: Parser) -> str:
     *examples, more, page = _closing(parser, width)
     parts.append("".join(examples))
     if shown:
-        indent = " " * (_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
-        rows = ((f"  {_spelled(action)}", _ASIDE.split(str(action.help) % {})[0]) for action in shown)
-        parts.append("Options:\n" + "".join(_option_row(name, text, width, indent) for name, text in rows))
+        formatter = _formatter(parser, width)
+        formatter.start_section("Options")
+        formatter.add_arguments(map(_first_clause, shown))
+        formatter.end_section()
+        parts.append(formatter.format_help())
         more = _filled(f"All {len(own)} options: {parser.prog} --help", width)
     return "\n".join(part for part in (*parts, more + page) if part)
 
 
-def _spelled(action: argparse.Action) -> str:
-    return f"{', '.join(action.option_strings)}{f' {action.metavar}' if action.metavar else ''}"
-
-
-def _option_row(name: str, text: str, width: int, indent: str) -> str:
-    if len(name) + 2 > len(indent):
-        return f"{name}\n{_filled(text, width, indent)}"
-    return _filled(text, width, f"{name:<{len(indent)}}", indent)
+def _first_clause(action: argparse.Action) -> argparse.Action:
+    short = copy.copy(action)
+    short.help = _ASIDE.split(str(action.help))[0]
+    return short
 
 
 def usage_text(parser: Parser, width: int | None = None) -> str:
@@ -268,8 +267,12 @@ def _sorted_sections(parser: Parser) -> list[tuple[argparse._ArgumentGroup, list
     return sorted(parser.sections(), key=lambda section: SECTIONS.index(section[0].title or ""))
 
 
+def _formatter(parser: Parser, width: int) -> _Formatter:
+    return _Formatter(parser.prog, width=width, max_help_position=_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
+
+
 def _sections(parser: Parser, width: int) -> str:
-    formatter = _Formatter(parser.prog, width=width, max_help_position=_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
+    formatter = _formatter(parser, width)
     for group, actions in _sorted_sections(parser):
         formatter.start_section(group.title)
         formatter.add_text(group.description)

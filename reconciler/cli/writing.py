@@ -344,6 +344,7 @@ def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_o
         show(Result(document=lambda: document), "json")
 
 
+@INTERRUPTS.held()
 def finish(
     write: WritingOptions,
     report: ApplyReport,
@@ -359,23 +360,12 @@ def finish(
 
     A signal ends none of these: it would cost the only list of what was written.
     """
-    with INTERRUPTS.held():
-        return Result(exit=_finish(write, audit.with_context(report), audit, form, also, cluster))
-
-
-def _finish(
-    write: WritingOptions,
-    report: ApplyReport,
-    audit: Audit,
-    form: str,
-    also: Callable[[], None] | None,
-    cluster: Callable[[], tuple[str, ...]],
-) -> int:
     from reconciler import documents
     from reconciler.files import write_whole
     from reconciler.model import ApplyResult
     from reconciler.render import apply_report_lines
 
+    report = audit.with_context(report)
     code = {
         ApplyResult.DONE: exit_codes.DONE,
         ApplyResult.NOTHING_TO_DO: exit_codes.DONE,
@@ -395,7 +385,7 @@ def _finish(
         code = code or failed
     if report.message and form == "json":
         output.tell(report.message)
-    return code
+    return Result(exit=code)
 
 
 def _left(leave: Callable[[], object], report: ApplyReport) -> int:

@@ -107,6 +107,10 @@ def run(args: BacktestArguments) -> Result:
         # A comment on the pull request then says that nothing was checked, and why.
         write_fault(error, "traffic-not-read", args.out)
         raise
+    except KeyboardInterrupt as interrupt:
+        if _verdict_rows(args) is None:
+            interrupt.add_note("No file was written")
+        raise
 
 
 def _judge(args: BacktestArguments) -> Result:

@@ -191,11 +191,13 @@ class _Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None:
             self._of.folder.sweep()
-        else:
-            shutil.rmtree(self.made, ignore_errors=True)
+            return
+        shutil.rmtree(self.made, ignore_errors=True)
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note(f"{self._of.folder.root} has the totals of earlier runs, and the same command begins this one anew")
 
     def target(self, path: Path) -> Path:
         """Where the segment of a file is made."""
