@@ -65,7 +65,7 @@ def test_a_strange_name_is_quoted_for_the_shell_and_escaped() -> None:
     (of_default,) = user_findings(
         {Entity.of({"user": "gone", "client-id": DEFAULT}): {"request_percentage": 5.0}, user("alice"): {}}, frozenset({"alice"})
     )
-    assert str(of_default.message).endswith("alter --defaults client-id --name user=gone --delete request_percentage")
+    assert str(of_default.message).endswith("alter --name user=gone --defaults client-id --delete request_percentage")
 
 
 @pytest.mark.parametrize("users", [frozenset[str](), frozenset({"bob"}), frozenset({"alice", "carol"})])
