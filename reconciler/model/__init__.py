@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         Webhook,
         Weekly,
         WindowKind,
+        slug_of,
     )
     from reconciler.model.drift import Baseline, BaselineKind, BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift
     from reconciler.model.effect import (
@@ -168,7 +169,6 @@ if TYPE_CHECKING:
         Summary,
         WithheldOwner,
         WithheldReason,
-        slug_of,
     )
     from reconciler.model.quota import (
         CLIENT_KEYS,

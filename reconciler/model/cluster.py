@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -475,3 +476,17 @@ class PlanPolicy:
     def expressions(self) -> tuple[PolicyExpression, ...]:
         """Those that are written."""
         return (self.require,) if self.when is None else (self.when, self.require)
+
+
+_PLAIN: Final = re.compile(r"(?!.*(?:\.\.|\.lock$|\.$))[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def slug_of(name: str) -> str:
+    """A cluster's name where only letters, digits and ``. _ -`` may be: itself if it can, else with eight digits of its hash.
+
+    Two names never share one that a hash was needed for, short of a collision of SHA-256 in 32 bits.
+    """
+    if _PLAIN.fullmatch(name):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60].strip("-")
+    return f"{plain or 'cluster'}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

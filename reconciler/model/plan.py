@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import enum
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from reconciler.model.cluster import TrafficKind
+from reconciler.model.cluster import TrafficKind, slug_of
 from reconciler.model.effect import PlanEffects
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.finding import Count, Digest, Finding, Severity, Span
@@ -428,9 +426,6 @@ class ApplyReport:
         return sum(1 for o in self.outcomes if o.status is status)
 
 
-_PLAIN: Final = re.compile(r"(?!.*(?:\.\.|\.lock$|\.$))[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-
-
 class ClusterChange(enum.StrEnum):
     """What became of a cluster's part of the manifests."""
 
@@ -469,17 +464,6 @@ class ChangedCluster:
     def to_do(self) -> bool:
         """True when a plan for this cluster can be made, and may be another than before."""
         return self.trusted and self.change in (ClusterChange.CHANGED, ClusterChange.NEW)
-
-
-def slug_of(name: str) -> str:
-    """A cluster's name where only letters, digits and ``. _ -`` may be: itself if it can, else with eight digits of its hash.
-
-    Two names never share one that a hash was needed for, short of a collision of SHA-256 in 32 bits.
-    """
-    if _PLAIN.fullmatch(name):
-        return name
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60].strip("-")
-    return f"{plain or 'cluster'}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

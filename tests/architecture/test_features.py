@@ -44,7 +44,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package in it."""
     folder = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "reconciler", folder / "reconciler", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "schemas", folder / "schemas")
+    for beside in ("schemas", "docs"):
+        shutil.copytree(ROOT / beside, folder / beside)
     return folder
 
 
