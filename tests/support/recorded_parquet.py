@@ -32,6 +32,7 @@ class Flow:
     every_s: float = 1.0
     begin_s: float = 0.0
     end_s: float = 60.0
+    throttled: bool = False
 
 
 def write_traffic(path: Path, flows: Iterable[Flow]) -> Path:
@@ -52,5 +53,5 @@ def _rows(flow: Flow) -> Iterator[dict[str, object]]:
             "kind": flow.kind,
             "amount": flow.amount,
             "semantics": "event",
-            "throttled": False,
+            "throttled": flow.throttled,
         }

@@ -18,7 +18,15 @@ MIB = 1024 * 1024
 
 
 def burst(
-    user: str, rate: float, *, days: float = 100, since: float = 0, broker: int = 1, hours: float = 6, kind: str = "produce"
+    user: str,
+    rate: float,
+    *,
+    days: float = 100,
+    since: float = 0,
+    broker: int = 1,
+    hours: float = 6,
+    kind: str = "produce",
+    throttled: bool = False,
 ) -> Flow:
     """Alone in its window, a burst of ten seconds of the rate has exactly this rate on a broker."""
     return Flow(
@@ -29,6 +37,7 @@ def burst(
         every_s=hours * 3600,
         begin_s=since * DAY_S,
         end_s=(since + days) * DAY_S,
+        throttled=throttled,
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.features.rightsizing.conftest import MIB, World, burst
 from tests.support import manifests
+from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.hostile_names import HOSTILE
 from tests.support.schemas import valid
 
@@ -42,6 +44,20 @@ def test_two_whole_weeks_lower_a_limit_and_less_does_not(world: World, days: flo
     world.limits(idle="20MiB")
     world.traffic(burst("idle", 0.1 * MIB, days=days))
     assert world.verdicts() == {"idle": verdict}
+
+
+def test_a_week_with_an_incident_and_a_limit_that_was_raised_since_lower_nothing(world: World) -> None:
+    world.limits(incident="20MiB", raised="20MiB")
+    quiet = burst("incident", 0.1 * MIB)
+    world.traffic(
+        quiet,
+        burst("incident", 0.5 * MIB, since=40, days=7, hours=1, throttled=True),
+        burst("raised", MIB, days=50, throttled=True),
+        burst("raised", 2 * MIB, since=50, days=50),
+    )
+    sized = world.sized()
+    assert {name: quota["verdict"] for name, quota in sized.items()} == {"incident": "not-judged", "raised": "not-judged"}
+    assert all("a quota throttled its clients in this history" in quota["reason"] for quota in sized.values())
 
 
 def test_a_client_that_began_this_week_or_moved_away_is_not_lowered(world: World) -> None:
@@ -130,3 +146,31 @@ def test_names_of_strangers_are_escaped_in_text_and_on_pages(world: World) -> No
         assert done.code == 0, done.err
         assert form != "html" or "<script>alert" not in done.out
         assert "\x1b" not in done.out
+
+
+def test_thousands_of_proposals_come_in_the_order_of_their_urgency_and_name_what_waits(world: World) -> None:
+    limits = {f"c{number}": "1MiB" for number in range(1000)}
+    world.limits(**limits)
+    world.traffic(*(burst(name, (2 + number / 100) * MIB, days=1) for number, name in enumerate(limits)))
+    sized = world.sized("--current", str(_snapshot(world)))
+    proposed = [name for name, quota in sized.items() if quota["left"] is None]
+    assert proposed == [f"c{number}" for number in range(999, 979, -1)]
+    text = world.run().out
+    assert "20 changes proposed. Of 1000 limits: 1,000 to raise." in text.replace("1,000 limits", "1000 limits")
+    assert "and 800 more. --format json lists all" in text
+
+
+def _snapshot(world: World) -> Path:
+    path = world.folder / "now.json"
+    path.write_text(manifests.snapshot({}), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("every_s", "verdict"), [(15, "lower"), (300, "not-judged")])
+def test_samples_of_metrics_lower_a_limit_with_the_margin_of_their_distance(world: World, every_s: int, verdict: str) -> None:
+    world.limits(idle="20MiB", busy="1MiB")
+    rates = {("idle", None, 1): steady(100 * 1024), ("busy", None, 1): steady(2 * MIB)}
+    write_gauges(world.folder / "traffic.parquet", rates, every_s=every_s, hours=20 * 24)
+    sized = world.sized()
+    assert sized["idle"]["verdict"] == verdict
+    assert sized["busy"]["verdict"] == "raise"
