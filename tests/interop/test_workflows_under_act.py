@@ -15,6 +15,7 @@ from tests.support import raw_quotas
 from tests.support.act import ActStep
 from tests.support.act_forge import ActForge, act_forge
 from tests.support.github_server import review
+from tests.support.markdown_views import by_github
 
 pytestmark = pytest.mark.interop
 
@@ -282,6 +283,9 @@ def test_drift_that_is_adopted_leaves_nothing_to_apply(staging: ActForge) -> Non
     applied(staging)
     staging.alter("staging", "analytics-clickstream", "producer_byte_rate", 7.0 * MIB)
     assert proposing(staging, "Adopt").outputs["drifted"] == "true"
+    text = by_github(staging.github.pulls[0]["body"]).text()
+    assert "UTC the cluster had the declared values, by the audit of https://github.com/" in text
+    assert "user=analytics-clickstream producer_byte_rate: 10 MiB/s by " in text
     again = staging.under_act("quotas-apply.yml", staging.pushed(merge_proposal(staging)))
     assert again.code == 0, again.log
     assert "Nothing to do" in again.job("Apply").summary

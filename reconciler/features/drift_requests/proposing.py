@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.errors import GitError
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
 from reconciler.features.drift_requests.replay import replay_markdown
-from reconciler.features.drift_requests.request_text import TRAFFIC_BYTES, proposal_body, proposal_title, revert_markdown
+from reconciler.features.drift_requests.request_text import (
+    MOST,
+    TRAFFIC_BYTES,
+    DriftPast,
+    proposal_body,
+    proposal_title,
+    revert_markdown,
+)
+from reconciler.features.insight.runs import runs_of
+from reconciler.features.insight.value_history import quota_history
 from reconciler.features.pull_requests.forge import Forge
 from reconciler.features.pull_requests.posting import forge_here
 from reconciler.features.pull_requests.proposal_branch import ProposalBase, ProposalText, close_request, keep_request
 from reconciler.model import Drift, EntityDrift, slug_of
 from reconciler.ports import QuotaReader, SystemClock
-from reconciler.workflows import GivenBaseline, Intent, make_plan, read_for
+from reconciler.workflows import GivenBaseline, Intent, make_plan, manifests_at, read_for
 
 _PATIENCE: Final = 120.0
+_AUDIT: Final = "audit.jsonl"
+"""The file of the reference that keeps the audit lines of all runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +95,32 @@ def _kept(proposal: DriftProposal, forge: Forge) -> Iterator[str]:
         return
     text = ProposalText(
         title=proposal_title(proposal.drift, proposal.mode, len(adoption.adopted)),
-        body=proposal_body(proposal.drift, _reverting(proposal), adoption, mode=proposal.mode, spec=proposal.intent.spec),
+        body=proposal_body(
+            proposal.drift, _reverting(proposal), adoption, _past(proposal), mode=proposal.mode, spec=proposal.intent.spec
+        ),
         message=_message(proposal, adoption),
         content=proposal.content(),
         purpose=f"to {proposal.mode} the drift",
         subject="drift",
     )
     yield from keep_request(forge, branch, text, adoption.revisions, target=base.target)
+
+
+def _past(proposal: DriftProposal) -> DriftPast:
+    """What git and the audit reference of the cluster know of the quotas that drifted. A shallow clone knows nothing of them."""
+    intent, cluster = proposal.intent, proposal.drift.cluster
+    now = manifests_at("HEAD", intent.paths)
+    ref = f"refs/kafka-quotas/audit/{slug_of(cluster.name or 'kafka')}"
+    try:
+        kept = now.git.file(now.git.commit(ref), _AUDIT) or b""
+    except GitError:
+        kept = b""
+    runs = tuple(run for run in reversed(runs_of(io.BytesIO(kept), ref).runs) if run.is_of(cluster))
+    quotas = [(each.entity, key.key, key.live) for each in proposal.entities for key in each.keys]
+    if now.git.shallow():
+        return DriftPast(runs=runs)
+    known = (quota_history(now, intent.paths, quota, intent.spec.name, runs) for quota in quotas[:MOST])
+    return DriftPast(runs=runs, quotas=tuple(known), left_out=len(quotas[MOST:]))
 
 
 def _reverting(proposal: DriftProposal) -> tuple[str, ...]:

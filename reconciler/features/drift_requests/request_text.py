@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption
+from reconciler.features.insight.runs import RunRecord
+from reconciler.features.insight.value_history import QuotaHistory
 from reconciler.model import DEFAULT, ClusterSpec, Drift, EntityDrift, Plan, display_name, escaped
 from reconciler.render import code, drift_view, fold, plan_view, prose, shorten, size, view_markdown
-from reconciler.text import count_of
+from reconciler.text import amount, count_of
 from reconciler.yaml import scalar_text
 
 _LIMIT: Final = 60_000
@@ -17,8 +19,35 @@ _LIMIT: Final = 60_000
 _TABLE: Final = 18_000
 _PLAN: Final = 16_000
 TRAFFIC_BYTES: Final = 16_000
-_MOST: Final = 20
+MOST: Final = 20
+"""Entities or quotas of one list."""
 _NAME: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftPast:
+    """What is known from before the drift. ``runs``: audited ones of the cluster, the latest first."""
+
+    runs: tuple[RunRecord, ...] = ()
+    quotas: tuple[QuotaHistory, ...] = ()
+    """Quotas that drifted, with the origin of their declared values."""
+    left_out: int = 0
+
+    @property
+    def complete(self) -> RunRecord | None:
+        """The latest run after which the cluster had the declared values."""
+        return next((run for run in self.runs if _is_complete(run)), None)
+
+    @property
+    def since(self) -> tuple[RunRecord, ...]:
+        """Runs that wrote afterwards."""
+        complete = self.complete
+        return tuple(run for run in self.runs if run.has_written and (complete is None or run.ended > complete.ended))
+
+
+def _is_complete(run: RunRecord) -> bool:
+    same = run.result == "nothing_to_do" or (run.result == "done" and run.verified)
+    return same and run.command in ("apply", "run") and not run.validate_only
 
 
 def proposal_title(drift: Drift, mode: str, count: int) -> str:
@@ -27,7 +56,9 @@ def proposal_title(drift: Drift, mode: str, count: int) -> str:
     return f"{mode.capitalize()} drift of {name}: {count_of(count, 'entity', 'entities')}"
 
 
-def proposal_body(drift: Drift, reverting: Sequence[str], adoption: Adoption, *, mode: str, spec: ClusterSpec) -> str:
+def proposal_body(
+    drift: Drift, reverting: Sequence[str], adoption: Adoption, past: DriftPast, *, mode: str, spec: ClusterSpec
+) -> str:
     """What changed on the cluster, what a merge does, what a revert writes, and how to ignore an entity instead."""
     chosen = replace(
         drift,
@@ -38,10 +69,11 @@ def proposal_body(drift: Drift, reverting: Sequence[str], adoption: Adoption, *,
     lines = [
         *_what_merging_does(mode),
         "",
-        *_since(drift),
+        *_since(drift, past),
         "",
         view_markdown(drift_view(chosen), budget=_TABLE).partition("\n\n")[2].strip(),
         "",
+        *_set_by(past),
         *_left(adoption),
         *reverting,
         *_ignoring(adoption.adopted, spec),
@@ -59,13 +91,52 @@ def _what_merging_does(mode: str) -> Iterator[str]:
         yield "To keep the values of the cluster instead, change the manifests, or run `drift --propose adopt`."
 
 
-def _since(drift: Drift) -> Iterator[str]:
-    baseline = drift.baseline
+def _since(drift: Drift, past: DriftPast) -> Iterator[str]:
+    baseline, complete = drift.baseline, past.complete
     if baseline is not None:
         commit = f" of commit {code(baseline.commit[:12])}" if baseline.commit else ""
         yield f"Another writer made these changes after the last complete `apply`{commit}. Kafka keeps no record of who: look for"
         yield "`ALTER_CLIENT_QUOTAS` in the brokers' authorizer log, and for audit lines of `alter`."
+    if complete is not None:
+        ended = f"{complete.ended:%Y-%m-%d %H:%M} UTC"
+        yield f"At {ended} the cluster had the declared values, by the audit of {_run(complete)}."
     yield f"Read at {drift.observed.at:%Y-%m-%d %H:%M} UTC."
+    if past.since:
+        yield ""
+        yield "Audited runs that wrote to the cluster since then:"
+        yield ""
+        for run in past.since[:MOST]:
+            who = f"{code(run.command)} of {code(run.os_user, limit=_NAME)} until {run.ended:%Y-%m-%d %H:%M} UTC"
+            yield f"- {who}: {count_of(run.counts.applied, 'entity', 'entities')} written, {_run(run)}"
+
+
+def _run(run: RunRecord) -> str:
+    job = run.context.job.run if run.context is not None else None
+    return code(job, limit=_NAME) if job is not None else "a run outside of CI"
+
+
+def _set_by(past: DriftPast) -> Iterator[str]:
+    """Who set the values that the manifests declare."""
+    lines = []
+    for quota in past.quotas:
+        about = f"- {code(str(quota.entity), limit=_NAME)} {code(quota.key)}"
+        if not quota.values:
+            lines.append(f"{about}: {prose(quota.missing or 'not known')}")
+            continue
+        value = quota.values[0]
+        text = amount(quota.key, value.value) if value.value is not None else value.text
+        line = f"{about}: {code(text)} by {code(display_name(value.origin.author), limit=_NAME)}"
+        line += f" on {value.origin.committed:%Y-%m-%d}, commit {code(value.origin.commit[:12])}"
+        if value.request is not None:
+            names = ", ".join(code(display_name(name), limit=_NAME) for name in value.request.approvers)
+            line += f", request {value.request.number}, {f'approved by {names}' if names else 'without an approval'}"
+        if value.origin.applied is not None:
+            line += f", applied at {value.origin.applied:%Y-%m-%d %H:%M} UTC"
+        lines.append(line)
+    if past.left_out:
+        lines.append(f"- and {past.left_out:,} more: kafka-quotas describe --history")
+    if lines:
+        yield from fold("Who set the declared values", lines)
 
 
 def _left(adoption: Adoption) -> Iterator[str]:
@@ -73,9 +144,9 @@ def _left(adoption: Adoption) -> Iterator[str]:
         return
     yield f"**{count_of(len(adoption.left), 'entity needs', 'entities need')} a change by hand:**"
     yield ""
-    yield from (f"- {code(str(each.entity), limit=_NAME)}: {prose(reason)}" for each, reason in adoption.left[:_MOST])
-    if len(adoption.left) > _MOST:
-        yield f"- and {len(adoption.left) - _MOST} more"
+    yield from (f"- {code(str(each.entity), limit=_NAME)}: {prose(reason)}" for each, reason in adoption.left[:MOST])
+    if len(adoption.left) > MOST:
+        yield f"- and {len(adoption.left) - MOST} more"
     yield ""
 
 
@@ -91,7 +162,7 @@ def _ignoring(adopted: tuple[EntityDrift, ...], spec: ClusterSpec) -> Iterator[s
     place = spec.place("scope")
     where = f" ({code(f'{place.file}:{place.line}', limit=_NAME)})" if place is not None else ""
     entries = []
-    for each in adopted[:_MOST]:
+    for each in adopted[:MOST]:
         parts = (f"{kind}: {'{default: true}' if name is DEFAULT else scalar_text(name)}" for kind, name in each.entity.parts)
         entries.append(f"      - {{{', '.join(parts)}}}")
     block = ("", "```yaml", "spec:", "  scope:", "    exclude:", *entries, "```")

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from reconciler.documents import VALUES, Document, WatchCounts, parse, row
 from reconciler.errors import FileAccessError
@@ -136,31 +136,35 @@ def read_runs(files: Sequence[str], *, trusted: TrustedFiles | None = None) -> R
 
     With ``trusted`` it raises ``UntrustedError`` for one that git tracks and that differs from the reference.
     """
-    runs: list[RunRecord] = []
-    notes: list[str] = []
-    total = 0
+    read: list[RecordedRuns] = []
     for name in files:
         if trusted is not None:
             trusted.require_same(name)
-        kept: deque[RunRecord] = deque(maxlen=MOST_RUNS)
-        wrong, bad = "", 0
         try:
             with Path(name).open("rb") as file:
-                number = 0
-                while line := file.readline(_LONGEST_LINE):
-                    number += 1
-                    if not line.strip():
-                        continue
-                    try:
-                        kept.append(replace(_RECORD.build(parse(line)), file=name))
-                        total += 1
-                    except (ValueError, RecursionError) as error:
-                        bad += 1
-                        wrong = wrong or f"{escaped(name)}:{number} is not a line that --audit writes, and is left out: {error}"
+                read.append(runs_of(file, name))
         except OSError as error:
             raise FileAccessError(f"cannot read the audit file {name}: {error.strerror}") from error
-        runs += kept
-        if wrong:
-            notes.append(wrong if bad == 1 else f"{wrong}. So are {count_of(bad - 1, 'more line')}")
-    runs.sort(key=lambda run: (run.ended, run.started), reverse=True)
-    return RecordedRuns(runs=tuple(runs[:MOST_RUNS]), left_out=total - len(runs[:MOST_RUNS]), notes=tuple(notes))
+    runs = sorted((run for each in read for run in each.runs), key=lambda run: (run.ended, run.started), reverse=True)
+    left_out = sum(each.left_out for each in read) + len(runs[MOST_RUNS:])
+    return RecordedRuns(
+        runs=tuple(runs[:MOST_RUNS]), left_out=left_out, notes=tuple(note for each in read for note in each.notes)
+    )
+
+
+def runs_of(file: BinaryIO, name: str) -> RecordedRuns:
+    """The last lines of an opened audit file, in the order of the file, with its name."""
+    kept: deque[RunRecord] = deque(maxlen=MOST_RUNS)
+    wrong, bad, total, number = "", 0, 0, 0
+    while line := file.readline(_LONGEST_LINE):
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            kept.append(replace(_RECORD.build(parse(line)), file=name))
+            total += 1
+        except (ValueError, RecursionError) as error:
+            bad += 1
+            wrong = wrong or f"{escaped(name)}:{number} is not a line that --audit writes, and is left out: {error}"
+    notes = (wrong if bad == 1 else f"{wrong}. So are {count_of(bad - 1, 'more line')}",) if wrong else ()
+    return RecordedRuns(runs=tuple(kept), left_out=total - len(kept), notes=notes)

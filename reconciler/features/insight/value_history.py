@@ -97,7 +97,9 @@ def histories(state: CurrentState, paths: Sequence[str], *, cluster: str | None,
     quotas = [(entity, key) for entity in in_canonical_order(state.entities) for key in sorted(state.entities[entity])]
     if len(quotas) > _MOST_QUOTAS:
         raise UsageError(f"--history is for {_MOST_QUOTAS} quotas at most, and these are {len(quotas):,}. Choose by --name")
-    origins = tuple(_history(now, paths, (entity, key, state.entities[entity][key]), cluster, known) for entity, key in quotas)
+    origins = tuple(
+        quota_history(now, paths, (entity, key, state.entities[entity][key]), cluster, known) for entity, key in quotas
+    )
     result = Histories(cluster=state.cluster, quotas=origins)
     notes = list(recorded.notes)
     if not audit:
@@ -105,9 +107,14 @@ def histories(state: CurrentState, paths: Sequence[str], *, cluster: str | None,
     return Result(view=lambda: _lines(result), document=lambda: HISTORY.write(result), notes=notes)
 
 
-def _history(
-    now: ManifestsAt, paths: Sequence[str], quota: tuple[Entity, str, float], cluster: str | None, runs: Sequence[RunRecord]
+def quota_history(
+    now: ManifestsAt,
+    paths: Sequence[str],
+    quota: tuple[Entity, str, float | None],
+    cluster: str | None,
+    runs: Sequence[RunRecord],
 ) -> QuotaHistory:
+    """Where the values of one quota come from, whose value on the cluster is given. ``runs``: those of the cluster."""
     entity, key, live = quota
     values: list[SetValue] = []
     at = now

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,8 +16,10 @@ from tests.support import manifests
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.github_server import REPOSITORY, TOKEN, Fault, GitHubServer, github_server
+from tests.support.markdown_views import by_github
 
 MIB = 1024 * 1024
+TODAY = f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}"
 RECORDING = Path(__file__).parents[2] / "traffic" / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"
 ALICE, BOB = user("alice"), user("bob")
 BRANCH = "refs/heads/kafka-quotas/drift/prod"
@@ -89,6 +93,77 @@ def test_a_value_that_was_changed_on_the_cluster_comes_back_as_a_pull_request(re
     status, _, index = repository.git.state()
     assert (status, index) == (before[0], before[2])
     assert TOKEN not in done.err
+
+
+COUNTS = {"applied": 1, "failed": 0, "unknown": 0, "not_attempted": 0}
+CLUSTER = {"name": "prod", "id": "c1", "kafka_version": "4.3"}
+
+
+def audited(command: str, ended: str, commit: str | None, **more: object) -> str:
+    """A line of the audit file."""
+    run = {"format_version": "1.0", "started": ended, "ended": ended, "command": command, "cluster": CLUSTER, "result": "done"}
+    ending = {"failure_reason": None, "verified": True, "validate_only": False, "summary": COUNTS, "accepted": []}
+    return json.dumps(run | ending | {"principal": None, "os_user": "ci", "source": {"commit": commit, "dirty": False}} | more)
+
+
+def keep_audit(repository: Repository, *lines: str) -> None:
+    """As apply.yml keeps them."""
+    git = repository.git
+    (repository.folder / "lines").write_text("".join(f"{each}\n" for each in lines))
+    blob = git.git("hash-object", "-w", str(repository.folder / "lines"))
+    git.git("read-tree", "--empty")
+    git.git("update-index", "--add", "--cacheinfo", f"100644,{blob},audit.jsonl")
+    commit = git.git("commit-tree", git.git("write-tree"), "-m", "Runs")
+    git.git("reset", "-q")
+    git.git("update-ref", "refs/kafka-quotas/audit/prod", commit)
+
+
+def test_the_request_names_who_set_the_declared_value_and_since_when_the_cluster_differs(repository: Repository) -> None:
+    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "11MiB"))
+    repository.push()
+    repository.git.git("tag", "-f", "applied")
+    commit = repository.git.git("rev-parse", "applied")
+    unknown = dict.fromkeys(("url", "author", "merged_by", "merged"))
+    request = unknown | {"source": "github", "number": 7, "approvers": ["carol"], "merge_commit": commit}
+    job = {"source": "github", "run": "https://ci.example.org/runs/1", "commit": commit, "started_by": None}
+    keep_audit(
+        repository,
+        audited("apply", "2026-01-01T08:00:00Z", commit, context={"job": job, "pull_request": request}),
+        audited("apply", "2026-01-01T09:00:00Z", commit, result="nothing_to_do"),
+        audited("alter", "2026-01-02T10:00:00Z", None, os_user="mallory`|<b>"),
+        audited("alter", "2026-01-02T11:00:00Z", None, cluster={**CLUSTER, "id": "c2"}),
+        "not a line",
+    )
+    assert repository.drift().code == 0
+    text = by_github(repository.github.pulls[0]["body"]).text()
+    assert "At 2026-01-01 09:00 UTC the cluster had the declared values" in text
+    assert "alter of mallory`|<b> until 2026-01-02 10:00 UTC: 1 entity written, a run outside of CI" in text
+    assert "11:00" not in text
+    assert f"user=alice producer_byte_rate: 11 MiB/s by Somebody on {TODAY}, commit {commit[:12]}" in text
+    assert "request 7, approved by carol, applied at 2026-01-01 08:00 UTC" in text
+
+
+def test_without_an_audit_and_a_whole_history_the_request_claims_neither(repository: Repository) -> None:
+    repository.git.git("commit", "-q", "--allow-empty", "-m", "another")
+    repository.git.git("push", "-q", "origin", "HEAD:refs/heads/main")
+    repository.git.git(
+        "clone",
+        "-q",
+        "--depth",
+        "1",
+        "--branch",
+        "main",
+        repository.folder.joinpath("remote.git").as_uri(),
+        str(repository.folder / "shallow"),
+    )
+    repository.git.folder = repository.folder / "shallow"
+    repository.git.git("tag", "applied")
+    done = repository.drift()
+    assert done.code == 0, done.err
+    (pull,) = repository.github.pulls
+    assert "after the last complete" in pull["body"]
+    assert "Who set the declared values" not in pull["body"]
+    assert "had the declared values" not in pull["body"]
 
 
 def test_a_second_run_changes_nothing_and_other_drift_updates_the_same_one(repository: Repository) -> None:
