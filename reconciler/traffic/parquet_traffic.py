@@ -296,10 +296,11 @@ class DatasetLogs(Datasets):
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """As ``Traffic.rows_on``."""
-        from reconciler.traffic.sources.on_spark import log_rows
+        from reconciler.traffic.sources.on_spark import log_rows, mark_repeats
 
         zone, also, kinds = reading.log_timezone, reading.also, reading.kinds
-        return log_rows(spark, self.logs, log_timezone=zone, also=also, kinds=kinds, between=self.between)
+        rows = log_rows(spark, self.logs, log_timezone=zone, also=also, kinds=kinds, between=self.between)
+        return mark_repeats(rows, also, reading.topics)
 
 
 class DayTotals(Traffic):

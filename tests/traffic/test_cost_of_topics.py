@@ -127,11 +127,15 @@ def test_totals_of_a_folder_have_the_cost_too(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_spark_charges_them_as_this_process_does(tmp_path: Path, warm_command: Command) -> None:
     logs(tmp_path, unknown=2)
-    here = judged(warm_command, tmp_path, "--traffic", "logs")
-    on_spark = judged(warm_command, tmp_path, "--traffic", "logs", "--master", "local[2]")
-    in_shards = judged(warm_command, tmp_path, "--traffic", "logs", "--master", "local[2]", "--out", "parquet=verdicts")
-    at_address = judged(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/logs", "--master", "local[2]")
-    assert here["alice"]["uncharged"] == 2
+    limits = {Entity.of({"user": "alice"}): {"controller_mutation_rate": 10.0}}
+    topics = LeaderSpread(partitions=((1, 1),), topics={"u1": 5})
+    (tmp_path / "now.json").write_text(snapshot(limits, leaders=topics), "utf-8")
+    known = ("--current", "now.json", "--traffic")
+    here = judged(warm_command, tmp_path, *known, "logs")
+    on_spark = judged(warm_command, tmp_path, *known, "logs", "--master", "local[2]")
+    in_shards = judged(warm_command, tmp_path, *known, "logs", "--master", "local[2]", "--out", "parquet=verdicts")
+    at_address = judged(warm_command, tmp_path, *known, f"file://{tmp_path}/logs", "--master", "local[2]")
+    assert here["alice"]["uncharged"] == 1
     assert here == on_spark == at_address
     assert [(row["peak"], row["verdict"], row["uncharged"]) for row in in_shards.values()] == [
         (row["peak"], row["verdict"], row["uncharged"]) for row in here.values()

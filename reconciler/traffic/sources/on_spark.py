@@ -336,10 +336,10 @@ def log_rows(
     also: Sequence[str],
     kinds: Collection[Kind],
     between: Between | None = None,
-) -> SparkRows[pa.RecordBatch]:
+) -> KeptRows:
     """Rows of request logs, which Spark unpacks and cuts into lines, with the columns ``also``, read once and kept.
 
-    Raises ``UsageError`` for an unknown time zone.
+    ``mark_repeats`` makes them those of ``request_log_rows``. Raises ``UsageError`` for an unknown time zone.
     """
     zone = check_zone(log_timezone)
     brokers = {file: log.broker for log in logs for file in log.files}
@@ -352,7 +352,7 @@ def log_rows(
             for batch in parse_lines(texts, broker=brokers[address], file=address, zone=zone, kinds=kinds, also=also):
                 yield batch if between is None else between.charged_rows(batch)
 
-    return mark_repeats(KeptRows.of_frame(spark, lines, read), also)
+    return KeptRows.of_frame(spark, lines, read)
 
 
 def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:

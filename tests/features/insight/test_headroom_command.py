@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import urllib.parse
 from collections.abc import Iterator
@@ -141,6 +142,18 @@ def test_the_cluster_manifest_names_the_server(tmp_path: Path) -> None:
         refused = invoke(*command, "--trusted-ref", "main", cwd=repository.folder)
     assert (refused.code, asked) == (3, [])
     assert "'prometheus.login' differs from main" in refused.err
+
+
+def test_a_page_shows_why_a_client_is_throttled_now(tmp_path: Path) -> None:
+    (tmp_path / "current.json").write_text(snapshot(QUOTAS))
+    with served(lambda *_: page()) as port:
+        traffic = ("--traffic", f"7=metrics+http://127.0.0.1:{port}/metrics", "--current", "current.json")
+        since = f"{datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
+        done = invoke("why", "--names", "user=alice,client-id=app", "--since", since, *traffic, "--format", "json", cwd=tmp_path)
+    report = done.json()
+    valid(report, "why")
+    assert (report["answer"], report["recorded"]["brokers"]) == ("throttled", [7]), done.err
+    assert [(group["key"], group["limit"]) for group in report["groups"] if group["cause"]] == [("producer_byte_rate", 1048576)]
 
 
 def test_a_debt_of_tokens_is_a_throttle_by_the_controller(tmp_path: Path) -> None:
