@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -78,10 +80,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExportedCluster
 
 @pytest.fixture
 def folder(broker: ExportedCluster, tmp_path: Path) -> Path:
-    """Manifests that lower both clients from 400 kB/s to 100 kB/s, and a backtest that clears them."""
-    servers = broker.sandbox.bootstrap_servers
+    made = prepared(broker, tmp_path)
+    verdicts = json.loads((made / "backtest.json").read_text())["verdicts"]
+    assert {row["verdict"] for row in verdicts} == {"clear"}
+    return made
+
+
+def prepared(cluster: ExportedCluster, tmp_path: Path) -> Path:
+    """Manifests that lower both clients from 400 kB/s to 100 kB/s, and a backtest of a day of theirs on broker 1."""
+    servers = cluster.sandbox.bootstrap_servers
     raw_quotas.alter(servers, {APP: {KEY: 400_000.0}, QUIET: {KEY: 400_000.0}})
-    raw_quotas.settled(servers, brokers=(1,))
+    raw_quotas.settled(servers, brokers=tuple(cluster.ports))
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas/all.yaml").write_text(
         cluster_document(connection={"bootstrapServers": [servers]})
@@ -94,7 +103,6 @@ def folder(broker: ExportedCluster, tmp_path: Path) -> Path:
         "backtest", "quotas", "--bootstrap-server", servers, "--traffic", str(traffic), "--format", "json", cwd=tmp_path
     )
     assert done.code == 0, done.err
-    assert {row["verdict"] for row in done.json()["verdicts"]} == {"clear"}
     (tmp_path / "backtest.json").write_text(done.out)
     return tmp_path
 
@@ -156,3 +164,22 @@ def test_a_client_with_the_traffic_of_its_history_reaches_the_limit(broker: Expo
     assert [(step["step"], step["throttled"]) for step in report["watch"]["steps"]] == [(1, []), (2, [])]
     assert all(step["seconds"] >= 11 for step in report["watch"]["steps"])
     assert raw_quotas.settled(servers, brokers=(1,)) == {APP: {KEY: 100_000.0}, QUIET: {KEY: 100_000.0}}
+
+
+def test_a_broker_that_dies_while_a_step_is_watched_leaves_the_limits_of_before_it(tmp_path: Path) -> None:
+    with exported_cluster(tmp_path, spec=SandboxSpec(nodes=3, heap_mb=320)) as three:
+        servers = three.sandbox.bootstrap_servers
+        folder = prepared(three, tmp_path)
+
+        def kill_a_broker() -> None:
+            wait_until(lambda: raw_quotas.describe(servers)[APP][KEY] == 200_000, within_s=60)
+            os.kill(three.sandbox.nodes[2].pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_a_broker)
+        killer.start()
+        code, report = watched(folder, *(f"{broker}=metrics+{three.url(broker)}" for broker in three.ports))
+        killer.join()
+
+        assert (code, report["failure_reason"], report["watch"]["given_back"]) == (4, "source-lost", True), report
+        assert report["watch"]["steps"] == []
+        assert raw_quotas.settled(servers, brokers=(1, 2)) == {APP: {KEY: 400_000.0}, QUIET: {KEY: 400_000.0}}
