@@ -198,7 +198,7 @@ class View:
     @property
     def lines(self) -> tuple[Block, ...]:
         """The whole for a terminal, from top to bottom."""
-        return (*self.once, self.answer, *(() if self.foot is None else (self.foot,)))
+        return (self.title, *self.blocks, self.answer, *(() if self.foot is None else (self.foot,)))
 
     @property
     def once(self) -> tuple[Block, ...]:

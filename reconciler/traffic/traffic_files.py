@@ -388,10 +388,6 @@ def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
 _ROWS_A_BATCH: Final = 1 << 16
 
 
-def _count_from(progress: Progress, before: int, total: int, read_bytes: int) -> None:
-    progress.count(before + read_bytes, total)
-
-
 class RequestLogs(Traffic):
     """Request logs of brokers, whose lines are read once."""
 
@@ -418,7 +414,7 @@ class RequestLogs(Traffic):
         before, total = 0, sum(part.size for part in parts)
         for log in parts:
             log_event(_log, "file opened", file=log.path, broker=log.broker, begin=log.begin, end=log.end)
-            note = functools.partial(_count_from, reading.progress, before, total)
+            note = functools.partial(lambda before, read_bytes: reading.progress.count(before + read_bytes, total), before)
             yield from parse_lines(log.lines(note), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
             before += log.size
 

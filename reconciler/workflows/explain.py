@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 
-from reconciler.errors import UsageError
+from reconciler.errors import FileAccessError, UsageError
 from reconciler.files import bundled_folder
 from reconciler.hooks import added, load
 from reconciler.model import POLICY_PREFIX, Explanation, Rule, Topic, catalogue_tables, example_of, rules
@@ -41,8 +41,11 @@ def explanations() -> Mapping[str, Explanation]:
 
 
 def page_names() -> tuple[str, ...]:
-    """The pages of the documentation, sorted. Raises ``FileAccessError`` where the installation has none."""
-    return tuple(sorted(path.stem for path in bundled_folder("docs", with_file="index.md").glob("*.md")))
+    """The pages of the documentation, sorted; none where the installation has none."""
+    try:
+        return tuple(sorted(path.stem for path in bundled_folder("docs", with_file="index.md").glob("*.md")))
+    except FileAccessError:
+        return ()
 
 
 def explain_id(topic_id: str) -> Explanation:
