@@ -327,6 +327,26 @@ def test_each_lock_that_a_workflow_names_is_there():
     assert all((ROOT / "requirements" / lock).is_file() for lock in named)
 
 
+@pytest.mark.parametrize(
+    ("traffic", "spark", "lock", "java"),
+    [
+        ("", True, "pipeline.txt", False),
+        ("reference", True, "pipeline-traffic.txt", False),
+        ("folder", False, "pipeline-traffic.txt", False),
+        ("folder", True, "pipeline-spark.txt", True),
+        ("address", False, "pipeline-spark.txt", True),
+    ],
+)
+def test_a_plan_installs_what_the_traffic_of_its_cluster_needs(traffic, spark, lock, java):
+    job = read(ROOT / ".github/workflows/plan.yml")["jobs"]["plan"]
+    chosen = Expressions({"matrix": {"traffic": traffic}, "inputs": {"spark": spark, "server-check": "none"}})
+    (install,) = (step for step in job["steps"] if step.get("id") == "install")
+    (setup,) = (step for step in job["steps"] if step.get("uses", "").startswith("actions/setup-java@"))
+
+    assert chosen.filled(install["env"]["LOCK"]) == lock
+    assert chosen.holds(setup["if"]) is java
+
+
 def test_gitlab_installs_one_commit_and_locked_dependencies(tmp_path):
     lines = read(ROOT / "examples" / "gitops-repository" / ".gitlab-ci.yml")["default"]["before_script"]
 

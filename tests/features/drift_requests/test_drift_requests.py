@@ -102,8 +102,10 @@ CLUSTER = {"name": "prod", "id": "c1", "kafka_version": "4.3"}
 def audited(command: str, ended: str, commit: str | None, **more: object) -> str:
     """A line of the audit file."""
     run = {"format_version": "1.0", "started": ended, "ended": ended, "command": command, "cluster": CLUSTER, "result": "done"}
-    ending = {"failure_reason": None, "verified": True, "validate_only": False, "summary": COUNTS, "accepted": []}
-    return json.dumps(run | ending | {"principal": None, "os_user": "ci", "source": {"commit": commit, "dirty": False}} | more)
+    ending: dict[str, object] = {"failure_reason": None, "verified": True, "validate_only": False, "summary": COUNTS}
+    return json.dumps(
+        run | ending | {"accepted": [], "principal": None, "os_user": "ci", "source": {"commit": commit, "dirty": False}} | more
+    )
 
 
 def keep_audit(repository: Repository, *lines: str) -> None:
