@@ -188,6 +188,7 @@ def test_a_baseline_that_git_tracks_is_the_reference_s(merged: GitRepository, co
     [
         ("report", "quotas", "--current", "../live.json", "--audit", "given.json"),
         ("revert", "given.json", "quotas", "--auto-approve"),
+        ("apply", "quotas", "--backtest", "given.json", "--auto-approve"),
     ],
 )
 def test_other_files_that_git_tracks_have_to_be_the_reference_s(merged: GitRepository, command: tuple[str, ...]) -> None:

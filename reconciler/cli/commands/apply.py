@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
     from reconciler.model import ApplyReport, BacktestReport
-    from reconciler.workflows import Approval, Intent
+    from reconciler.workflows import Approval, Intent, TrustedTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +105,8 @@ def run(args: ApplyArguments) -> Result:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         progress.step("reading the manifests")
         intent = load_one(args.wanted)
+        if args.watching.backtest:
+            approval = replace(approval, backtest=_read_backtest(args.watching.backtest, intent.trusted))
         given = baseline_reader(args.baseline, args.paths)(intent.trusted)
         if args.record_baseline:
             from reconciler.workflows import check_recordable
@@ -158,14 +160,15 @@ def _approval(args: ApplyArguments) -> Approval:
         settings=args.write.settings(),
         step_down=args.write.steps(),
         watch=args.watching.watch,
-        backtest=_read_backtest(Path(args.watching.backtest)) if args.watching.backtest else None,
     )
 
 
-def _read_backtest(file: Path) -> BacktestReport:
+def _read_backtest(file: str, trusted: TrustedTree | None) -> BacktestReport:
     from reconciler.documents import BACKTEST
 
-    return BACKTEST.read(output.read_file(file), name=str(file))
+    if trusted is not None:
+        trusted.files.require_same(file)
+    return BACKTEST.read(output.read_file(Path(file)), name=file)
 
 
 def _record(file: str, report: ApplyReport, intent: Intent) -> None:
