@@ -41,6 +41,7 @@ ARGUMENTS = {
     "validate": ("validate", "quotas"),
     "plan": ("plan", "quotas", "--current", "now.json"),
     "backtest": ("backtest", *TRAFFIC),
+    "rightsize": ("rightsize", *TRAFFIC),
     "record": ("record", "--traffic", "1=metrics+http://127.0.0.1:1/metrics", "--folder", "history", "--duration", "1"),
     "compact": ("compact", "--traffic", "1=request.log", "--folder", "totals"),
     "tool check-traffic": ("tool", "check-traffic", "--traffic", "rows"),
@@ -123,7 +124,7 @@ def test_the_page_says_of_every_command_which_extra_it_needs() -> None:
 @pytest.mark.parametrize("command", NAMES)
 def test_a_command_without_extras_does_its_work_or_names_the_one_that_the_page_gives_it(command: str, folder: Path) -> None:
     done = without(folder, *ARGUMENTS[command])
-    named = re.findall(r"Install the extra (\w+) \(docs/install\.md\)", done.stderr)
+    named = re.findall(r"Install the extra (\w+) \(kafka-quotas explain install\)", done.stderr)
 
     assert "internal error" not in done.stderr
     assert "Traceback" not in done.stderr
