@@ -138,7 +138,9 @@ class Executor:
                 return self._too_late()
             if self._settings.stop_wanted():
                 return Stop(reason="interrupted", message=f"interrupted before request {number} of {len(requests)}")
-            self._progress.step(f"writing: {written:,} of {total:,} changes are written")
+            self._progress.step("writing the changes")
+            if written:
+                self._progress.count(written, total, "changes")
             if (stop := writer.write(request)) is not None:
                 return stop
             written += len(request)

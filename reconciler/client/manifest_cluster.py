@@ -84,10 +84,10 @@ class ManifestCluster:
         """
         return ManifestCluster(self._where, baseline=self._baseline, owners=owners)
 
-    def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False, show_unmanaged: bool = False) -> PlannedManifests:
+    def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False) -> PlannedManifests:
         """Compute the changes that ``apply`` would write, and the guards, with those of ``accept`` accepted.
 
-        ``show_effects`` adds which clients move to other limits, and ``show_unmanaged`` the entities that no manifest declares.
+        ``show_effects`` adds which clients move to other limits.
         Raises ``ManifestError`` with its findings, ``UsageError`` for a name that no guard has or an unclear cluster,
         ``WrongClusterError``, ``BaselineError``, ``GitError``, ``UntrustedError`` and ``BackendError``.
 
@@ -108,7 +108,6 @@ class ManifestCluster:
                 accepted=accepted,
                 clock=SystemClock(),
                 given=given,
-                show_unmanaged=show_unmanaged,
                 show_effects=show_effects,
             )
         return PlannedManifests(plan=plan, accepted=accepted, write=self._write)

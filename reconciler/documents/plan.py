@@ -45,7 +45,7 @@ PLAN: Final = Document(
             BrokerFacts: row("brokers? leaders?"),
             KeptEntity: row("entity quotas declared_at=since"),
             Plan: row(
-                "cluster source observed complete applyable! errored! summary changes guards notes findings effects? unmanaged? "
+                "cluster source observed complete applyable! errored! summary changes guards notes findings effects? "
                 "kept? withheld? *totals digest"
             ),
             PlanEffects: row("unknown left_out moves=effects groups?"),

@@ -296,8 +296,6 @@ class Plan:
     """Findings about the manifests and the cluster."""
     effects: PlanEffects | None = None
     """Which clients move to other limits. Only when asked for."""
-    unmanaged: tuple[Entity, ...] | None = None
-    """Entities that are left because no manifest declares them, sorted. Only when asked for."""
     totals: BrokerFacts = _NO_TOTALS
     """Among which brokers totals are divided. Empty when the manifests declare no total."""
     withheld: tuple[WithheldOwner, ...] = ()

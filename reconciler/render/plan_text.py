@@ -166,9 +166,6 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
     if plan.kept:
         yield from _kept(plan.kept)
         yield line()
-    if plan.unmanaged:
-        yield heading("Unmanaged", "Unmanaged, and left as they are:", count=len(plan.unmanaged))
-        yield from (line((f"  ? {entity}", Style.FAINT), pages=(entity,)) for entity in plan.unmanaged)
         yield line()
     yield from _guards(plan)
     if plan.findings:

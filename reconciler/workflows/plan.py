@@ -30,7 +30,6 @@ def make_plan(
     accepted: Sequence[str],
     clock: Clock,
     given: GivenBaseline | None = None,
-    show_unmanaged: bool = False,
     show_effects: bool = False,
 ) -> Plan:
     """Read once, compare and judge.
@@ -45,7 +44,6 @@ def make_plan(
         source=intent.source(),
         clock=clock,
         given=given,
-        show_unmanaged=show_unmanaged,
     )
     if not show_effects:
         return plan
@@ -62,7 +60,6 @@ def plan_from(
     source: ManifestCommit,
     clock: Clock,
     given: GivenBaseline | None = None,
-    show_unmanaged: bool = False,
 ) -> Plan:
     """The plan from two states, without reading anything; ``clock`` states which guards and acceptances are in effect.
 
@@ -102,7 +99,6 @@ def plan_from(
         accepted_fallbacks=fallbacks,
     )
     identity = current.cluster.named(spec.name)
-    unmanaged = tuple(sorted(differences.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None
     plan = Plan(
         cluster=identity,
         source=source,
@@ -114,7 +110,6 @@ def plan_from(
         digest=plan_digest(identity.id, changes),
         notes=(*current.notes, *intent.notes),
         findings=intent.findings,
-        unmanaged=unmanaged,
         totals=BrokerFacts(brokers=current.brokers, leaders=current.leaders) if intent.has_totals else BrokerFacts(),
     )
     has_undeclared = bool(differences.unmanaged) or any(change.entity not in desired.entities for change in changes)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, entity, manifests
+from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, manifests
 from reconciler.errors import FileAccessError, ManifestError, StalePlanError, TrafficError, UsageError
 from tests.support.command import invoke
 
@@ -193,11 +193,10 @@ def test_an_accepted_guard_is_accepted_in_the_plan_and_another_name_is_refused()
         prod().plan(accept="x")
 
 
-def test_effects_and_unmanaged_entities_are_there_when_asked_for(folder: Path) -> None:
+def test_effects_are_there_when_asked_for(folder: Path) -> None:
     write_snapshot(folder, {"payments": 8_388_608.0, "other": 1.0})
 
-    plain, asked = prod().plan().plan, prod().plan(show_effects=True, show_unmanaged=True).plan
+    plain, asked = prod().plan().plan, prod().plan(show_effects=True).plan
 
-    assert (plain.effects, plain.unmanaged) == (None, None)
+    assert plain.effects is None
     assert asked.effects is not None
-    assert asked.unmanaged == (entity(user="other"),)
