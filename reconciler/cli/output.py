@@ -106,12 +106,6 @@ def print_pieces(pieces: str | Iterable[str]) -> None:
             sys.stdout.writelines(pieces)
 
 
-def print_text(text: str, stream: TextIO) -> None:
-    """Print text as it is, and flush it. Raises ``OutputError`` when stdout takes no more."""
-    with _printing_to(stream):
-        stream.write(text)
-
-
 @contextlib.contextmanager
 def _printing_to(stream: TextIO) -> Iterator[None]:
     """Flush at the end. Raises ``OutputError`` when stdout takes no more."""

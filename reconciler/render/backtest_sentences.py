@@ -116,11 +116,6 @@ def limit_text(key: str, value: float | None, *, absent: str = "unlimited") -> s
     return absent if value is None else amount(key, value)
 
 
-def after_text(verdict: BucketVerdict) -> str:
-    """The proposed limit with its unit, where it is known."""
-    return "?" if verdict.undecided else limit_text(verdict.key, verdict.limits.after)
-
-
 def peak_text(verdict: BucketVerdict) -> str:
     """The largest rate in three digits, the bound of it that is known, or the highest sample of a metric."""
     if verdict.metrics is not None and has_only_metrics(verdict):

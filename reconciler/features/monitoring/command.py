@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from reconciler.cli import option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.results import OutFile, Result
-from reconciler.cli.traffic_options import share
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -75,14 +74,6 @@ class RulesArguments:
         "snapshot [default: manifests]",
     )
     series: SeriesOptions = group(SeriesOptions)
-    near: float = option(
-        "--near",
-        section="Alerts",
-        type=share,
-        default=0.8,
-        metavar="SHARE",
-        help="alert above this share of a limit, such as 0.8 or 80%% [default: 80%%]",
-    )
     pending: int = option(
         "--for",
         section="Alerts",
@@ -113,15 +104,12 @@ def run(args: RulesArguments) -> Result:
     from reconciler.workflows import Sources, Where, check_names
 
     check_names([args.state])
-    if args.near <= 0:
-        raise UsageError("--near is a share above 0, such as 80%")
     access = args.connection.access(args.current)
     sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
     quotas = _limits(sources, args)
     options = RuleOptions(
         layout=RuleLayout(args.series.layout),
         selector=args.series.selector or "",
-        near=args.near,
         pending_s=args.pending,
         unused_s=args.unused,
     )
