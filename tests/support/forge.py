@@ -118,14 +118,6 @@ class Forge:
         event = {"workflow_run": about, "repository": HERE}
         return {"event_name": "workflow_run", "ref": "refs/heads/main", "sha": self.ref("refs/heads/main"), "event": event}
 
-    def on_push(self, commit: str, name: str, *, before: str = "", **inputs: Any) -> dict[str, list[JobRun]]:
-        """Run a workflow for a commit of main."""
-        return self.run(name, self.pushed(commit, before), **inputs)
-
-    def on_schedule(self, name: str) -> dict[str, list[JobRun]]:
-        """Run a workflow at its hour."""
-        return self.run(name, self.scheduled())
-
     def on_pull_request(self, head: str, merge: str, name: str = "plan.yml", **inputs: Any) -> dict[str, list[JobRun]]:
         """Run a workflow for the pull request."""
         return self.run(name, self.proposed(head, merge), **inputs)
