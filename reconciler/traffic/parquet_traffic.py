@@ -20,6 +20,7 @@ from reconciler.model import escaped
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.client_seconds import sum_here
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_MEANS
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows, Totals, count_rows
 from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, MEAN, require_columns, rows_of
@@ -300,7 +301,7 @@ class DatasetLogs(Datasets):
 
         zone, also, kinds = reading.log_timezone, reading.also, reading.kinds
         rows = log_rows(spark, self.logs, log_timezone=zone, also=also, kinds=kinds, between=self.between)
-        return mark_repeats(rows, also, reading.topics)
+        return mark_repeats(rows, also, reading.topics if Kind.MUTATION in kinds else None)
 
 
 class DayTotals(Traffic):

@@ -109,6 +109,8 @@ class Proposal:
     trusted: TrustedTree | None = None
     """Who vouches for code that the Cluster manifest names."""
     commit: ManifestCommit = field(default_factory=ManifestCommit)
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """By topic of the current cluster, how many partitions it has; empty: not known."""
 
 
 def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
@@ -141,6 +143,7 @@ def make_proposal(desired: DesiredState, current: CurrentState | None, spec: Clu
         kafka_version=current.cluster.kafka_version,
         brokers=current.brokers,
         leaders=current.leaders,
+        topics=current.leaders.topic_partitions if current.leaders is not None else {},
         spec=spec,
         owner_of=owner_of,
     )
@@ -247,7 +250,12 @@ def _with_rows(
     if not traffic.has_rows:
         _require_folder(store)
     if store.needs_spark or (traffic.has_rows and not traffic.stays_here(wanted)):
-        reading = Reading(log_timezone=options.log_timezone, kinds=_limited_kinds(proposal), by_seconds=not question.exact)
+        reading = Reading(
+            log_timezone=options.log_timezone,
+            kinds=_limited_kinds(proposal),
+            by_seconds=not question.exact,
+            topics=proposal.topics,
+        )
         with spark_with_progress(wanted, progress) as spark:
             store.require_free_on(spark)
             progress.step(f"reading {traffic.words}")
@@ -365,7 +373,6 @@ def open_recorded(
     from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
 
     traffic, wanted = _find(proposal, options)
-    kinds, leaders = tuple(Kind) if throttles else _limited_kinds(proposal), proposal.leaders
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
@@ -379,10 +386,10 @@ def open_recorded(
             functools.cache(session),
             Reading(
                 log_timezone=options.log_timezone,
-                kinds=kinds,
+                kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
                 by_seconds=by_seconds,
                 progress=progress,
-                topics=leaders.topic_partitions if leaders is not None and Kind.MUTATION in kinds else {},
+                topics=proposal.topics,
             ),
             in_process=traffic.stays_here(wanted),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),

@@ -119,13 +119,14 @@ def request_log_rows(
     parts = log_parts(logs, least_tasks(spark))
     sizes = [part.size for part in parts]
     shares = split_work(parts, sizes, max(2 * least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK))
-    return mark_repeats(KeptRows.of_shares(spark, shares, read), also, topics)
+    return mark_repeats(KeptRows.of_shares(spark, shares, read), also, topics if Kind.MUTATION in kinds else None)
 
 
-def mark_repeats(rows: KeptRows, also: Sequence[str], topics: Mapping[str, int] = NO_TOPICS) -> SparkRows[pa.RecordBatch]:
+def mark_repeats(rows: KeptRows, also: Sequence[str], topics: Mapping[str, int] | None) -> SparkRows[pa.RecordBatch]:
     """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails.
 
-    Topics that were extended or deleted get what that cost, where some line or ``topics`` shows it.
+    Topics that were extended or deleted get what that cost, where some line or ``topics`` shows it. ``topics``: ``None`` where no
+    mutations were read.
     """
     try:
         if rows.has_repeats(line_keys, LINE_KEYS):
@@ -133,7 +134,7 @@ def mark_repeats(rows: KeptRows, also: Sequence[str], topics: Mapping[str, int] 
                 lambda batch: np.asarray(batch.column("tie").to_numpy(), dtype=np.int64),
                 lambda table: mark_copies(table.cast(schema(also))),
             )
-        if partitions := count_partitions(rows.total(TOPIC_EVENTS), topics):
+        if topics is not None and (partitions := count_partitions(rows.total(TOPIC_EVENTS), topics)):
             return rows.map(functools.partial(charge_topics, partitions=partitions), ())
     except BaseException:
         rows.close()
