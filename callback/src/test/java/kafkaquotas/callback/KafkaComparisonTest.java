@@ -9,7 +9,6 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeSet;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.utils.Sanitizer;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
@@ -89,7 +88,7 @@ class KafkaComparisonTest {
             for (int letter = 0; letter < 1 + random.nextInt(6); letter++) {
                 name.appendCodePoint(random.nextInt(4) == 0 ? 0x1F600 + random.nextInt(50) : 1 + random.nextInt(300));
             }
-            assertEquals(Sanitizer.sanitize(name.toString()), Names.sanitize(name.toString()));
+            assertEquals(KafkaManager.sanitized(name.toString()), Names.sanitize(name.toString()));
             assertEquals(name.toString(), Names.desanitize(Names.sanitize(name.toString())));
         }
     }

@@ -95,7 +95,22 @@ final class KafkaManager implements AutoCloseable {
     }
 
     private static String stored(String name) {
-        return is(name) ? KAFKAS_DEFAULT_NAME : org.apache.kafka.common.utils.Sanitizer.sanitize(name);
+        return is(name) ? KAFKAS_DEFAULT_NAME : sanitized(name);
+    }
+
+    /** By Kafka's own class, which moved in 4.4. */
+    static String sanitized(String name) {
+        try {
+            Class<?> sanitizer;
+            try {
+                sanitizer = Class.forName("org.apache.kafka.common.utils.internals.Sanitizer");
+            } catch (ClassNotFoundException error) {
+                sanitizer = Class.forName("org.apache.kafka.common.utils.Sanitizer");
+            }
+            return (String) sanitizer.getMethod("sanitize", String.class).invoke(null, name);
+        } catch (ReflectiveOperationException error) {
+            throw new AssertionError(error);
+        }
     }
 
     /** The callback that the manager asks. */
