@@ -32,6 +32,7 @@ from reconciler.resolution.reserved_users import GroupLimit, GroupMember, Member
 from tests.support import jmx, raw_quotas
 from tests.support.group_callback_jar import ask_java, with_callback
 from tests.support.maven_builds import digests_of_builds
+from tests.support.polling import wait_until
 from tests.support.wire_client import WireClient, record_batch
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
@@ -136,6 +137,42 @@ def test_metrics_show_groups_and_decisions(broker: Broker) -> None:
 
 def test_the_log_names_the_plugin(broker: Broker) -> None:
     assert "shares limits by group" in broker.sandbox.nodes[0].log_file.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("version", "properties", "follows"),
+    [
+        ("3.9.2", {}, False),
+        ("3.9.2", {"quota.groups.leaders.seconds": "1"}, True),
+        ("4.4.0", {}, True),
+    ],
+)
+def test_brokers_that_do_not_tell_the_plugin_the_leaders_are_asked_where_a_setting_wants_it(
+    version: str, properties: dict[str, str], follows: bool
+) -> None:
+    (port,) = free_ports(1)
+    spec = SandboxSpec(
+        kafka_version=version,
+        users=(Login(name="alice", password="secret"),),
+        properties=properties,
+        java_options=jmx.java_options(port),
+    )
+    with running(with_callback(spec)) as sandbox:
+        create_topic(sandbox.bootstrap_servers, TOPIC)
+        broker = Broker(sandbox=sandbox, jmx_port=port)
+        stored = Entity.of({"user": "alice"})
+        # The only broker leads all partitions: its part is the total, far above the number that is stored beside it.
+        broker.hold({stored: {KEY: LIMIT}, reserved_entity(ProportionalTotal(subject=stored, topic=TOPIC)): {KEY: 1e9}})
+
+        def partitions() -> set[str]:
+            instances = jmx.attributes(version, port, "kafka-quotas:type=callback,*", "Partitions")
+            return {values["Partitions"] for values in instances.values()}
+
+        if follows:
+            wait_until(lambda: "1" in partitions(), within_s=60)
+        _, throttle_ms = broker.burst("alice", "app")
+        assert (throttle_ms == 0) == follows
+        assert ("1" in partitions()) == follows
 
 
 NAMES = ("alice", "alice-1", "al", "CN=é, x*", "<default>")

@@ -35,6 +35,6 @@ public interface CallbackStatusMXBean {
     /** Partitions of all topics but Kafka's own. */
     int getPartitions();
 
-    /** How often Kafka gave the callback the cluster's metadata. */
+    /** How often Kafka, or the callback's own query, gave it the cluster's metadata. */
     long getMetadataUpdates();
 }

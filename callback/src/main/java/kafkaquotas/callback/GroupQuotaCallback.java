@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory;
  * Kafka's own quotas, and groups of users and client-ids that share one limit, and limits in proportion to the partitions that
  * a broker leads. Groups and totals are stored as quotas of reserved users: see {@link StoredRule}.
  *
- * <p>{@code client.quota.callback.class=kafkaquotas.callback.GroupQuotaCallback} switches it on. It has no settings.
+ * <p>{@code client.quota.callback.class=kafkaquotas.callback.GroupQuotaCallback} switches it on. Its settings are those of {@link LeaderQuery}.
  */
 public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackStatusMXBean {
     private static final Logger LOG = LoggerFactory.getLogger(GroupQuotaCallback.class);
@@ -39,7 +39,9 @@ public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackSt
     private final AtomicLong metadataUpdates = new AtomicLong();
     private final Beans beans = new Beans();
     private volatile LeaderShares shares;
+    private final Set<ClientQuotaType> outdated = ConcurrentHashMap.newKeySet();
     private volatile int node = -1;
+    private volatile LeaderQuery query;
 
     /** For the broker, which is of the version of its {@code kafka-clients}. */
     public GroupQuotaCallback() {
@@ -65,6 +67,7 @@ public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackSt
             }
         }
         beans.addStatus(this, node);
+        query = LeaderQuery.of(settings, this::learn);
         LOG.info("The quota callback of node {} shares limits by group", node);
     }
 
@@ -150,13 +153,21 @@ public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackSt
         }
     }
 
-    /** Never: every limit changes by one of the calls that Kafka follows by itself. */
+    /** Once after the query has found other leaders. All else changes by calls that Kafka follows by itself. */
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
-        return false;
+        return !outdated.isEmpty() && outdated.remove(type);
     }
 
-    /** From Kafka 4.0 on in KRaft mode. Without an annotation, since the interface of 5.0 no longer has it (KIP-1200). */
+    /** Takes the answer of the query. */
+    void learn(Cluster cluster) {
+        if (updateClusterMetadata(cluster)) {
+            outdated.addAll(limits.keySet());
+        }
+    }
+
+    /** From Kafka 4.0 on in KRaft mode. Deprecated there from 4.4 on, and not in the interface of 5.0 (KIP-1200). */
+    @SuppressWarnings({"deprecation", "removal"})
     public synchronized boolean updateClusterMetadata(Cluster cluster) {
         metadataUpdates.incrementAndGet();
         LeaderShares before = shares;
@@ -167,6 +178,10 @@ public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackSt
 
     @Override
     public void close() {
+        LeaderQuery asking = query;
+        if (asking != null) {
+            asking.close();
+        }
         beans.removeAll();
     }
 

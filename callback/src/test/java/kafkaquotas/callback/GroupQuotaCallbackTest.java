@@ -200,6 +200,37 @@ class GroupQuotaCallbackTest {
     }
 
     @Test
+    void otherLeadersThatWereAskedForResetEachTypeOnce() {
+        callback.configure(Map.of("node.id", "1"));
+        set("kafka-quotas:proportional:user=alice", "topic:orders", 100.0);
+        set("alice", null, 50.0);
+        assertFalse(callback.quotaResetRequired(ClientQuotaType.PRODUCE));
+        callback.learn(cluster(1, 1, 1, 2));
+        assertEquals(75.0, limit("alice", "app"));
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            assertTrue(callback.quotaResetRequired(type));
+            assertFalse(callback.quotaResetRequired(type));
+        }
+        callback.learn(cluster(1, 1, 1, 2));
+        assertFalse(callback.quotaResetRequired(ClientQuotaType.PRODUCE), "the same leaders");
+    }
+
+    @Test
+    void theQueryAsksTheListenerOfBrokersUnlessItIsToldAnother() {
+        Map<String, String> own = Map.of(
+            "listeners", "PLAINTEXT://:9092", "advertised.listeners", "CLIENTS://b1:9093,Inner://b1:9091",
+            "inter.broker.listener.name", "INNER");
+        assertEquals(Map.of("bootstrap.servers", "b1:9091"), LeaderQuery.clientSettings(own));
+        assertEquals(
+            Map.of("bootstrap.servers", "b2:9093", "security.protocol", "SASL_SSL"),
+            LeaderQuery.clientSettings(Map.of(
+                "listeners", "PLAINTEXT://b1:9092", "quota.groups.admin.bootstrap.servers", "b2:9093",
+                "quota.groups.admin.security.protocol", "SASL_SSL")));
+        assertNull(LeaderQuery.of(own, cluster -> { }), "nothing asks for it");
+        assertNull(LeaderQuery.of(Map.of(LeaderQuery.SECONDS, "5", "process.roles", "controller"), cluster -> { }));
+    }
+
+    @Test
     void groupsAndDefaultsCanBeProportionalAndKafkasOwnTopicsDoNotCount() {
         callback.configure(Map.of("broker.id", 3));
         set(PAYMENTS, null, 60.0);
