@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from tests.builders import user
 from tests.support.act_forge import ActForge, act_forge
 from tests.support.github_server import Fault
 from tests.support.manifests import quotas, snapshot
+from tests.support.recorded_parquet import Flow, write_traffic
 
 pytestmark = pytest.mark.interop
 
@@ -217,6 +219,29 @@ def test_traffic_is_kept_every_night_and_a_committed_suggestion_turns_a_red_prop
         assert "alice" in replayed.job("Backtest").summary
         report = json.loads((replayed.artifacts / "quotas-backtest-prod/backtest.json").read_text())
         assert "would-throttle" not in {finding["id"] for finding in report["findings"]}
+
+
+def test_limits_that_no_longer_fit_come_as_a_pull_request_of_each_owner(tmp_path: Path) -> None:
+    (tmp_path / "now.json").write_text(snapshot({}))
+    with act_forge(tmp_path, {}, "--current", "now.json", "--name", "prod") as forge:
+        (manifest,) = forge.work.folder.glob("clusters/*.yaml")
+        manifest.write_text(manifest.read_text().rstrip() + "\n  traffic: {source: ../history}\n")
+        history = forge.work.folder / "history"
+        history.mkdir()
+        write_traffic(history / "traffic.parquet", [Flow(user="alice", amount=40 * MIB, every_s=3600, end_s=864_000)])
+        forge.work.write("quotas/alice.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
+        forge.give("quotas-drift.yml", rightsize=True)
+        forge.github.pulls = []
+        forge.work.commit(at=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC))
+        forge.push()
+        ran = forge.under_act("quotas-drift.yml", forge.scheduled())
+        job = ran.job("Drift")
+        # No machine here reaches the cluster, so the comparison fails, and the traffic is read all the same.
+        assert (ran.code, job.steps["Rightsize"].outcome) == (1, "success"), ran.log
+        assert "1 change proposed" in job.summary
+        (pull,) = forge.github.pulls
+        assert pull["title"] == "Rightsize prod: 1 limit"
+        assert "`user=alice` `producer_byte_rate`" in pull["body"]
 
 
 def commit_suggestion(file: Path, number: int, body: str) -> None:

@@ -15,7 +15,7 @@ SCHEMA = pa.schema(
     [
         ("ts", pa.timestamp("us", tz="UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
         ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
-        ("throttled", pa.bool_()),
+        ("throttled", pa.bool_()), ("ip", pa.string()),
     ]
 )  # fmt: skip
 
@@ -33,6 +33,7 @@ class Flow:
     begin_s: float = 0.0
     end_s: float = 60.0
     throttled: bool = False
+    ip: str | None = None
 
 
 def write_traffic(path: Path, flows: Iterable[Flow]) -> Path:
@@ -54,4 +55,5 @@ def _rows(flow: Flow) -> Iterator[dict[str, object]]:
             "amount": flow.amount,
             "semantics": "event",
             "throttled": flow.throttled,
+            "ip": flow.ip,
         }

@@ -65,6 +65,11 @@ def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
         value, left = _within_bounds(value, neediest, is_raise=bool(raised), bounds=bounds)
     if left is not None:
         return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
+    if not raised and value > (neediest.value or 0.0):
+        wanted = [
+            replace(quota, reason=f"{quota.reason}. This is as far as the limits here allow in one step") for quota in wanted
+        ]
+        quotas = [next((each for each in wanted if each.entity == quota.entity), quota) for quota in quotas]
     follows = f"this limit takes the value from where {neediest.entity} does, whose limit changes"
     return [
         replace(quota, value=value)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.features.rightsizing.conftest import MIB, World, burst
+from tests.features.rightsizing.conftest import DAY_S, MIB, World, burst
 from tests.support import manifests
+from tests.support.recorded_parquet import Flow
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: team}\nspec:\n"
 
@@ -103,3 +104,23 @@ def test_a_value_that_other_clusters_take_or_that_is_computed_or_expires_is_left
     before = world.text("shared.yaml")
     assert world.run("--write", "files").code == 0
     assert world.text("shared.yaml") == before
+
+
+def test_percentages_connections_and_mutations_keep_their_units(world: World) -> None:
+    text = HEAD + (
+        "  quotas:\n"
+        "    - match: {user: a}\n"
+        "      quotas: {request_percentage: 400%, controller_mutation_rate: 100}\n"
+        "    - match: {ip: 10.0.0.1}\n"
+        "      quotas: {connection_creation_rate: 4}\n"
+    )
+    world.write("team.yaml", text)
+    connections = Flow(user=None, client_id=None, ip="10.0.0.1", kind="connection", amount=80, every_s=3600, end_s=40 * DAY_S)
+    percent_of_a_thread = 10_000_000
+    world.traffic(
+        burst("a", 20 * percent_of_a_thread, days=40, kind="request"), burst("a", 2, days=40, kind="mutation"), connections
+    )
+    assert world.run("--write", "files").code == 0
+    assert "request_percentage: 200%" in world.text()
+    assert "controller_mutation_rate: 50" in world.text()
+    assert "connection_creation_rate: 10" in world.text()

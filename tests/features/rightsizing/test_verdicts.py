@@ -10,7 +10,7 @@ import pytest
 
 from tests.features.rightsizing.conftest import MIB, World, burst
 from tests.support import manifests
-from tests.support.gauge_parquet import steady, write_gauges
+from tests.support.gauge_parquet import Client, Shape, steady, write_gauges
 from tests.support.hostile_names import HOSTILE
 from tests.support.schemas import valid
 
@@ -169,7 +169,7 @@ def _snapshot(world: World) -> Path:
 @pytest.mark.parametrize(("every_s", "verdict"), [(15, "lower"), (300, "not-judged")])
 def test_samples_of_metrics_lower_a_limit_with_the_margin_of_their_distance(world: World, every_s: int, verdict: str) -> None:
     world.limits(idle="20MiB", busy="1MiB")
-    rates = {("idle", None, 1): steady(100 * 1024), ("busy", None, 1): steady(2 * MIB)}
+    rates: dict[Client, Shape] = {("idle", None, 1): steady(100 * 1024), ("busy", None, 1): steady(2 * MIB)}
     write_gauges(world.folder / "traffic.parquet", rates, every_s=every_s, hours=20 * 24)
     sized = world.sized()
     assert sized["idle"]["verdict"] == verdict
