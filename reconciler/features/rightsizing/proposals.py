@@ -49,39 +49,37 @@ def propose(quotas: Sequence[SizedQuota], bounds: ChangeBounds, history: History
 
 def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
     """One value for all that take theirs from one place. ``left`` where that cannot be."""
-    raised, lowered = (
-        [quota for quota in quotas if quota.sizing is sizing and quota.value is not None]
-        for sizing in (Sizing.RAISE, Sizing.LOWER)
-    )
-    wanted = raised or lowered
+    direction = Sizing.RAISE if any(map(_is_raised, quotas)) else Sizing.LOWER
+    wanted = [quota for quota in quotas if quota.value is not None and quota.sizing is direction]
     if not wanted:
         return quotas
     neediest = max(wanted, key=lambda quota: (quota.value, quota.entity.sort_key))
     value, left = neediest.value or 0.0, _unchangeable(quotas, bounds)
-    if left is None and not raised and len(lowered) < len(quotas):
-        others = [str(quota.entity) for quota in quotas if quota not in lowered]
+    if left is None and direction is Sizing.LOWER and len(wanted) < len(quotas):
+        others = [str(quota.entity) for quota in quotas if quota.sizing is not direction]
         left = f"the value is also that of {list_some(others, _MOST_NAMED)}, which a lower one may not fit"
     if left is None:
-        value, left = _within_bounds(value, neediest, is_raise=bool(raised), bounds=bounds)
+        value, left = _within_bounds(value, quotas, is_raise=direction is Sizing.RAISE, bounds=bounds)
     if left is not None:
         return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
-    if not raised and value > (neediest.value or 0.0):
-        wanted = [
-            replace(quota, reason=f"{quota.reason}. This is as far as the limits here allow in one step") for quota in wanted
-        ]
-        quotas = [next((each for each in wanted if each.entity == quota.entity), quota) for quota in quotas]
-    follows = f"this limit takes the value from where {neediest.entity} does, whose limit changes"
+    is_step = direction is Sizing.LOWER and value > (neediest.value or 0.0)
+    why = ". This is as far as the limits here allow in one step" if is_step else ""
+    follows = f". Also, this limit takes the value from where {neediest.entity} does, whose limit changes"
     return [
-        replace(quota, value=value)
-        if quota in wanted
+        replace(quota, value=value, reason=quota.reason + why)
+        if quota.sizing is direction
         else replace(
             quota,
             value=value,
             sizing=Sizing.FITS if quota.sizing is Sizing.LOWER else quota.sizing,
-            reason=f"{quota.reason}. Also, {follows}",
+            reason=quota.reason + follows,
         )
         for quota in quotas
     ]
+
+
+def _is_raised(quota: SizedQuota) -> bool:
+    return quota.sizing is Sizing.RAISE and quota.value is not None
 
 
 def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:
@@ -102,13 +100,16 @@ def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | N
     return None
 
 
-def _within_bounds(value: float, quota: SizedQuota, *, is_raise: bool, bounds: ChangeBounds) -> tuple[float, str | None]:
-    """The value inside the limits of its owner, and no deeper than the guard of large reductions allows."""
-    limit, key = quota.limit, quota.key
+def _within_bounds(
+    value: float, quotas: Sequence[SizedQuota], *, is_raise: bool, bounds: ChangeBounds
+) -> tuple[float, str | None]:
+    """The value inside the limits of all its owners, and no deeper than the guard of large reductions allows."""
+    limit, key = quotas[0].limit, quotas[0].key
     if not is_raise:
         step = safe_limit(key, limit * bounds.reduction.of(key.value))[0]
         value = max(value, step)
-    least, most = _range_of(quota, bounds)
+    ranges = [_range_of(quota, bounds) for quota in quotas]
+    least, most = max(low for low, _ in ranges), min(high for _, high in ranges)
     value = min(max(value, least), most)
     if is_raise and value <= limit:
         return value, f"the manifest.limits of its owner allow {rate(key.value, most)} at most. Raise that first"
