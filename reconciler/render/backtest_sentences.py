@@ -264,8 +264,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
         )
         rows.insert(
             0,
-            f"{count_of(provenance.requests, 'charged request')}{as_totals} of {provenance.series:,} series "
-            "(client, kind and broker)",
+            f"{count_of(provenance.requests, 'counted request')}{as_totals} of {count_of(provenance.series, 'client stream')}",
         )
     whole = (
         f"{count_of(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "

@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -163,7 +164,7 @@ def explanation_lines(explanation: Explanation, *, width: int | None = None) -> 
 
 def _explanation_lines(explanation: Explanation, width: int) -> Iterator[Line]:
     if explanation.topic is Topic.PAGE:
-        yield from map(line, explanation.text.splitlines())
+        yield from _page_lines(explanation.text)
         return
     yield line((explanation.id, Style.STRONG), f" ({_kind(explanation)})")
     yield line()
@@ -181,6 +182,14 @@ def _explanation_lines(explanation: Explanation, width: int) -> Iterator[Line]:
         yield line(f"    spec: {{lint: {{{explanation.id}: error|warning|info|off}}}}")
     if explanation.example is not None:
         yield from _example(explanation.example)
+
+
+def _page_lines(text: str) -> Iterator[Line]:
+    """A page of the documentation. Its code and its tables are never wrapped."""
+    in_code = False
+    for row in text.splitlines():
+        in_code ^= row.lstrip().startswith("```")
+        yield replace(line(row), whole=in_code or row.startswith("|"))
 
 
 def _kind(explanation: Explanation) -> str:

@@ -75,12 +75,13 @@ class Line:
     """One line, however wide. Where it is wrapped, every row but the first begins with ``hang`` blanks.
 
     ``pages``: what Markdown and pages show in place of ``segments``, where that differs. A terminal prints no row for a line that
-    is for pages alone.
+    is for pages alone. ``whole``: it is never wrapped, so that it can be copied.
     """
 
     segments: tuple[TextSegment, ...]
     hang: int = 0
     pages: tuple[TextSegment, ...] | None = None
+    whole: bool = False
 
     @property
     def text(self) -> str:

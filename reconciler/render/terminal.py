@@ -100,7 +100,7 @@ def _facts(facts: LabelledWords, width: int | None) -> Iterator[Row]:
 
 def _wrapped(source: Line, width: int | None, *, indented: bool = True) -> Iterator[Row]:
     text = source.text
-    if width is None or cells(text) <= width:
+    if width is None or source.whole or cells(text) <= width:
         yield source.segments
         return
     hang = min(source.hang, width // 2) if indented else 0

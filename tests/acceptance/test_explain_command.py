@@ -16,6 +16,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Example, Explanation, Severity, Topic
 from reconciler.model.plan import GuardStatus
 from reconciler.policy.guards import GUARDS
+from reconciler.render import explanation_lines, plain
 from reconciler.workflows.explain import explanations, page_names
 from reconciler.workflows.intent import load_intent, validate_manifests
 from reconciler.workflows.plan import plan_from
@@ -27,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
 WITHOUT_EXAMPLE = {
+    "leftover-throttle",
+    "quota-without-user",
     "traffic-not-read",
     "refused-by-broker",
     "withheld-in-stage",
@@ -197,3 +200,13 @@ def test_each_page_of_the_documentation_is_printed_by_its_name(tmp_path: Path) -
     assert invoke("explain", "install", cwd=tmp_path).out == pages["install"]
     document = json.loads(invoke("explain", "install", "--format", "json", cwd=tmp_path).out)
     assert [(one["topic"], one["text"]) for one in document["explanations"]] == [("page", pages["install"])]
+
+
+def test_code_and_tables_of_a_page_are_not_wrapped() -> None:
+    command = f"kafka-quotas plan quotas --cluster {'c' * 80}"
+    text = f"Words that are {'very ' * 20}long.\n\n```sh\n{command}\n```\n\n| a | {'b' * 90} |\n"
+    page = Explanation(id="page", topic=Topic.PAGE, text=text)
+    rows = plain(explanation_lines(page, width=80), width=80).splitlines()
+    assert command in rows
+    assert f"| a | {'b' * 90} |" in rows
+    assert max(len(row) for row in rows if row.startswith(("Words", " "))) <= 80
