@@ -29,7 +29,7 @@ STRANGE_NAMES = (
 )  # fmt: skip
 
 
-VERSIONS = {"memory": "4.3", "broker": "4.3", "zookeeper": None}
+VERSIONS = {"memory": "4.3", "broker": "4.4", "zookeeper": None}
 """What each can tell of the Kafka release."""
 
 

@@ -63,6 +63,10 @@ _STATIC_DEFAULTS: Final = {
 }
 _NO_STATIC_LIMIT: Final = float(2**63 - 1)
 _DESCRIBE_QUORUM: Final = 55
+_NEWEST_INFERRED: Final = (4, 3)
+"""The newest release that the library infers from the requests that a broker has."""
+_SINCE_4_4: Final = 93
+"""A request that brokers have from Kafka 4.4 on."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -107,6 +111,8 @@ class BrokerCluster:
 
     def _identity_in(self, metadata: Any) -> ClusterIdentity:
         release = self._transport.release
+        if release and release[:2] == _NEWEST_INFERRED and self._transport.offers(_SINCE_4_4):
+            release = (4, 4)
         version = ".".join(str(number) for number in release[:2]) if release else None
         return ClusterIdentity(name=self._name, id=metadata.cluster_id, kafka_version=version)
 
