@@ -242,6 +242,11 @@ class RowMember:
     agrees: bool = False
     """Whether a derived member must be as derived when it is read."""
 
+    @property
+    def is_optional(self) -> bool:
+        """True when it may be absent."""
+        return self.default is not ALWAYS
+
 
 class Row:
     """How the values of a class stand in JSON objects."""

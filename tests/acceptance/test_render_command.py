@@ -82,7 +82,7 @@ def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
     assert (folder / "out.text").read_text(encoding="utf-8") == planned.out
     valid(json.loads((folder / "out.json").read_text()), "plan")
     page = by_github((folder / "out.markdown").read_text(encoding="utf-8"))
-    row = ["client-id=old", "removed (delete)", "producer_byte_rate", "4\xa0KiB/s → not\xa0set", "no manifest declares it"]
+    row = ["client-id=old", "removed", "producer_byte_rate", "4\xa0KiB/s → not\xa0set", "no manifest declares it"]
     assert row in [row[:5] for row in page.rows]
     assert 'user="a|b @team"' in [row[0] for row in page.rows]
     sarif = json.loads((folder / "out.sarif").read_text())
