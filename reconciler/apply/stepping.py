@@ -40,7 +40,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster, StepWatcher
-from reconciler.text import amount, duration, percent_text
+from reconciler.text import amount, duration, percent_text, rate
 
 if TYPE_CHECKING:
     import datetime
@@ -300,6 +300,6 @@ def _group_words(group: WatchedGroup, seconds: float) -> str:
     limit = "" if group.limit is None else f" of {amount(group.key, group.limit)}"
     time = f"{percent_text(group.throttled)} of {duration(seconds)}"
     return (
-        f"broker {escaped(group.broker)} throttled {bucket_words(group.bucket)} for {time} at {amount(group.key, group.rate)}"
+        f"broker {escaped(group.broker)} throttled {bucket_words(group.bucket)} for {time} at {rate(group.key, group.rate)}"
         f"{limit}, and {percent_text(group.accepted)} is accepted"
     )

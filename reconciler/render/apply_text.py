@@ -28,7 +28,7 @@ from reconciler.render.findings_text import findings_lines
 from reconciler.render.layout import Block, Column, Line, Style, View, Words, chip, heading, labelled, line, note_line, table
 from reconciler.render.plan_text import cluster_title, withheld_words
 from reconciler.resolution import callback_notes
-from reconciler.text import all_changes, amount_part, count_of, duration, list_some, percent_text
+from reconciler.text import all_changes, amount_part, count_of, duration, list_some, percent_text, rate_part
 
 if TYPE_CHECKING:
     from reconciler.documents import ApplySummary
@@ -79,7 +79,7 @@ def _watch_lines(watch: WatchRecord) -> Iterator[Line]:
                     broker=name_part(escaped(group.broker)),
                     group=bucket_words(group.bucket),
                     share=percent_text(group.throttled),
-                    rate=amount_part(group.key, group.rate),
+                    rate=rate_part(group.key, group.rate),
                     limit=limit,
                     accepted=percent_text(group.accepted),
                 )
