@@ -63,6 +63,17 @@ class Agreement(enum.StrEnum):
     """Throttled as much as was predicted, or never, as predicted."""
 
 
+class ObservedBy(enum.StrEnum):
+    """What shows how long a group was throttled."""
+
+    REQUESTS = "requests"
+    """Each request, or second, states whether the broker throttled it."""
+    SAMPLES = "samples"
+    """Samples of throttle times. A throttle between two of them may be missing."""
+    RATES = "rates"
+    """No throttle is recorded: the time that the rate is over the limit."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedGroup:
     """A quota group that a run changed: what was predicted, and what its worst broker shows since."""
@@ -72,8 +83,8 @@ class ComparedGroup:
     """How the observation agrees with the prediction."""
     throttled: float | None = None
     """Part of its active time that a broker throttled it, from 0 to 1. ``None``: not known."""
-    computed: bool = False
-    """True when brokers' throttles were not recorded: ``throttled`` is the time that the rate is over the limit."""
+    by: ObservedBy = ObservedBy.REQUESTS
+    """What shows it."""
     first: datetime.datetime | None = None
     """The first throttle, UTC. ``None`` when there is none."""
     peak: float | None = None
@@ -116,7 +127,7 @@ RUN_COMPARISON: Final = Document(
     cls=RunComparison,
     name="run-comparison",
     title="kafka-quotas why --run",
-    codec=VALUES.extended({ComparedGroup: row("*prediction agreement throttled first observed_peak=peak growth words")}),
+    codec=VALUES.extended({ComparedGroup: row("*prediction agreement throttled by first observed_peak=peak growth words")}),
 )
 
 
@@ -186,7 +197,7 @@ def compare_run(
         question = replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
         judged = Backtest(between(recorded, since, until), question).report().verdicts
         throttles = recorded_throttles(recorded, None, since=since, until=until)
-        all_stated = recorded.states_throttles
+        all_stated, unread = recorded.states_throttles, recorded.facts.unreadable
     rows: dict[tuple[object, ...], list[BucketVerdict]] = defaultdict(list)
     for verdict in judged:
         rows[verdict.name, verdict.key].append(verdict)
@@ -194,7 +205,9 @@ def compare_run(
     compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.around.predictions]
     order = list(Agreement)
     compared.sort(key=lambda group: (order.index(group.agreement), -(group.throttled or 0.0), group.prediction.bucket))
-    more = (_OF_SAMPLES,) if any(throttle.of_samples for throttle in throttles or ()) else ()
+    more = [_OF_SAMPLES] if any(throttle.of_samples for throttle in throttles or ()) else []
+    if unread:
+        more.append(compose("{lines} cannot be read, and can have throttles.", lines=count_of(unread, "line")))
     return RunComparison(
         cluster=report.cluster, digest=report.digest, since=since, until=until, groups=tuple(compared), notes=(*notes, *more)
     )
@@ -225,8 +238,11 @@ def _compare(
     seconds = {each.broker: times.get((each.name, each.key, each.broker), []) for each in rows}
     share = max(_recorded_share(each, len(seconds[each.broker])) for each in rows)
     first = min((shown[0] for shown in seconds.values() if shown), default=None)
-    computed = not share and not all_stated and all(each.metrics is None or bool(each.recorded.requests) for each in rows)
-    if computed:
+    by = ObservedBy.REQUESTS
+    if any(each.metrics is not None and not each.recorded.requests for each in rows):
+        by = ObservedBy.SAMPLES
+    elif not share and not all_stated:
+        by = ObservedBy.RATES
         share = max(each.over.share for each in rows)
         first = min((each.over.first.timestamp() for each in rows if share and each.over.first is not None), default=None)
     agreement = Agreement.AS_PREDICTED
@@ -240,7 +256,7 @@ def _compare(
         prediction=prediction,
         agreement=agreement,
         throttled=share,
-        computed=computed,
+        by=by,
         first=None if first is None else datetime.datetime.fromtimestamp(int(first), datetime.UTC),
         peak=max(map(peak_of, rows)),
     )
@@ -254,14 +270,23 @@ def _recorded_share(verdict: BucketVerdict, seconds: int) -> float:
     return min(seconds / verdict.over.active, 1.0) if verdict.over.active else float(seconds > 0)
 
 
+_NEVER: Final = {
+    ObservedBy.REQUESTS: "never throttled",
+    ObservedBy.SAMPLES: "no sample shows a throttle",
+    ObservedBy.RATES: "never over its limit",
+}
+
+
 def _words(group: ComparedGroup) -> str:
     prediction, share = group.prediction, group.throttled
     if share is None:
         return "not known: the traffic does not show it under the limit that was judged"
-    seen = "never over its limit" if group.computed else "never throttled"
+    seen = _NEVER[group.by]
     if share:
         since = f" since {moment_text(group.first)}" if group.first is not None else ""
-        seen = f"{'over its limit' if group.computed else 'throttled'} {percent_text(share)} of its active time{since}"
+        seen = (
+            f"{'over its limit' if group.by is ObservedBy.RATES else 'throttled'} {percent_text(share)} of its active time{since}"
+        )
     predicted = {
         Verdict.CLEAR: "clear" if not share else "cleared",
         Verdict.INCONCLUSIVE: "not predicted",

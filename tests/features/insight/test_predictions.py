@@ -131,7 +131,7 @@ def test_the_document_has_both_sides_of_each_group(folder: Path) -> None:
         "busy": ("throttled", "as-predicted"),
         "gone": ("clear", "unknown"),
     }
-    assert groups["steady"]["words"] == "clear, and never throttled"
+    assert (groups["steady"]["words"], groups["steady"]["by"]) == ("clear, and never throttled", "requests")
     assert groups["doubled"]["throttled"] == pytest.approx(0.04, abs=0.001)
     assert groups["doubled"]["growth"] == pytest.approx(2.0)
 
