@@ -20,7 +20,7 @@ import pytest
 from reconciler.features.sandbox.clients import create_topic
 from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support import raw_quotas
-from tests.support.command import invoke
+from tests.support.command import Done, invoke
 from tests.support.jmx_exporter import ExportedCluster, exported_cluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
@@ -33,6 +33,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
 KEY = "producer_byte_rate"
 APP, QUIET = frozenset({("client-id", "app")}), frozenset({("client-id", "quiet")})
+APP_TAGS = {"client-id": "app"}
 HISTORY = 60_000
 """Bytes a second of both clients in the history that the backtest reads."""
 BATCH = record_batch(13_000)
@@ -153,17 +154,44 @@ def test_a_client_whose_traffic_doubled_has_its_limit_back(broker: ExportedClust
     assert raw_quotas.settled(servers, brokers=(1,)) == {APP: {KEY: 400_000.0}, QUIET: {KEY: 400_000.0}}
 
 
-def test_a_client_with_the_traffic_of_its_history_reaches_the_limit(broker: ExportedCluster, folder: Path) -> None:
+def test_a_client_with_the_traffic_of_its_history_reaches_the_limit_and_is_seen_when_it_doubles(
+    broker: ExportedCluster, folder: Path
+) -> None:
     job = ScrapeJob(name="kafka", ports={broker.ports[1]: {"broker_id": "1"}}, interval_s=1)
     servers = broker.sandbox.bootstrap_servers
-    with prometheus(folder, [job]) as server, sending(servers, "app", record_batch(4_000)):
-        wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0, within_s=60)
-        code, report = watched(folder, f"prometheus+http://127.0.0.1:{server.port}")
+    with prometheus(folder, [job]) as server:
+        source = f"prometheus+http://127.0.0.1:{server.port}"
+        with sending(servers, "app", record_batch(4_000)):
+            wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0, within_s=60)
+            code, report = watched(folder, source)
+            # A sample since the end of the run comes within seconds.
+            before = wait_until(lambda: (done := compared(folder, source)).code != 1 and done, within_s=60)
+            assert before
+        with sending(servers, "app") as doubled:
+            wait_until(doubled.throttled, within_s=60)
+            throttle = 'count_over_time((kafka_server_Produce_throttle_time{client_id="app"} > 0)[1m:1s])'
+            wait_until(lambda: (server.value(throttle) or 0) >= 3, within_s=60)
+        after = compared(folder, source)
 
     assert (code, report["result"]) == (0, "done"), report
     assert [(step["step"], step["throttled"]) for step in report["watch"]["steps"]] == [(1, []), (2, [])]
     assert all(step["seconds"] >= 11 for step in report["watch"]["steps"])
     assert raw_quotas.settled(servers, brokers=(1,)) == {APP: {KEY: 100_000.0}, QUIET: {KEY: 100_000.0}}
+    assert (before.code, after.code) == (0, 2), (before.err, after.err)
+    (unthrottled,), (throttled,) = (
+        [row for row in each.json()["groups"] if row["bucket"] == APP_TAGS] for each in (before, after)
+    )
+    assert (unthrottled["agreement"], unthrottled["words"]) == ("as-predicted", "clear, and no sample shows a throttle")
+    assert (throttled["agreement"], throttled["verdict"]) == ("worse", "clear")
+    assert throttled["words"].startswith("cleared, but throttled ")
+
+
+def compared(folder: Path, source: str) -> Done:
+    """What the samples since the run show of its predictions."""
+    return invoke(
+        "why", "quotas", "--run", "run.json", "--traffic", source, "--traffic-store", str(folder / "store"), "--format", "json",
+        "--detailed-exitcode", cwd=folder,
+    )  # fmt: skip
 
 
 def test_a_broker_that_dies_while_a_step_is_watched_leaves_the_limits_of_before_it(tmp_path: Path) -> None:
