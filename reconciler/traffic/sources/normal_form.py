@@ -296,7 +296,7 @@ def require_columns(schema: pa.Schema, file: str) -> None:
             f"{', '.join(sorted(schema.names))}. For other columns give a --mapping"
         )
     for name, kind, wanted in wrong_type(schema):
-        raise TrafficError(f"recorded traffic {file}: the column {name!r} is {kind}. The canonical traffic schema has {wanted}")
+        raise TrafficError(f"recorded traffic {file}: the column {name!r} is {kind}, not {wanted}")
 
 
 def with_required_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
