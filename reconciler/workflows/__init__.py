@@ -110,7 +110,7 @@ if TYPE_CHECKING:
         load_manifests,
         stop_on,
     )
-    from reconciler.workflows.manifest_edits import clusters_of_values, read_manifest, revise_file, write_revisions
+    from reconciler.workflows.manifest_edits import clusters_of_values, read_manifest, revise_file, rewrite_file, write_revisions
     from reconciler.workflows.owners import unread_owners
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients

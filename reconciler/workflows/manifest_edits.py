@@ -7,6 +7,7 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -34,14 +35,20 @@ def revise_file(
 
     Raises ``FileAccessError`` for a file that cannot be edited or written, or that is a link out of the repository.
     """
-    target = _target(file, paths)
-    _require_writable(file, target)
+    unchanged = rewrite_file(file, before, before, paths=paths)
     try:
-        return FileRevision(path=file, target=target, before=before, after=edit(before, edits))
+        return replace(unchanged, after=edit(before, edits))
     except ScalarEditError as error:
         place = Span(file=file, line=error.edit.line, column=error.edit.column)
         msg = f"{place}: {shown(error.edit.old)} cannot be replaced in place. Write {error.edit.new} there by hand"
         raise FileAccessError(msg) from None
+
+
+def rewrite_file(file: str, before: bytes, after: bytes, *, paths: Sequence[str]) -> FileRevision:
+    """A file of the manifests in ``paths`` with other content; nothing is written. Raises as ``revise_file``."""
+    target = _target(file, paths)
+    _require_writable(file, target)
+    return FileRevision(path=file, target=target, before=before, after=after)
 
 
 def _target(file: str, paths: Sequence[str]) -> str:

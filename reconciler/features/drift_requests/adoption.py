@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -16,7 +15,7 @@ from reconciler.workflows import (
     entry_at,
     read_manifest,
     require_values,
-    revise_file,
+    rewrite_file,
     with_field,
     with_override,
     without_field,
@@ -139,7 +138,7 @@ class _Editor:
     def revisions(self) -> tuple[FileRevision, ...]:
         """Every file that differs. Raises ``FileAccessError``."""
         changed = [
-            revise_file(file, self._before[file], (), partial(_revised, after), paths=self._intent.paths)
+            rewrite_file(file, self._before[file], after, paths=self._intent.paths)
             for file, after in sorted(self._after.items())
             if after != self._before[file]
         ]
@@ -150,8 +149,3 @@ class _Editor:
         if file not in self._before:
             self._before[file] = read_manifest(file)
         return self._after.get(file, self._before[file])
-
-
-def _revised(after: bytes, before: bytes, edits: object) -> bytes:
-    del before, edits
-    return after

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from reconciler.errors import FileAccessError
@@ -14,7 +13,7 @@ from reconciler.features.rightsizing.sizing import SizedQuota
 from reconciler.formats import value_like
 from reconciler.model import FileRevision, Span, escaped
 from reconciler.text import count_of
-from reconciler.workflows import Intent, read_manifest, require_values, revise_file, write_revisions
+from reconciler.workflows import Intent, read_manifest, require_values, rewrite_file, write_revisions
 from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars
 
 _GENERATED: Final = re.compile(rb"(?i)\A(?:[^\n]*\n){0,4}\s*#[^\n]*\bdo not (?:edit|modify|change)\b")
@@ -81,7 +80,7 @@ def _revise(intent: Intent, file: str, places: Mapping[Span, list[SizedQuota]]) 
     if len(reasons) == len(places):
         return None, reasons
     try:
-        return revise_file(file, before, (), partial(_revised, after), paths=intent.paths), reasons
+        return rewrite_file(file, before, after, paths=intent.paths), reasons
     except FileAccessError as error:
         return None, dict.fromkeys(places, str(error).rstrip("."))
 
@@ -103,8 +102,3 @@ def _apply(content: bytes, edits: Sequence[ScalarEdit]) -> tuple[bytes, set[tupl
     content, refused = _apply(content, edits[middle:])
     content, more = _apply(content, edits[:middle])
     return content, refused | more
-
-
-def _revised(after: bytes, before: bytes, edits: object) -> bytes:
-    del before, edits
-    return after
