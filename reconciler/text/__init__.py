@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from reconciler.text.quoting import (
         DEFAULT_TEXT,
         all_changes,
-        brokers_before_text,
         count_of,
         did_you_mean,
         entity_text,

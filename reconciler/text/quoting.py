@@ -177,12 +177,6 @@ def _total_text(key: str, unit: ClusterTotal) -> str:
     return f"{most} on each broker (perBroker), which is not more than {divided} ({part})"
 
 
-def brokers_before_text(unit: QuotaUnit | None, before: float | None, count: int) -> str:
-    """``4 brokers``, or ``up to 4 brokers`` where ``before`` is the ``perBroker`` of a total."""
-    capped = isinstance(unit, ClusterTotal) and before is not None and before == unit.per_broker
-    return f"{'up to ' if capped else ''}{count_of(count, 'broker')}"
-
-
 def _proportional_text(key: str, unit: Proportional) -> str:
     of = "all topics" if unit.topics is None else ", ".join(map(display_name, unit.topics))
     total = f"{amount(key, unit.value)} in proportion to the leaders of {of}"

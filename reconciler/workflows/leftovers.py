@@ -11,16 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from reconciler.errors import BackendError
-from reconciler.model import Entity, EntityType, Finding, Quotas, Severity, compose, escaped, flag_part
+from reconciler.model import Entity, EntityType, Finding, QuotaKey, Quotas, Severity, compose, escaped, flag_part
 from reconciler.ports import LeftoverInspector, QuotaReader, ReplicationThrottles
 from reconciler.text import amount, count_of, list_some, shown
 
-LEFTOVER_THROTTLE: Final = "leftover-throttle"
-QUOTA_WITHOUT_USER: Final = "quota-without-user"
 _SHOWN: Final = 5
 _IN_A_COMMAND: Final = 50
-_BYTES: Final = "producer_byte_rate"
-"""A key with the unit of a throttled rate."""
 
 Seen = TypeVar("Seen")
 
@@ -52,7 +48,7 @@ def throttle_findings(throttles: ReplicationThrottles) -> Iterator[Finding]:
     rates = {broker: each for broker, each in throttles.rates.items() if not (busy if broker is None else broker in busy)}
     replicas = {topic: each for topic, each in throttles.replicas.items() if topic not in throttles.moving}
     if rates:
-        limits = [f"{_broker(broker)} {_rates(each)}" for broker, each in sorted(rates.items(), key=lambda row: row[0] or 0)]
+        limits = [_limits(*row) for row in sorted(rates.items(), key=lambda row: row[0] or 0)]
         effect = "They slow down the replicas that topics list as throttled, also when a broker catches up after a restart."
         yield _finding(
             "Replication throttles stand on brokers that no running reassignment involves: {limits}. " + effect,
@@ -76,16 +72,12 @@ def _finding(words: str, without: str, *, limits: str, commands: Iterable[str]) 
         limits=limits,
         commands=flag_part(escaped("; ".join(commands))),
     )
-    return Finding(id=LEFTOVER_THROTTLE, severity=Severity.WARNING, message=message)
+    return Finding(id="leftover-throttle", severity=Severity.WARNING, message=message)
 
 
-def _broker(broker: int | None) -> str:
-    return "all brokers" if broker is None else f"broker {broker}"
-
-
-def _rates(settings: Mapping[str, str]) -> str:
-    texts = {key.partition(".")[0]: amount(_BYTES, float(value)) for key, value in sorted(settings.items())}
-    return ", ".join(f"{side} {rate}" for side, rate in texts.items())
+def _limits(broker: int | None, settings: Mapping[str, str]) -> str:
+    rates = ((key.partition(".")[0], amount(QuotaKey.PRODUCER_BYTE_RATE, float(settings[key]))) for key in sorted(settings))
+    return f"{'all brokers' if broker is None else f'broker {broker}'} {', '.join(map(' '.join, rates))}"
 
 
 def _commands(kind: str, settings: Mapping[str | None, Mapping[str, str]]) -> Iterator[str]:
@@ -117,7 +109,7 @@ def user_findings(entities: Mapping[Entity, Quotas], users: frozenset[str]) -> I
         f"--name {shlex.quote(f'{kind}={name}')}" if isinstance(name, str) else f"--defaults {kind}" for kind, name in first.parts
     )
     yield Finding(
-        id=QUOTA_WITHOUT_USER,
+        id="quota-without-user",
         severity=Severity.INFO,
         message=compose(
             "{count} of {all} with quotas have no SCRAM credentials: {names}. Keep the quotas of users who log in another way "

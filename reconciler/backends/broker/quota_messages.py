@@ -52,8 +52,7 @@ _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _LONGEST_VARINT: Final = 5
 _FRAME: Final = struct.Struct(">i")
-BROKER: Final = 4
-TOPIC: Final = 2
+BROKER, TOPIC = 4, 2
 """Types of resources in DescribeConfigs."""
 _NEWEST: Final = AlterClientQuotasRequest.max_version
 _log: Final = logging.getLogger(__name__)

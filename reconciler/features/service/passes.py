@@ -41,7 +41,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.text import brokers_before_text, count_of, list_some
+from reconciler.text import count_of, list_some
 from reconciler.workflows import GivenBaseline, Intent, Observation, observe, write_observed
 
 _MOST_NAMED: Final = 10
@@ -393,9 +393,10 @@ def _why(entity_drift: EntityDrift) -> str:
     """The class, and the numbers of brokers where only those changed: under ``rebalance: confirm`` a person decides."""
     for key in entity_drift.keys:
         if key.brokers_before is not None and isinstance(key.unit, ClusterTotal):
+            most = "up to " if key.live == key.unit.per_broker else ""
             return (
-                f"{entity_drift.drift.value}, its total was divided by "
-                f"{brokers_before_text(key.unit, key.live, key.brokers_before)} and now by {key.unit.brokers}"
+                f"{entity_drift.drift.value}, its total was divided by {most}{key.brokers_before} brokers and now by "
+                f"{key.unit.brokers}"
             )
     return entity_drift.drift.value
 
