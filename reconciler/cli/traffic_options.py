@@ -22,10 +22,10 @@ def prometheus_request(
     traffic: Sequence[str],
     *,
     since: datetime.datetime | None,
-    until: datetime.datetime | None,
-    match: Sequence[str],
-    http_config: str | Path | None,
-    store: str | Path | None,
+    until: datetime.datetime | None = None,
+    match: Sequence[str] = (),
+    http_config: str | Path | None = None,
+    store: str | Path | None = None,
     server: MetricServer | None = None,
 ) -> PrometheusRequest | None:
     """What the options ask of a server; ``None`` when ``--traffic`` names none. Raises ``UsageError``.
@@ -95,15 +95,7 @@ def configured_backtest(
             raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
         traffic, since = configured_traffic(spec, trusted), since or configured_since(spec, None)
     of_server = not traffic or any(map(is_prometheus, traffic))
-    server = prometheus_request(
-        traffic,
-        since=since if of_server else None,
-        until=None,
-        match=(),
-        http_config=None,
-        store=None,
-        server=configured_server(spec, trusted),
-    )
+    server = prometheus_request(traffic, since=since if of_server else None, server=configured_server(spec, trusted))
     between = None if of_server else dataset_time(traffic, since=since, until=None)
     return BacktestOptions(traffic=traffic, prometheus=server, between=between)
 
