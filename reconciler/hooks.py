@@ -1,6 +1,6 @@
-"""What features add to the core. A feature is one folder of ``reconciler.features``, and its ``hooks.py`` lists what it adds.
+"""What features add to the core. A feature is one folder of ``reconciler.features``, and its ``__init__.py`` lists what it adds.
 
-The core asks here and imports no feature. A ``hooks.py`` imports nothing but this module and names the rest as ``module:name``,
+The core asks here and imports no feature. That file imports nothing but this module and names the rest as ``module:name``,
 so that a command which uses no feature loads none. Without its folder, a feature is not there, and neither is one that lists it
 in ``NEEDS``: the features that it imports.
 """
@@ -62,7 +62,7 @@ class Command(NamedTuple):
 
 
 def added(kind: str) -> Iterator[Any]:
-    """What the features list under this name in ``hooks.py``, such as ``COMMANDS``; features by name.
+    """What the features list under this name, such as ``COMMANDS``; features by name.
 
     ``MAPPINGS`` has a function that reads a mapping file: ``traffic.kinds.ColumnMapping``. ``SOURCES`` has classes of traffic, as
     ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
@@ -74,7 +74,7 @@ def added(kind: str) -> Iterator[Any]:
     ``module:name``.
     """
     for feature in _features():
-        yield from getattr(feature, kind, ())
+        yield from vars(feature).get(kind, ())
 
 
 def load(place: str) -> Any:
@@ -90,5 +90,8 @@ def _features() -> tuple[ModuleType, ...]:
     except ModuleNotFoundError:
         return ()
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    features = {name: importlib.import_module(f"reconciler.features.{name}.hooks") for name in names}
-    return tuple(feature for feature in features.values() if features.keys() >= set(getattr(feature, "NEEDS", ())))
+    features = {name: importlib.import_module(f"reconciler.features.{name}") for name in names}
+    while missing := [name for name in features if not features.keys() >= set(vars(features[name]).get("NEEDS", ()))]:
+        for name in missing:
+            del features[name]
+    return tuple(features.values())

@@ -96,7 +96,7 @@ class AddedGroups(NamedTuple):
     """Options that features add to a command, as one field."""
 
     name: str
-    """Of the list in ``hooks.py``."""
+    """Of the list in the ``__init__.py`` of a feature."""
 
     @property
     def kinds(self) -> Iterator[type]:

@@ -1,1 +1,1 @@
-"""What the core can live without: one folder for each feature, with everything it has, and ``hooks.py`` for what it adds."""
+"""What the core can live without: one folder for each feature, and what it adds in its ``__init__.py``."""

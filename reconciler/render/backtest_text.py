@@ -16,7 +16,6 @@ from reconciler.model import (
     BacktestReport,
     Fit,
     GroupRows,
-    UnjudgedChange,
     UnusedReason,
     Verdict,
     group_verdicts,
@@ -225,18 +224,14 @@ def _unjudged(report: BacktestReport, *, most: int | None) -> Iterator[Block]:
         (
             chip(Verdict.INCONCLUSIVE.value, Style.WARN),
             f"{change.entity}: {change.key}",
-            _move(change),
+            line(before, " -> ", after, hang=0, pages=(before, " \N{RIGHTWARDS ARROW} ", after)),
             change.why,
         )
         for change in report.unjudged[:most]
+        for before, after in [[limit_text(change.key, value, absent="not set") for value in (change.before, change.after)]]
     )
     yield table(_UNJUDGED, rows)
     yield from more_lines(len(report.unjudged), most, "changed quotas")
-
-
-def _move(change: UnjudgedChange) -> Line:
-    before, after = (limit_text(change.key, value, absent="not set") for value in (change.before, change.after))
-    return line(before, " -> ", after, hang=0, pages=(before, " \N{RIGHTWARDS ARROW} ", after))
 
 
 def _findings(report: BacktestReport) -> Iterator[Block]:

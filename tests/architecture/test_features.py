@@ -17,7 +17,7 @@ import pytest
 from reconciler.hooks import added
 
 ROOT = Path(__file__).parents[2]
-FEATURES = sorted(path.parent.name for path in (ROOT / "reconciler/features").glob("*/hooks.py"))
+FEATURES = tuple(sorted(path.parent.name for path in (ROOT / "reconciler/features").glob("*/__init__.py")))
 QUOTAS = """apiVersion: kafka-quotas/v1
 kind: ClientQuotas
 metadata: {name: payments}
@@ -74,8 +74,9 @@ def listed(package: Path) -> set[str]:
 
 
 def needs(feature: str) -> tuple[str, ...]:
-    """The features that a feature names."""
-    return tuple(getattr(importlib.import_module(f"reconciler.features.{feature}.hooks"), "NEEDS", ()))
+    """The features that a feature names, and those that they name."""
+    named = vars(importlib.import_module(f"reconciler.features.{feature}")).get("NEEDS", ())
+    return tuple(dict.fromkeys(each for name in named for each in (name, *needs(name))))
 
 
 def test_a_feature_imports_only_features_that_it_names() -> None:
@@ -90,7 +91,7 @@ def test_a_feature_imports_only_features_that_it_names() -> None:
 
     assert len(of) > len(FEATURES)
     assert crossing == []
-    assert not any(needs(other) for name in FEATURES for other in needs(name)), "features stand on the core, or on one of these"
+    assert not any(name in needs(name) for name in FEATURES)
 
 
 def test_plans_are_made_without_any_feature(package: Path, manifests: Path) -> None:
@@ -110,8 +111,8 @@ def test_plans_are_made_without_any_feature(package: Path, manifests: Path) -> N
 def test_a_feature_goes_and_comes_with_its_folder(feature: str, package: Path, manifests: Path) -> None:
     before = listed(package)
     gone = [name for name in FEATURES if name == feature or feature in needs(name)]
-    hooks = [importlib.import_module(f"reconciler.features.{name}.hooks") for name in gone]
-    commands = (command for module in hooks for command in getattr(module, "COMMANDS", ()))
+    hooks = [importlib.import_module(f"reconciler.features.{name}") for name in gone]
+    commands = (command for module in hooks for command in vars(module).get("COMMANDS", ()))
     own = {command.name for command in commands if " " not in command.name}  # not the actions of a command
     folder = package / "reconciler/features" / feature
     away = folder.rename(package / feature)
@@ -141,7 +142,7 @@ def test_the_feature_of_the_guide_for_contributors_works_as_it_stands(package: P
     finally:
         shutil.rmtree(package / "reconciler/features/counting")
 
-    assert len(files) == 3
+    assert len(files) == 2
     assert sum(text.count("\n") for _, text in files) < 100
     assert json.loads(done.stdout) == {"owners": {"no owner": 1}}, done.stderr
     assert "Count those of a folder" in helped.stdout

@@ -1,1 +1,9 @@
 """Drift as a pull request, which adopts the values of the cluster or restores the declared ones."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NEEDS: Final = ("insight", "pull_requests", "starting")
+
+DRIFT_PROPOSERS: Final = ("reconciler.features.drift_requests.proposing:propose_drift",)

@@ -50,4 +50,7 @@ if TYPE_CHECKING:
     from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
     from reconciler.features.prometheus.server_pages import Piece, PieceReader
 
+SAMPLE_SERVERS = ("reconciler.features.prometheus.server_pages:fetch_prometheus",)
+METRIC_JUDGES = ("reconciler.features.prometheus.metric_verdicts:judge_metrics",)
+
 __getattr__ = lazy_face(__name__)

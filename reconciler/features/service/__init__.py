@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.faces import lazy_face
+from reconciler.hooks import Command, CommandGroup
 
 if TYPE_CHECKING:
     from reconciler.features.service.log import LogFormat
     from reconciler.features.service.loop import Pace
     from reconciler.features.service.record import RecordSettings, run_recorder
     from reconciler.features.service.run import RunSettings, run_service
+
+NEEDS: Final = ("notifications", "prometheus")
+
+COMMANDS: Final = (
+    Command(
+        name="run",
+        group=CommandGroup.CHANGE,
+        summary="Watch manifests and a cluster as a service",
+        module="reconciler.features.service.run_command",
+        page="run.md",
+        examples=(
+            ("Report drift every five minutes, and write nothing", "run quotas --cluster prod"),
+            ("Apply too, with the manifests of a trusted branch", "run quotas --cluster prod --apply --trusted-ref origin/main"),
+        ),
+        is_service=True,
+    ),
+    Command(
+        name="record",
+        group=CommandGroup.CHECK,
+        summary="Record traffic from brokers' metrics pages as a service",
+        module="reconciler.features.service.record_command",
+        page="record-traffic.md",
+        examples=(
+            (
+                "Record one broker for an hour",
+                "record --traffic 1=metrics+http://b1:7071/metrics --folder history --duration 3600",
+            ),
+            (
+                "Read a page each second, and keep two days",
+                "record --traffic metrics+http://kafka-1:7071 --folder history --interval 1 --keep 2",
+            ),
+        ),
+        is_service=True,
+    ),
+)
 
 __getattr__ = lazy_face(__name__)
