@@ -52,7 +52,7 @@ def test_a_rule_of_the_cluster_refuses_as_the_command_does(folder: Path) -> None
     (folder / "quotas" / "cluster.yaml").write_text(CLUSTER + RULE, encoding="utf-8")
 
     assert judged().refused
-    assert "Refused" in judged()._repr_html_()
+    assert '<span class="chip bad">fails' in judged()._repr_html_()
     assert invoke("backtest", "quotas", "--current", "now.json", "--traffic", LOG, cwd=folder).code == 1
 
 

@@ -81,7 +81,8 @@ def _brokers_of(partitions: Iterable[Any]) -> Iterator[int]:
 
 def read_scram_users(ask: Ask, refuse: Refuse, *, controller: int | None) -> frozenset[str]:
     """The users with SCRAM credentials. Raises ``BackendError``, for want of the right to see them, too."""
-    answer = ask(lambda: DescribeUserScramCredentialsRequest(users=None), controller)
+    # Empty is all, as null is. Kafka 4.4.0 never answers a null from a principal without the right.
+    answer = ask(lambda: DescribeUserScramCredentialsRequest(users=[]), controller)
     if answer.error_code:
         raise refuse(answer.error_code, answer.error_message)
     return frozenset(result.user for result in answer.results if not result.error_code)

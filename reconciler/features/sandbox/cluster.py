@@ -241,7 +241,7 @@ def nearest_version(kafka_version: str | None) -> tuple[str, tuple[str, ...]]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """``(3, 6)`` of ``"3.6"``; empty for what does not begin with a number."""
+    """``(3, 9)`` of ``"3.9"``; empty for what does not begin with a number."""
     number = re.match(r"\d+(?:\.\d+)*", version, re.ASCII)
     return tuple(map(int, number[0].split("."))) if number else ()
 
