@@ -276,16 +276,30 @@ def demo_output() -> str:
     return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
 
 
+_SHOWN: Final = (
+    (r"[$] kafka-quotas validate", r"[$] kafka-quotas plan"),
+    (r"[$] kafka-quotas backtest", r"Not checked"),
+    (r"[$] kafka-quotas apply [^\n]* --accept", r"Kafka's own tool"),
+)
+"""Parts of the demo: patterns of where each begins, and of what follows it."""
+
+
 def session_svg(output: str) -> str:
-    """The review and the apply of the demo as a drawing that loads nothing."""
+    """A check, the answer of the backtest, and the apply of the demo as a drawing that loads nothing."""
     from rich.console import Console
     from rich.terminal_theme import MONOKAI
     from rich.text import Text
 
-    begin, end = output.find("4. Review"), output.find("7. ")
-    shown = output[output.rfind("\n", 0, begin) + 1 : output.rfind("\n", 0, end)] if 0 <= begin < end else output
+    plain = re.sub(r"/tmp/[\w.-]+/", "", output)
+    escapes = r"(?:\x1b\[[0-9;]*m)*"
+    parts = []
+    for begin, end in _SHOWN:
+        found = re.search(rf"^{escapes}{begin}.*?(?={escapes}{end})", plain, re.DOTALL | re.MULTILINE)
+        if found is None:
+            sys.exit(f"the demo prints no {begin!r} before {end!r}")
+        parts.append(found[0].strip("\n"))
     console = Console(record=True, width=100, file=io.StringIO())
-    console.print(Text.from_ansi(re.sub(r"/tmp/[\w.-]+/", "", shown)))
+    console.print(Text.from_ansi("\n\n".join(parts)))
     drawing = console.export_svg(title="kafka-quotas sandbox demo", theme=MONOKAI, unique_id="demo")
     return re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL).replace("Fira Code", "ui-monospace")
 
