@@ -237,8 +237,8 @@ class StepWatcher(Protocol):
     def begin(self, changes: Sequence[Change]) -> None:
         """Look at the groups of all changes once, before the first step is written.
 
-        Raises ``TrafficError`` for a source that cannot show them, ``UsageError`` for one that is none or for limits that cannot
-        be known, and ``BackendError``.
+        Raises ``TrafficError`` for a source that cannot show them, ``UsageError`` for another thing than a source or for limits
+        that cannot be known, and ``BackendError``.
         """
         ...
 

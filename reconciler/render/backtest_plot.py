@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from reconciler.model import BucketVerdict, RateSeries
 from reconciler.render.html_page import text
@@ -36,6 +36,9 @@ _LEAST_SHARE: Final = 1 / _STRIP
 _LEAST_WIDTH: Final = 3
 _LABEL_SHARE: Final = 10.0
 """Percent of the height that a label takes."""
+
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,13 +196,7 @@ def _path(rates: RateSeries, scale: Scale) -> str:
 def _holes(curves: Sequence[Curve]) -> Iterator[tuple[float, float, tuple[int, ...]]]:
     """Where brokers that are drawn were not recorded, from left to right: begin, end, brokers."""
     rows = zip(*(curve.rates.recorded for curve in curves), strict=False)
-    missing = [tuple(curve.broker for curve, known in zip(curves, row, strict=True) if not known) for row in rows]
-    width, x = _WIDTH / max(len(missing), 1), 0
-    for brokers, run in itertools.groupby(missing):
-        length = sum(1 for _ in run)
-        if brokers:
-            yield x * width, max((x + length) * width, x * width + _LEAST_WIDTH), brokers
-        x += length
+    yield from _runs([tuple(curve.broker for curve, known in zip(curves, row, strict=True) if not known) for row in rows])
 
 
 def _marks(key: str, curves: Sequence[Curve]) -> Iterator[str]:
@@ -280,20 +277,20 @@ def _largest(series: Sequence[Sequence[int]], step_s: int) -> list[float]:
 def _strip(words: str, over: Sequence[float], possible: Sequence[float]) -> Iterator[str]:
     yield f'<svg class="strip" viewBox="0 0 {_WIDTH} {_STRIP}" preserveAspectRatio="none" aria-hidden="true">'
     for style, shares in (("possible", possible), ("over", over)):
-        for begin, end, share in _bars(shares):
+        for begin, end, share in _runs(shares):
             height = _STRIP * max(share, _LEAST_SHARE)
             place = f'x="{_short(begin)}" y="{_short(_STRIP - height)}" width="{_short(end - begin)}" height="{_short(height)}"'
             yield f'<rect class="{style}" {place}/>'
     yield f'</svg><span class="strip-label" aria-hidden="true">{text(words)}</span>'
 
 
-def _bars(shares: Sequence[float]) -> Iterator[tuple[float, float, float]]:
-    """Begin, end and height of each run of intervals with one share above 0."""
-    width, x = _WIDTH / max(len(shares), 1), 0
-    for share, run in itertools.groupby(shares):
+def _runs(values: Sequence[_Value]) -> Iterator[tuple[float, float, _Value]]:
+    """Begin, end and value of each run of intervals with one value that is neither 0 nor empty."""
+    width, x = _WIDTH / max(len(values), 1), 0
+    for value, run in itertools.groupby(values):
         length = sum(1 for _ in run)
-        if share:
-            yield x * width, max((x + length) * width, x * width + _LEAST_WIDTH), share
+        if value:
+            yield x * width, max((x + length) * width, x * width + _LEAST_WIDTH), value
         x += length
 
 

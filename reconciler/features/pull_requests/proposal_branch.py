@@ -88,7 +88,7 @@ class ProposalBranch:
         return BranchState(commit=commit, content=content)
 
     def push(self, revisions: Sequence[FileRevision], *, message: str, content: str, old: str | None) -> str:
-        """Make the one commit and push it, unless the branch is no longer at ``old``. Returns the commit.
+        """Make the one commit and push it, unless the branch has moved from ``old``. Returns the commit.
 
         Raises ``FileAccessError`` for a file that differs from the commit ``base``.
         """
@@ -100,7 +100,7 @@ class ProposalBranch:
         return name
 
     def delete(self, old: str) -> None:
-        """Remove the branch, unless it is no longer at ``old``."""
+        """Remove the branch, unless it has moved from ``old``."""
         self._push(f":{self._ref}", old)
 
     def _push(self, what: str, old: str) -> None:

@@ -31,5 +31,5 @@ def replay_plan(intent: Intent, current: CurrentState) -> Replay | None:
         report = run_backtest(proposal_of(intent, current), configured_backtest(intent.spec, intent.trusted))
     except ReconcilerError as error:
         return Replay(words=f"Nothing was checked against traffic: {error}", was_read=False)
-    failed = tuple(f"rule fails: {sentence}" for sentence, holds in rule_sentences(report.rules) if not holds)
+    failed = tuple(f"rule fails: {sentence}" for sentence, passes in rule_sentences(report.rules) if not passes)
     return Replay(words=f"Backtest: {headline(report)[0]}", failed=failed, report=report)

@@ -17,7 +17,7 @@ NOWHERE = {"bootstrapServers": ["127.0.0.1:1"]}
 
 @pytest.fixture
 def forge(tmp_path: Path) -> Iterator[Forge]:
-    """A cluster that nobody can reach, and its traffic in the repository."""
+    """A cluster that does not answer, and its traffic in the repository."""
     world = World(tmp_path)
     world.traffic(burst("payments", 2 * MIB))
     with github_server() as github:
