@@ -50,6 +50,14 @@ _ROW: Final = re.compile(r"(?=.*[=*])[\w*?=() ]+")
 
 _ANY: Final = re.compile("|".join((*RULES.values(), *TERMS.values())), re.IGNORECASE)
 
+FRAGMENT: Final = "fragment"
+_FRAGMENT: Final = re.compile(
+    r"(?:about|after|also|as|at|before|between|by|equal|everything|for|from|how|in|its|none|not|nothing|now|of|on|once|only|some|that"
+    r"|these|this|those|to|what|whatever|when|where|which|who|whose|why|with|without)\b|(?:``none``|the \w+\.$)",
+    re.IGNORECASE,
+)
+"""A docstring of a function starts with a verb, or with an article and a noun, and names more than one word."""
+
 SUBJECT: Final = "no-subject"
 LONG: Final = "long-sentence"
 NAME: Final = "pronoun"
@@ -86,6 +94,7 @@ def hits(root: Path) -> Iterator[Hit]:
             nodes = _nodes(ast.parse(file.read_text(encoding="utf-8")))
             yield from _checked("messages", path, messages(nodes))
             yield from _checked("docstrings", path, docstrings(nodes))
+            yield from (Hit(kind="docstrings", rule=FRAGMENT, path=path, line=line, text=text) for line, text in fragments(nodes))
             yield from (Hit(kind="names", rule=NAME, path=path, line=line, text=name) for line, name in pronouns(nodes))
 
 
@@ -128,6 +137,17 @@ def docstrings(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, re.sub(r"``[^`]*``", "code", node.value.value)
+
+
+def fragments(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+    """First lines of docstrings of functions that are parts of sentences, with their line."""
+    for node in nodes:
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and (text := ast.get_docstring(node))
+            and _FRAGMENT.match(text)
+        ):
+            yield node.body[0].lineno, text.splitlines()[0]
 
 
 def pronouns(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
