@@ -52,11 +52,10 @@ lint: ## ruff, mypy, import-linter, and the checks of the workflows
 compiled: setup
 	@find tests/unit -name '*-pytest-*.pyc' 2>/dev/null | grep -q . || $(BIN)/python -m pytest -q --collect-only >/dev/null || true
 
-format: ## rewrite the code in the house format, docs/python.md and schemas/ of documents
+format: ## rewrite the code in the house format, and schemas/ of documents
 	@tools/setup.sh --without-java
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
-	@$(BIN)/python tools/site/python_page.py
 	@$(BIN)/python tools/document_schemas.py
 
 setup: ## check the machine, make .venv with the pinned dependencies

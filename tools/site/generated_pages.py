@@ -10,7 +10,7 @@ from catalogue_page import catalogue_pages
 from commands_page import commands_pages
 from documents_page import documents_pages
 from folder_page import folder_page
-from python_page import values_page
+from python_page import python_page, values_page
 from search_words import add_words
 from sphinx.application import Sphinx
 from tables_page import tables_page
@@ -39,7 +39,7 @@ _INDEX: Final = """\
 | [Commands](commands.md) | every command with its options, and the exit codes |
 | [Documents](documents.md) | the fields of manifests and of JSON output |
 | [Findings and guards](ids.md) | every id that the output shows, as `kafka-quotas explain ID` prints it |
-| [Python interface](../python.md), [values and errors](values.md) | every public name of `reconciler.client` |
+| [Python interface](python.md), [values and errors](values.md) | every public name of `reconciler.client` |
 | [Tables](tables.md) | the columns of traffic, verdicts, seconds and recommendations, in Parquet and Spark |
 | [Many-team repository](many-teams.md), [GitOps repository](gitops-repository.md), [service files](deploy.md) | files to copy |
 
@@ -48,7 +48,7 @@ _INDEX: Final = """\
 commands
 documents
 ids
-../python
+python
 values
 tables
 many-teams
@@ -76,6 +76,7 @@ def _write_pages(app: Sphinx) -> None:
         **documents_pages(ROOT / "schemas"),
         **catalogue_pages(),
         "tables.md": tables_page(),
+        "python.md": python_page(),
         "values.md": values_page(),
         **{page: _measured(ROOT / path) for path, page in _MEASURED.items()},
         **{_page_of(path): folder_page(ROOT, path, title, text) for path, (title, text) in _FOLDERS.items()},

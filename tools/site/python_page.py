@@ -1,7 +1,6 @@
-"""The reference of ``reconciler.client``, from its docstrings and signatures, read as text.
+"""The reference of ``reconciler.client``, from its docstrings and signatures, read as text: pages of the site.
 
-``make format`` writes docs/python.md: functions and results. A test fails while the file is not what this would write.
-The fields of values, and the errors, are a page of the site, as those of documents are.
+One page has functions and results, the other the fields of values, and the errors.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Final
 
 import reconciler
 
-REFERENCE: Final = Path(__file__).parents[2] / "docs" / "python.md"
 _SOURCES: Final = Path(reconciler.__file__).parents[1]
 PACKAGE: Final = "reconciler.client"
 ERRORS: Final = "reconciler.errors"
@@ -22,18 +20,16 @@ ERRORS: Final = "reconciler.errors"
 _HEAD: Final = """\
 # Python interface
 
-<!-- Written by tools/site/python_page.py from the docstrings of reconciler.client. Change those. -->
-
 The package `reconciler.client` comes with the base install and is typed (`py.typed`). Every example below is run by the tests, on
 a real broker in place of `b1:9092`. Each begins with `from reconciler.client import ...`, which is left out here.
-[Values and errors](reference/values.md) has the fields of
-plans, reports and answers. [From Python](from-python.md) shows whole tasks.
+[Values and errors](values.md) has the fields of
+plans, reports and answers. [From Python](../from-python.md) shows whole tasks.
 
 """
 _VALUES_HEAD: Final = """\
 # Values and errors
 
-The values that the functions of [the Python interface](../python.md) take and return. All are frozen.
+The values that the functions of [the Python interface](python.md) take and return. All are frozen.
 
 """
 _ERRORS_HEAD: Final = """\
@@ -53,8 +49,8 @@ _CHAPTERS: Final = {
 _Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
 
 
-def reference() -> str:
-    """The whole file."""
+def python_page() -> str:
+    """The page of functions and of what they return."""
     exported = _exported()
     parts = [_HEAD, _prose("\n\n".join(_docstring(_tree(PACKAGE)).split("\n\n")[:2]))]
     for title, module in _CHAPTERS.items():
@@ -216,7 +212,3 @@ def _errors() -> Iterator[str]:
         if isinstance(node, ast.ClassDef):
             parent = ast.unparse(node.bases[0])
             yield f"- `{name}`{'' if parent == 'Exception' else f' (`{parent}`)'}{_inline(text)}\n"
-
-
-if __name__ == "__main__":
-    REFERENCE.write_text(reference(), encoding="utf-8")
