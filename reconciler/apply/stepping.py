@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Budget, Jitter, Stop
 from reconciler.apply.steps import StepDown, rounds_of
+from reconciler.apply.writing import difference_from_before, is_unchanged, is_written
 from reconciler.errors import BackendError, ReconcilerError
 from reconciler.logs import log_event
 from reconciler.model import (
@@ -40,7 +41,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster, StepWatcher
-from reconciler.text import amount, duration, percent_text, rate
+from reconciler.text import amount, count_of, duration, list_some, percent_text, rate
 
 if TYPE_CHECKING:
     import datetime
@@ -53,6 +54,7 @@ SOURCE_LOST: Final = "source-lost"
 """That of a run whose last step could not be watched to its end. The step was given back."""
 NOT_GIVEN_BACK: Final = "not-given-back"
 """That of a run whose last step was to be given back, and was not, or not verified."""
+_NAMED: Final = 3
 _GIVES_BACK: Final = frozenset({THROTTLED, SOURCE_LOST})
 _log: Final = logging.getLogger(__name__)
 
@@ -178,32 +180,49 @@ class SteppedExecutor:
         return Stop(reason=THROTTLED, message=_exceeding_words(seen)) if seen.exceeding else None
 
     def _give_back(self, plan: Plan, step: _Step, why: Stop, begun: float) -> Stop:
-        """Write the values from before the step, in the opposite order, and read them back; the deadline begins anew."""
+        """Write the values from before the step, in the opposite order, and read them back; the deadline begins anew.
+
+        An entity that another writer changed since the step keeps that writer's values, and the others are given back.
+        """
         self._progress.step(f"giving step {step.number} back: {why.message}")
-        back = tuple(_reversed(change) for change in reversed(step.changes))
         self._budget = Budget(self._clock, self._settings.run_seconds)
-        report, reason = None, ""
+        back = tuple(_reversed(change) for change in reversed(step.changes))
+        outcomes: tuple[ChangeOutcome, ...] = ()
+        verified, where, reason, foreign = False, "on every broker", "", []
         try:
-            report = self._execute(replace(plan, changes=back, summary=Summary(update=len(back))), self._settings)
-            reason = report.message or ""
+            live = self._cluster.current_state().entities
+            done = tuple(change for change in back if is_written(change, live))
+            untouched = tuple(change for change in back if is_unchanged(change, live))
+            others = (difference_from_before(change, live) for change in back if change not in (*done, *untouched))
+            foreign = [text for text in others if text is not None]
+            report = self._execute(replace(plan, changes=untouched, summary=Summary(update=len(untouched))), self._settings)
+            outcomes = (*(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in done), *report.outcomes)
+            verified, reason = report.verified, report.message or ""
+            if report.brokers is None:
+                where = "in ZooKeeper" if untouched else "by a read"
         except BackendError as error:
             reason = str(error)
         except KeyboardInterrupt:
             reason = "interrupted before it was given back"
-        verified = report is not None and report.verified
         seconds = round(self._clock.monotonic() - begun, 3)
-        log_event(_log, "gave a step back", level=logging.INFO, step=step.number, verified=verified, detail=reason)
-        for outcome in report.outcomes if report is not None else ():
+        for outcome in outcomes:
             self._note_given_back(step, outcome, verified=verified)
+        if verified and foreign:
+            reason = f"changes by another writer stay: {list_some(foreign, _NAMED, between='; ')}"
+        is_back = verified and not foreign
+        log_event(_log, "gave a step back", level=logging.INFO, step=step.number, verified=is_back, detail=reason)
         if self._watch is not None:
-            self._watch = replace(self._watch, given_back=verified, seconds_to_give_back=seconds)
-        if verified:
-            where = "in ZooKeeper" if report is not None and report.brokers is None else "on every broker"
-            return replace(
-                why, message=f"{why.message}. The step was given back, verified {where} {duration(seconds)} after its write"
-            )
-        message = f"{why.message}. The step was not given back: {reason.rstrip('.')}. Revert the run by its report"
-        return Stop(reason=NOT_GIVEN_BACK, message=message)
+            self._watch = replace(self._watch, given_back=is_back, seconds_to_give_back=seconds)
+        if is_back:
+            end = f"The step was given back, verified {where} {duration(seconds)} after its write"
+            return replace(why, message=f"{why.message}. {end}")
+        how = (
+            f"given back for {len(outcomes)} of {count_of(len(back), 'entity', 'entities')}"
+            if verified and outcomes
+            else "not given back"
+        )
+        end = f"The step was {how}: {reason.rstrip('.')}. Revert the run by its report"
+        return Stop(reason=NOT_GIVEN_BACK, message=f"{why.message}. {end}")
 
     def _note_given_back(self, step: _Step, outcome: ChangeOutcome, *, verified: bool) -> None:
         """The outcome of one change, of which the values before the step, those of the step, or either may be on the cluster."""

@@ -182,8 +182,29 @@ def test_another_writer_is_not_overwritten_by_what_is_given_back() -> None:
     report = execute(cluster, what, foreign)
     assert cluster.entities[ALICE] == {RATE: 77.0, OTHER: 7.0}
     assert report.failure_reason == "not-given-back"
-    assert "The step was not given back: the cluster changed after planning" in (report.message or "")
+    assert (
+        "The step was not given back: changes by another writer stay: user=alice producer_byte_rate was 250 when planned and "
+        "is 77 now. Revert the run by its report"
+    ) in (report.message or "")
     assert report.outcomes[1].reached == {RATE: (250.0,)}, "what the run left, for revert to compare with"
+
+
+def test_what_another_writer_left_alone_is_given_back() -> None:
+    cluster, what = lowered()
+    foreign = Watcher(1, lambda: cluster.write_from_outside(BOB, {RATE: 77.0}), THROTTLED)
+    report = execute(cluster, what, foreign)
+    assert cluster.entities == {**BEFORE, BOB: {RATE: 77.0}}
+    assert (report.failure_reason, report.facts.watch is not None and report.facts.watch.given_back) == ("not-given-back", False)
+    assert "given back for 2 of 3 entities: changes by another writer stay: user=bob" in (report.message or "")
+    assert [outcome.status.value for outcome in report.outcomes] == ["applied", "failed", "failed"]
+
+
+def test_a_step_that_another_writer_took_back_is_given_back() -> None:
+    cluster, what = lowered()
+    foreign = Watcher(2, lambda: cluster.write_from_outside(ALICE, {RATE: 500.0, OTHER: 7.0}), THROTTLED)
+    report = execute(cluster, what, foreign)
+    assert (report.failure_reason, report.outcomes[1].reached) == ("throttled", {RATE: (500.0,)})
+    assert "given back, verified by a read" in (report.message or "")
 
 
 def test_a_give_back_without_an_answer_names_both_values() -> None:
