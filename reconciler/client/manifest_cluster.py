@@ -119,6 +119,7 @@ class ManifestCluster:
         expect_digest: str | None = None,
         saved_plan: str | None = None,
         step_down: float | None = None,
+        watch: Sequence[str] = (),
         audit: str | Path | None = None,
         record_baseline: str | Path | None = None,
     ) -> ApplyReport:
@@ -126,7 +127,8 @@ class ManifestCluster:
 
         ``accept`` names the guards that may be passed. ``expect_digest`` (``plan.digest``) or ``saved_plan`` (the
         text of ``to_json``) refuse any other plan than the reviewed one. ``step_down`` lowers limits in steps of at most this
-        factor. ``audit`` gets a line however the run ends, ``record_baseline`` a baseline after a complete run.
+        factor. With ``watch``, sources as in ``--watch``, a step that throttles clients is given back. ``audit`` gets a line
+        however the run ends, ``record_baseline`` a baseline after a complete run.
 
         Returns only when all is done and verified, or there was nothing to do. Raises ``GuardRefusedError`` for guards that were
         not accepted, ``FrozenError``, ``StalePlanError`` and other ``RefusedError``. Nothing was written in these cases. Raises
@@ -140,12 +142,16 @@ class ManifestCluster:
         """
         accepted = names_of_guards(accept)
         saved = None if saved_plan is None else read_saved_plan(saved_plan, name="saved_plan")
+        sources = listed("watch", watch)
+        if sources and step_down is None:
+            raise UsageError("watch needs step_down, such as step_down=2")
         approval = Approval(
             accepted=accepted,
             expected_digest=expect_digest,
             saved=saved,
             settings=ApplySettings(),
             step_down=None if step_down is None else StepDown(factor=step_down),
+            watch=sources,
         )
         return self._write(approval, audit=audit, record_baseline=record_baseline)
 

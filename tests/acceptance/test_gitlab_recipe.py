@@ -193,3 +193,7 @@ def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, git
     assert pipeline.run("drift").returncode == 2
     found = json.loads((pipeline.clone.folder / "drift.json").read_text(encoding="utf-8"))
     assert [one["class"] for one in found["entities"] if one["class"] != "in-sync"] == ["differs"]
+
+    unseen = pipeline.run("apply", CI_COMMIT_BRANCH="main", STEP_DOWN="2", WATCH=f"1=metrics+http://127.0.0.1:{refusing_port()}")
+    assert (unseen.returncode, "127.0.0.1" in unseen.stderr) == (1, True)
+    assert raw_quotas.settled(clean_kafka.bootstrap_servers)[CLICKS] == {"producer_byte_rate": 7.0 * 1024**2}

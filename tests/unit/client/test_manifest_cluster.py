@@ -116,6 +116,13 @@ def test_a_factor_that_lowers_nothing_is_refused(factor: float) -> None:
         manifests(["quotas"]).apply(step_down=factor)
 
 
+def test_a_watch_of_no_steps_is_refused() -> None:
+    with pytest.raises(UsageError, match="watch needs step_down"):
+        manifests(["quotas"]).apply(watch=["spec.traffic"])
+    with pytest.raises(UsageError, match="watch is a list"):
+        manifests(["quotas"]).apply(step_down=2, watch="spec.traffic")
+
+
 def test_a_saved_plan_that_is_none_is_refused_before_the_cluster_is_asked() -> None:
     with pytest.raises((FileAccessError, StalePlanError), match="saved_plan"):
         manifests(["quotas"]).apply(saved_plan="{}")
