@@ -33,13 +33,14 @@ CHANGED_SINCE: Final = option(
 )
 
 
+ALL_CLUSTERS: Final = option("--all-clusters", section="Cluster", help="take every cluster of the manifests (not with --cluster)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenClusters(ConnectionOptions):
     """One cluster of the manifests, or all of them."""
 
-    all_clusters: bool = option(
-        "--all-clusters", section="Cluster", help="take every cluster of the manifests (not with --cluster)"
-    )
+    all_clusters: bool = ALL_CLUSTERS
 
     def check(self, *, since: str | None = None, **excluded: str | None) -> None:
         """Raise ``UsageError`` for ``--all-clusters`` beside an option that is about one cluster, by the option's name.
@@ -107,11 +108,11 @@ def result_for(wanted: Wanted, work: Callable[[Intent], Result], form: str, file
     return combined(for_every(load_every(wanted), work, parallel=_AT_ONCE))
 
 
-def check_formats(form: str, files: Sequence[OutFile] = ()) -> None:
-    """Raise ``UsageError`` for a format for one cluster only."""
+def check_formats(form: str, files: Sequence[OutFile] = (), *, several: str = "--all-clusters") -> None:
+    """Raise ``UsageError`` for a format for one cluster only. ``several``: the option that chose more than one."""
     for name in (form, *(name for name, _ in files)):
         if name not in _FORMATS:
-            msg = f"--all-clusters prints {' or '.join(_FORMATS)}. For {name} take one cluster at a time"
+            msg = f"{several} prints {' or '.join(_FORMATS)}. For {name} take one cluster at a time"
             raise UsageError(msg)
 
 

@@ -131,20 +131,18 @@ def with_revisions(loaded: LoadedManifests, revisions: Sequence[FileRevision]) -
 def require_values(
     before: LoadedManifests,
     revisions: Sequence[FileRevision],
-    cluster: str | None,
-    wanted: Mapping[Entity, Mapping[str, float | None]],
+    wanted: Mapping[str | None, Mapping[Entity, Mapping[str, float | None]]],
 ) -> None:
-    """Raise ``ManifestError`` unless revised manifests have these values for one cluster, and all else as before.
+    """Raise ``ManifestError`` unless revised manifests have these values, and all else as before.
 
-    ``wanted``: by entity and key; ``None``: no value.
+    ``wanted``: by cluster, entity and key; ``None``: no value.
     """
     after = with_revisions(before, revisions)
     for name in before.clusters:
         was, becomes = _values(before, name), _values(after, name)
-        if name == cluster:
-            for entity, values in wanted.items():
-                whole = {**was.get(entity, {}), **values}
-                was[entity] = {key: value for key, value in whole.items() if value is not None}
+        for entity, values in wanted.get(name, {}).items():
+            whole = {**was.get(entity, {}), **values}
+            was[entity] = {key: value for key, value in whole.items() if value is not None}
         wrong = next((entity for entity in was.keys() | becomes.keys() if not _equal(was.get(entity), becomes.get(entity))), None)
         if wrong is not None:
             raise ManifestError(f"{wrong} cannot be changed in place: its revised entry would not declare the wanted values")

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -97,11 +97,11 @@ def _require_writable(file: str, target: str) -> None:
         raise FileAccessError(msg)
 
 
-def clusters_of_values(loaded: LoadedManifests, *, leave_out: str | None) -> Mapping[Span, tuple[str, ...]]:
-    """The clusters that take a value from each place, but for one."""
+def clusters_of_values(loaded: LoadedManifests, *, leave_out: Collection[str | None]) -> Mapping[Span, tuple[str, ...]]:
+    """Return the clusters that take a value from each place, without those of ``leave_out``."""
     clusters: dict[Span, list[str]] = {}
     for name, spec in sorted(loaded.clusters.items()):
-        if name == leave_out:
+        if name in leave_out:
             continue
         for span in {quota.source for each in loaded.desired(spec).entities.values() for quota in each.quotas.values()}:
             clusters.setdefault(span, []).append(name)

@@ -87,7 +87,7 @@ def temporary_values(request: AlterRequest, target: ClusterTarget, *, until: dat
     edits: dict[str, list[ScalarEdit]] = {}
     overrides: dict[str, dict[str, str]] = {}
     notes = []
-    sharing = clusters_of_values(target.loaded, leave_out=target.spec.name)
+    sharing = clusters_of_values(target.loaded, leave_out=[target.spec.name])
     for key, quota in places.items():
         value = value_text(QuotaKey(key), request.add[key])
         if others := sharing.get(quota.source):

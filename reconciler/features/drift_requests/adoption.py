@@ -67,7 +67,7 @@ def adopt(intent: Intent, drift: Sequence[EntityDrift]) -> Adoption:
     left += [(each, "a manifest cannot declare the name or a value") for each in undeclared if each not in added]
     revisions = editor.revisions()
     wanted = {each.entity: {key.key: key.live for key in each.keys} for each in adopted}
-    require_values(intent.loaded, revisions, intent.spec.name, wanted)
+    require_values(intent.loaded, revisions, {intent.spec.name: wanted})
     return Adoption(revisions=revisions, adopted=tuple(adopted), left=tuple(left))
 
 

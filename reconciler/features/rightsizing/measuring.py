@@ -1,12 +1,13 @@
-"""What recorded traffic shows of every declared quota, and of the proposed ones: one opened traffic, judged twice."""
+"""What recorded traffic shows of every declared quota, and of the proposed ones: one opened traffic a cluster, judged twice."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from reconciler.features.rightsizing.proposals import ChangeBounds, propose
+from reconciler.features.rightsizing.proposals import ChangeBounds, ClusterBounds, propose
 from reconciler.features.rightsizing.sizing import (
     ChangedOutcome,
     History,
@@ -29,10 +30,12 @@ from reconciler.model import (
     Verdict,
 )
 from reconciler.ports import Progress
-from reconciler.traffic import Backtest, BacktestRequest, broker_loss_factor
+from reconciler.traffic import Backtest, BacktestRequest, TrafficSource, broker_loss_factor
 from reconciler.workflows import (
     BacktestOptions,
     Intent,
+    LoadedManifests,
+    Proposal,
     backtest_request,
     clusters_of_values,
     divide_totals,
@@ -61,7 +64,7 @@ class SizingReport:
 
     @property
     def counts(self) -> Mapping[Sizing, int]:
-        """How many quotas have each verdict."""
+        """Return how many quotas have each verdict."""
         return {each: sum(quota.sizing is each for quota in self.quotas) for each in Sizing}
 
     @property
@@ -70,44 +73,129 @@ class SizingReport:
         return tuple(quota for quota in self.quotas if quota.is_proposed)
 
 
-def size_quotas(
-    intent: Intent,
-    current: CurrentState | None,
-    options: BacktestOptions,
-    *,
-    changed_at: Callable[[Span], datetime.datetime | None],
-    progress: Progress,
-) -> SizingReport:
-    """Judge every declared quota of a cluster, and the proposals together.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedClusters:
+    """The reports of clusters of the same manifests, with what the manifests declare for each."""
 
-    ``current``: the quotas that the cluster has now, if they are known. ``changed_at``: when the value at a place was written;
-    ``None``: not known, or long ago. Raises what ``run_backtest`` raises.
+    intents: Mapping[str | None, Intent]
+    """By the name of the Cluster manifest."""
+    reports: tuple[SizingReport, ...]
+    """One for each cluster that could be judged."""
+    failed: frozenset[str] = frozenset()
+    """Clusters that could not be judged."""
+
+    @property
+    def loaded(self) -> LoadedManifests:
+        """The manifests of all of them."""
+        return next(iter(self.intents.values())).loaded
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where the manifests are."""
+        return next(iter(self.intents.values())).paths
+
+    @property
+    def proposed(self) -> tuple[SizedQuota, ...]:
+        """The quotas whose values change."""
+        return tuple(quota for report in self.reports for quota in report.proposed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCluster:
+    """The declared quotas of a cluster, and its opened traffic, which judges the proposals of all clusters later."""
+
+    intent: Intent
+    proposal: Proposal
+    recorded: TrafficSource
+    request: BacktestRequest
+    """Judges the limits in effect."""
+    history: History
+    quotas: tuple[SizedQuota, ...]
+    """Without the bounds of a change."""
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str | None:
+        """The name of the Cluster manifest."""
+        return self.intent.spec.name
+
+
+def measure_cluster(
+    intent: Intent, current: CurrentState | None, options: BacktestOptions, *, opened: ExitStack, progress: Progress
+) -> MeasuredCluster:
+    """Judge every declared quota of a cluster.
+
+    ``current``: the quotas that the cluster has now, if they are known. ``opened`` closes the traffic. Raises what
+    ``run_backtest`` raises.
     """
     if intent.desired.with_units:
         intent = divide_totals(intent, current)
     proposal = proposal_of(intent, current)
     options, notes = fetch_samples(proposal, options, progress=progress)
     request = replace(backtest_request(proposal, options), capacity={}, plots=0)
-    with open_recorded(proposal, options, by_seconds=not request.exact, progress=progress) as recorded:
-        progress.step("judging the declared limits")
-        in_effect = replace(request, current=None, in_effect=True, needs=replace(request.needs, hours=0.0))
-        report = Backtest(recorded, in_effect).report()
-        history = _history(report)
-        bounds = _bounds(intent, changed_at)
-        quotas = propose(_judged(intent, report, in_effect, history), bounds, history)
-        changes = _changes(quotas)
-        if changes:
-            progress.step("judging the proposed limits")
-            after = set_quotas(proposal, changes)
-            changed = replace(in_effect, current=proposal.proposed, proposed=after.proposed, declared=after.declared)
-            outcomes = _outcomes(Backtest(recorded, changed).report())
-            quotas = tuple(_with_outcome(quota, outcomes) for quota in quotas)
-    return SizingReport(
-        cluster=intent.spec.name,
+    recorded = opened.enter_context(open_recorded(proposal, options, by_seconds=not request.exact, progress=progress))
+    progress.step("judging the declared limits")
+    in_effect = replace(request, current=None, in_effect=True, needs=replace(request.needs, hours=0.0))
+    report = Backtest(recorded, in_effect).report()
+    history = _history(report)
+    return MeasuredCluster(
+        intent=intent,
+        proposal=proposal,
+        recorded=recorded,
+        request=in_effect,
         history=history,
-        rules=bounds.rules,
-        quotas=tuple(sorted(quotas, key=lambda quota: quota.urgency)),
+        quotas=tuple(_judged(intent, report, in_effect, history)),
         notes=(*notes, *report.notes),
+    )
+
+
+def size_clusters(
+    measured: Sequence[MeasuredCluster],
+    *,
+    failed: frozenset[str] = frozenset(),
+    changed_at: Callable[[Span], datetime.datetime | None],
+    progress: Progress,
+) -> SizedClusters:
+    """Bring the proposals for clusters of the same manifests into their bounds, and judge all of them together.
+
+    ``failed``: clusters that could not be measured. A value that one of them shares stays.
+    ``changed_at``: when the value at a place was written; ``None``: not known, or long ago.
+    """
+    if not measured:
+        return SizedClusters(intents={}, reports=(), failed=failed)
+    loaded = measured[0].intent.loaded
+    bounds = ChangeBounds(
+        rules=loaded.repository.rightsize,
+        clusters={each.name: _bounds(each) for each in measured},
+        elsewhere=clusters_of_values(loaded, leave_out=[each.name for each in measured]),
+        failed=failed,
+        paths=measured[0].intent.paths,
+        changed_at=changed_at,
+    )
+    of_cluster: dict[str | None, list[SizedQuota]] = {each.name: [] for each in measured}
+    for quota in propose([quota for each in measured for quota in each.quotas], bounds):
+        of_cluster[quota.cluster].append(quota)
+    return SizedClusters(
+        intents={each.name: each.intent for each in measured},
+        reports=tuple(_report(each, of_cluster[each.name], bounds.rules, progress) for each in measured),
+        failed=failed,
+    )
+
+
+def _report(measured: MeasuredCluster, quotas: Sequence[SizedQuota], rules: SizingRules, progress: Progress) -> SizingReport:
+    proposal, changes = measured.proposal, _changes(quotas)
+    if changes:
+        progress.step("judging the proposed limits")
+        after = set_quotas(proposal, changes)
+        changed = replace(measured.request, current=proposal.proposed, proposed=after.proposed, declared=after.declared)
+        outcomes = _outcomes(Backtest(measured.recorded, changed).report())
+        quotas = [_with_outcome(quota, outcomes) for quota in quotas]
+    return SizingReport(
+        cluster=measured.name,
+        history=measured.history,
+        rules=rules,
+        quotas=tuple(sorted(quotas, key=lambda quota: quota.urgency)),
+        notes=measured.notes,
         commit=proposal.commit,
     )
 
@@ -117,18 +205,15 @@ def _history(report: BacktestReport) -> History:
     return History(begin=seen.start, end=seen.end, source=seen.source, brokers=seen.brokers)
 
 
-def _bounds(intent: Intent, changed_at: Callable[[Span], datetime.datetime | None]) -> ChangeBounds:
-    loaded, spec = intent.loaded, intent.spec
-    repository, entities = loaded.repository, intent.desired.entities
-    budgets = budgets_of(repository.budgets, spec)
-    return ChangeBounds(
-        rules=repository.rightsize,
+def _bounds(measured: MeasuredCluster) -> ClusterBounds:
+    intent, spec = measured.intent, measured.intent.spec
+    repository, entities = intent.loaded.repository, intent.desired.entities
+    return ClusterBounds(
         entities=entities,
         limits=tuple(limit for limit in repository.limits if limit.clusters is None or limit.clusters.chooses(spec)),
-        budgets={(each.owner, each.key): each for each in allocations(budgets, entities.values())},
-        elsewhere=clusters_of_values(loaded, leave_out=spec.name),
+        budgets={(each.owner, each.key): each for each in allocations(budgets_of(repository.budgets, spec), entities.values())},
         reduction=spec.safety.guards.large_reduction,
-        changed_at=changed_at,
+        end=measured.history.end,
     )
 
 
@@ -146,6 +231,7 @@ def _judged(intent: Intent, report: BacktestReport, request: BacktestRequest, hi
                 judged = SizingJudgement(sizing=Sizing.EXCLUDED, reason=excluded[entity])
             sized.append(
                 SizedQuota(
+                    cluster=intent.spec.name,
                     entity=entity,
                     key=key,
                     limit=quota.value,
@@ -172,7 +258,10 @@ def _excluded(intent: Intent) -> dict[Entity, str]:
 
 
 def quota_uses(report: BacktestReport, *, calls_back: bool, brokers: int) -> dict[tuple[Entity, QuotaKey], QuotaUse]:
-    """By declared quota what the traffic shows of it. ``report``: judged under the limits in effect, without earlier ones."""
+    """Return what the traffic shows of each declared quota with traffic, and of each that no client uses.
+
+    ``report``: judged under the limits in effect, without earlier ones. ``brokers``: how many have recorded traffic.
+    """
     rows: dict[tuple[Entity, QuotaKey], list[BucketVerdict]] = {}
     for row in report.verdicts:
         if row.limits.entity is not None and row.limits.after is not None and not calls_back:
@@ -184,7 +273,10 @@ def quota_uses(report: BacktestReport, *, calls_back: bool, brokers: int) -> dic
 
 
 def _use(rows: list[BucketVerdict], loss: float) -> QuotaUse:
-    """Of all rows that one quota limits, the worst first. ``loss``: what the loss of a broker adds to each, as a factor."""
+    """Return what the rows show of the one quota that limits them.
+
+    ``rows``: the worst first. ``loss``: the factor that the loss of a broker adds to each.
+    """
     fullest = max(rows, key=_highest)
     unadvised = next((row for row in rows if row.advice.recommended is None), None)
     neediest = max(rows, key=lambda row: row.advice.recommended or 0.0)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.features.rightsizing.sizing import LEAST_CHANGE, WEEKS, History, SizedQuota, Sizing
+from reconciler.features.rightsizing.sizing import LEAST_CHANGE, WEEKS, SizedQuota, Sizing
 from reconciler.formats import declarable
 from reconciler.manifest import OwnerBudget, SizingRules, ValueLimit
-from reconciler.model import DesiredEntity, Entity, QuotaKey, ReductionLimit, Span, ValueType, display_name
+from reconciler.model import DesiredEntity, Entity, QuotaKey, ReductionLimit, Span, ValueType, display_name, escaped
 from reconciler.text import count_of, list_some, rate
 from reconciler.traffic import safe_limit
 
@@ -21,42 +22,63 @@ _KIB: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeBounds:
-    """What a change has to keep."""
+class ClusterBounds:
+    """What a change has to keep on one cluster."""
 
-    rules: SizingRules
     entities: Mapping[Entity, DesiredEntity]
     """Everything that the manifests declare for the cluster."""
     limits: Sequence[ValueLimit] = ()
     """Those of the cluster."""
     budgets: Mapping[tuple[str, QuotaKey], OwnerBudget]
-    elsewhere: Mapping[Span, tuple[str, ...]]
-    """Other clusters that take a value from a place."""
     reduction: ReductionLimit
     """A larger cut would trip the guard large-reduction."""
+    end: datetime.datetime
+    """The end of the history, UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBounds:
+    """What a change has to keep."""
+
+    rules: SizingRules
+    clusters: Mapping[str | None, ClusterBounds]
+    """By the name of its Cluster manifest each cluster that is judged."""
+    elsewhere: Mapping[Span, tuple[str, ...]]
+    """Clusters that take a value from a place, and are not judged."""
+    failed: frozenset[str] = frozenset()
+    """Clusters that were to be judged, and could not be."""
+    paths: Sequence[str] = ()
+    """The manifests, for commands that are shown."""
     changed_at: Callable[[Span], datetime.datetime | None]
     """When the value at a place was written. ``None``: not known."""
 
+    def entity(self, quota: SizedQuota) -> DesiredEntity:
+        """Return what the manifests declare for the entity of a quota on its cluster."""
+        return self.clusters[quota.cluster].entities[quota.entity]
 
-def propose(quotas: Sequence[SizedQuota], bounds: ChangeBounds, history: History) -> tuple[SizedQuota, ...]:
-    """The same quotas, each with the value that is written or the reason why none is. The order is another one."""
+
+def propose(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> tuple[SizedQuota, ...]:
+    """Return the quotas in another order, each with the value that is written or the reason why none is.
+
+    ``quotas``: those of all clusters that are judged. One value in a manifest gets one new value, on every cluster.
+    """
     places: dict[Span, list[SizedQuota]] = {}
     for quota in quotas:
         places.setdefault(quota.source, []).append(quota)
     settled = [_settle(some, bounds) for some in places.values()]
-    return tuple(quota for some in _accept(settled, bounds, history) for quota in some)
+    return tuple(quota for some in _accept(settled, bounds) for quota in some)
 
 
 def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
-    """One value for all that take theirs from one place. ``left`` where that cannot be."""
+    """Give one value to all that take theirs from one place: the largest raise, or what all can be lowered to."""
     direction = Sizing.RAISE if any(map(_is_raised, quotas)) else Sizing.LOWER
     wanted = [quota for quota in quotas if quota.value is not None and quota.sizing is direction]
     if not wanted:
         return quotas
-    neediest = max(wanted, key=lambda quota: (quota.value, quota.entity.sort_key))
+    neediest = max(wanted, key=lambda quota: (quota.value, quota.entity.sort_key, quota.cluster or ""))
     value, left = neediest.value or 0.0, _unchangeable(quotas, bounds)
     if left is None and direction is Sizing.LOWER and len(wanted) < len(quotas):
-        others = [str(quota.entity) for quota in quotas if quota.sizing is not direction]
+        others = [_name(quota, quotas) for quota in quotas if quota.sizing is not direction]
         left = f"the value is also that of {list_some(others, _MOST_NAMED)}, which a lower one may not fit"
     if left is None:
         value, left = _within_bounds(value, quotas, is_raise=direction is Sizing.RAISE, bounds=bounds)
@@ -64,18 +86,30 @@ def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
         return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
     is_step = direction is Sizing.LOWER and value > (neediest.value or 0.0)
     why = ". This is as far as the limits here allow in one step" if is_step else ""
-    follows = f". Also, this limit takes the value from where {neediest.entity} does, whose limit changes"
     return [
-        replace(quota, value=value, reason=quota.reason + why)
-        if quota.sizing is direction
-        else replace(
+        replace(
             quota,
             value=value,
-            sizing=Sizing.FITS if quota.sizing is Sizing.LOWER else quota.sizing,
-            reason=quota.reason + follows,
+            sizing=Sizing.FITS if quota.sizing is Sizing.LOWER and direction is Sizing.RAISE else quota.sizing,
+            reason=f"{quota.reason}{_sharing(quota, neediest, quotas)}{why if quota.sizing is direction else ''}",
         )
         for quota in quotas
     ]
+
+
+def _sharing(quota: SizedQuota, neediest: SizedQuota, quotas: Sequence[SizedQuota]) -> str:
+    """Return whose use decides about a value that several quotas take from one place, as a further sentence."""
+    if quota is not neediest:
+        needed = rate(neediest.key.value, neediest.value or 0.0)
+        return f". {_name(neediest, quotas)} takes its value from the same place, and needs {needed}"
+    clusters = sorted({display_name(each.cluster or "") for each in quotas if each.cluster != quota.cluster})
+    return f". The value also applies on {list_some(clusters, _MOST_NAMED)}, and no more is needed there" if clusters else ""
+
+
+def _name(quota: SizedQuota, quotas: Sequence[SizedQuota]) -> str:
+    """Name the entity of a quota, with its cluster where several clusters share the value."""
+    is_shared = any(each.cluster != quota.cluster for each in quotas)
+    return f"{quota.entity} on {display_name(quota.cluster or '')}" if is_shared else str(quota.entity)
 
 
 def _is_raised(quota: SizedQuota) -> bool:
@@ -86,18 +120,27 @@ def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | N
     first = quotas[0]
     excluded = next((quota for quota in quotas if quota.sizing is Sizing.EXCLUDED), None)
     if excluded is not None:
-        return f"the value is also that of {excluded.entity}, which the manifest excludes"
+        return f"the value is also that of {_name(excluded, quotas)}, which the manifest excludes"
     if clusters := bounds.elsewhere.get(first.source):
-        names = list_some([display_name(name) for name in clusters], _MOST_NAMED)
-        return f"the value also applies on {names}. Add an override for this cluster"
+        return _shared(quotas, clusters, bounds)
     if any(quota.key is not first.key for quota in quotas):
         return "an anchor gives the value to several keys. Change it by hand"
-    declared = bounds.entities[first.entity]
-    if first.key in declared.expiries:
+    if any(first.key in bounds.entity(quota).expiries for quota in quotas):
         return "the value expires, or follows one that expired. Change it by hand"
-    if declared.quotas[first.key].unit is not None:
+    if any(bounds.entity(quota).quotas[first.key].unit is not None for quota in quotas):
         return "the value is computed from a total or a share. Change that by hand"
     return None
+
+
+def _shared(quotas: Sequence[SizedQuota], others: Sequence[str], bounds: ChangeBounds) -> str:
+    """Return why a value stays that clusters without a judgement share, and the command that judges all of them."""
+    where = f"the value also applies on {list_some([display_name(name) for name in others], _MOST_NAMED)}"
+    if not bounds.failed.isdisjoint(others):
+        return f"{where}, which could not be judged"
+    names = sorted({quota.cluster or "" for quota in quotas} | set(others))
+    chosen = [f"--cluster={name}" for name in names] if len(names) <= _MOST_NAMED else ["--all-clusters"]
+    command = shlex.join(["kafka-quotas", "rightsize", *bounds.paths, *chosen])
+    return f"{where}. Judge all of them: {escaped(command)}"
 
 
 def _within_bounds(
@@ -106,8 +149,8 @@ def _within_bounds(
     """The value inside the limits of all its owners, and no deeper than the guard of large reductions allows."""
     limit, key = quotas[0].limit, quotas[0].key
     if not is_raise:
-        step = safe_limit(key, limit * bounds.reduction.of(key.value))[0]
-        value = max(value, step)
+        least_kept = max(bounds.clusters[quota.cluster].reduction.of(key.value) for quota in quotas)
+        value = max(value, safe_limit(key, limit * least_kept)[0])
     ranges = [_range_of(quota, bounds) for quota in quotas]
     least, most = max(low for low, _ in ranges), min(high for _, high in ranges)
     value = min(max(value, least), most)
@@ -122,7 +165,7 @@ def _within_bounds(
 
 def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
     least, most = 0.0, math.inf
-    for limit in bounds.limits:
+    for limit in bounds.clusters[quota.cluster].limits:
         if limit.owner in (None, quota.owner) and (limit.match is None or limit.match.matches(quota.entity)):
             known = limit.keys.get(quota.key)
             if known is not None:
@@ -131,9 +174,9 @@ def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
     return least, most
 
 
-def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds, history: History) -> Iterator[list[SizedQuota]]:
+def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds) -> Iterator[list[SizedQuota]]:
     """The worst first: as many as an owner gets at once, and as its budget has room for."""
-    free = {place: budget.free for place, budget in bounds.budgets.items()}
+    free = {(name, *place): budget.free for name, each in bounds.clusters.items() for place, budget in each.budgets.items()}
     count: Counter[str | None] = Counter()
     for quotas in sorted(settled, key=lambda some: min(quota.urgency for quota in some)):
         if not any(quota.is_proposed for quota in quotas):
@@ -143,7 +186,7 @@ def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds, history: 
         if count[owner] >= bounds.rules.changes:
             left: str | None = f"{count_of(bounds.rules.changes, 'change')} of its owner come first"
         else:
-            left = _recent_change(quotas[0].source, bounds, history)
+            left = _recent_change(quotas, bounds)
         value = None
         if left is None:
             value, left = _within_budget(quotas, free)
@@ -154,36 +197,41 @@ def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds, history: 
         ]
 
 
-def _recent_change(source: Span, bounds: ChangeBounds, history: History) -> str | None:
-    changed = bounds.changed_at(source)
-    if changed is None or history.end - changed >= WEEKS:
+def _recent_change(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:
+    changed = bounds.changed_at(quotas[0].source)
+    if changed is None or min(bounds.clusters[quota.cluster].end for quota in quotas) - changed >= WEEKS:
         return None
     return f"the value was changed on {changed:%Y-%m-%d}, and two whole weeks of traffic decide about it"
 
 
 def owner_of_change(quotas: Sequence[SizedQuota]) -> str | None:
-    """Who declares all of them. ``None``: several owners, or none."""
+    """Return the one owner that declares all of them. ``None``: several owners, or none."""
     owners = {quota.owner for quota in quotas}
     return owners.pop() if len(owners) == 1 else None
 
 
-def _within_budget(quotas: Sequence[SizedQuota], free: dict[tuple[str, QuotaKey], float]) -> tuple[float | None, str | None]:
-    """A smaller raise where a budget has no room for all of it, or why there is none. What is lowered counts in the next run."""
+def _within_budget(
+    quotas: Sequence[SizedQuota], free: dict[tuple[str | None, str, QuotaKey], float]
+) -> tuple[float | None, str | None]:
+    """Return a smaller raise where a budget has no room for all of it, or the reason why there is none.
+
+    ``free``: by cluster, owner and key, in the unit of the key. What is lowered counts in the next run.
+    """
     first = quotas[0]
     value, limit, key = first.value or 0.0, first.limit, first.key
-    sharing = Counter(quota.owner for quota in quotas)
+    sharing = Counter((quota.cluster, quota.owner or "", key) for quota in quotas)
     if value <= limit:
         return None, None
-    for owner, count in sharing.items():
-        room = max(free.get((owner or "", key), math.inf), 0.0)
+    for place, count in sharing.items():
+        room = max(free.get(place, math.inf), 0.0)
         if (value - limit) * count > room:
             value = _rounded_down(key, limit + room / count)
             if value < limit * (1 + LEAST_CHANGE):
-                words = f"the budget of {display_name(owner or '')} has {rate(key.value, room)} left"
+                words = f"the budget of {display_name(place[1])} has {rate(key.value, room)} left"
                 return None, f"{words}. Lower another of its limits, or ask for a larger budget"
-    for owner, count in sharing.items():
-        if (owner or "", key) in free:
-            free[owner or "", key] -= (value - limit) * count
+    for place, count in sharing.items():
+        if place in free:
+            free[place] -= (value - limit) * count
     return value, None
 
 

@@ -64,7 +64,7 @@ def history_words(report: SizingReport) -> str:
 
 
 def sizing_sentence(report: SizingReport) -> str:
-    """How many limits there are of each verdict, and how many changes are proposed."""
+    """Return how many limits have each verdict, and how many changes are proposed, as sentences."""
     counts = [f"{count:,} {_WORDS[sizing]}" for sizing, count in report.counts.items() if count]
     proposed = len(report.proposed)
     change = f"{count_of(proposed, 'change')} proposed" if proposed else "No change is proposed"
@@ -123,12 +123,12 @@ def _outcome_words(outcome: ChangedOutcome) -> str:
 
 
 def counts_of_sizings(report: SizingReport) -> Mapping[Sizing, int]:
-    """How many quotas have each verdict."""
+    """Return how many quotas have each verdict."""
     return report.counts
 
 
 def history_days(history: History) -> float:
-    """How long the history is."""
+    """Return the length of the history in days."""
     return history.length / datetime.timedelta(days=1)
 
 

@@ -55,7 +55,7 @@ class History:
 
     @property
     def length(self) -> datetime.timedelta:
-        """From the first to the last request."""
+        """The time from the first to the last request."""
         return self.end - self.begin
 
 
@@ -108,6 +108,8 @@ class ChangedOutcome:
 class SizedQuota:
     """One declared quota, what the history shows, and what is proposed."""
 
+    cluster: str | None = None
+    """The name of the Cluster manifest; ``None``: there is none."""
     entity: Entity
     """Entity type to name. ``None`` is the default entity of that type."""
     key: QuotaKey
@@ -145,6 +147,7 @@ class SizedQuota:
             (-1 if self.sizing is Sizing.RAISE else 1) * self.use.highest / (self.limit or 1.0),
             self.entity.sort_key,
             self.key.value,
+            self.cluster or "",
         )
 
 
@@ -160,7 +163,7 @@ class SizingJudgement:
 def judge_use(
     key: QuotaKey, limit: float, use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool
 ) -> SizingJudgement:
-    """How a limit fits. ``of_default``: it is of an entity that also limits clients which come later."""
+    """Return how a limit fits, and a better one. ``of_default``: it also limits clients that come later."""
     if use.verdict is None:
         return _without_traffic(use, history, rules, of_default=of_default)
     if use.last is not None and history.end - use.last >= rules.days * _DAY and not of_default:
@@ -217,7 +220,7 @@ def _without_traffic(use: QuotaUse, history: History, rules: SizingRules, *, of_
 
 
 def _doubt_to_lower(use: QuotaUse, history: History) -> str | None:
-    """Why a limit with little use stays as it is; ``None``: it can be lowered."""
+    """Return why a limit with little use stays as it is; ``None``: it can be lowered."""
     if use.was_throttled:
         return "a quota throttled its clients in this history, which does not show how much they would have sent"
     if history.length < WEEKS:

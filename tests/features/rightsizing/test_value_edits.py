@@ -99,7 +99,8 @@ def test_a_value_that_other_clusters_take_or_that_is_computed_or_expires_is_left
     )
     world.traffic(burst("a", 2 * MIB), burst("b", 2 * MIB))
     sized = world.sized()
-    assert "the value also applies on staging" in sized["a"]["left"]
+    command = "kafka-quotas rightsize quotas --cluster=prod --cluster=staging"
+    assert f"the value also applies on staging. Judge all of them: {command}" in sized["a"]["left"]
     assert "the value expires" in sized["b"]["left"]
     before = world.text("shared.yaml")
     assert world.run("--write", "files").code == 0
