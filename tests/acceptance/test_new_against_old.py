@@ -99,29 +99,6 @@ def test_only_a_new_finding_fails_the_job(repo: GitRepository) -> None:
     assert "fails on level warning: 1 warning\n" in worse.err
 
 
-def test_a_second_finding_that_equals_an_old_one_is_new(repo: GitRepository) -> None:
-    change(repo, *entries(), ({"user": "user-x"}, {"request_percentage": 0.5}))
-
-    document = plan(repo, "--format", "json").json()
-
-    assert findings(document, as_before=False) == [("percentage-small", "user-x")]
-
-
-def test_a_finding_with_a_higher_severity_is_new(repo: GitRepository) -> None:
-    repo.git("checkout", "-q", "main")
-    repo.write("kafka-quotas.yaml", repository(lint={"percentage-small": "info"}))
-    repo.commit()
-    repo.branch("severity")
-    repo.write("kafka-quotas.yaml", repository(lint={"percentage-small": "warning"}))
-    repo.commit()
-
-    lower = invoke("plan", *BASE, "--format", "json", cwd=repo.folder).json()
-    higher = invoke("plan", "--base", "main", "--current", "../now.json", "--format", "json", cwd=repo.folder).json()
-
-    # With --trusted-ref the severities of the base apply.
-    assert (len(findings(lower, as_before=True)), len(findings(higher, as_before=True))) == (30, 0)
-
-
 def test_a_guard_counts_although_the_base_trips_it_already(repo: GitRepository) -> None:
     live(repo.folder.parent, user_1=50.0)
     change(repo, *entries(user_2=0.4))
@@ -130,17 +107,6 @@ def test_a_guard_counts_although_the_base_trips_it_already(repo: GitRepository) 
 
     assert done.code == 3
     assert [each["id"] for each in done.json()["guards"] if each["status"] == "needs-acceptance"] == ["large-reduction"]
-
-
-def test_an_error_is_never_as_before(repo: GitRepository) -> None:
-    repo.write("kafka-quotas.yaml", repository(lint={"percentage-small": "error"}))
-    repo.commit()
-    repo.git("checkout", "-q", "-B", "main")
-
-    done = invoke("plan", "--base", "main", "--current", "../now.json", cwd=repo.folder)
-
-    assert done.code == 1
-    assert "30 errors" in done.err
 
 
 def test_an_error_of_the_change_is_not_hidden_among_old_findings(repo: GitRepository) -> None:
@@ -299,14 +265,6 @@ def test_a_baseline_file_counts_for_plan_and_validate_without_an_option(repo: Gi
         "validate --all and plan --format json list them",
     ]
     assert "1 warning, 1 info, 29 as before" in checked.out  # the info: the entry of user-3 is stale
-
-
-def test_a_baseline_asks_for_its_reason(repo: GitRepository) -> None:
-    invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
-
-    (asked,) = [each for each in validated(repo) if not each.get("as_before")]
-
-    assert (asked["id"], asked["severity"], asked["line"]) == ("baseline-without-reason", "warning", 5)
 
 
 def validated(repo: GitRepository, *arguments: str) -> list[dict[str, Any]]:

@@ -11,30 +11,6 @@ from reconciler.traffic.kernels.token_bucket import EXPIRY_MS, TokenBucket, perm
 MUTATIONS = st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 300)), min_size=1, max_size=150)
 
 
-def test_a_strict_bucket_of_5_a_second_and_100_samples() -> None:
-    bucket = TokenBucket(5, Window(samples=100))
-    assert bucket.take(560, 0, strict=True)
-    assert bucket.tokens == -60
-    assert (bucket.take(1, 0, strict=True), bucket.throttle_ms()) == (False, 12_000)
-    assert (bucket.take(1, 11_999, strict=True), bucket.throttle_ms()) == (False, 1)
-    assert bucket.take(1, 12_000, strict=True)
-    assert bucket.tokens == pytest.approx(-1)
-    assert (bucket.take(1, 12_000, strict=True), bucket.throttle_ms()) == (False, 200)
-
-
-def test_a_strict_bucket_of_10_a_second() -> None:
-    found = play(np.asarray([0, 0, 0, 500, 1000, 1001]), np.asarray([100, 20, 1, 1, 1, 1]), np.ones(6, dtype=np.bool_), 10.0)
-    assert (~found.refused).tolist() == [True, True, False, False, True, False]
-    assert found.throttle[[2, 3, 5]].tolist() == [1000, 500, 99]
-
-
-def test_a_permissive_bucket_of_10_a_second() -> None:
-    found = play(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), np.zeros(4, dtype=np.bool_), 10.0)
-    assert not found.refused.any()
-    assert found.throttle.tolist() == [0, 1000, 1500, 0]
-    assert permissive_tokens(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), 10.0).tolist() == [10, -10, -15, 4]
-
-
 @pytest.mark.parametrize(("after_ms", "tokens"), [(EXPIRY_MS - 1, -701.0), (EXPIRY_MS, -701.0), (EXPIRY_MS + 1, 0.0)])
 def test_a_debt_is_forgotten_after_more_than_an_hour_and_not_at_one(after_ms: int, tokens: float) -> None:
     """At one partition in a hundred seconds a full bucket has one, and an hour pays 36 of the 736 that are owed."""
@@ -55,19 +31,6 @@ def test_running_operations_equal_the_loop(drawn: list[tuple[int, int]], limit: 
         assert bucket.take(amount, at, strict=False)
         wanted.append(bucket.tokens)
     assert permissive_tokens(times, amounts, limit) == pytest.approx(wanted, rel=1e-9, abs=1e-6)
-
-
-@settings(max_examples=150)
-@given(MUTATIONS, st.integers(1, 200))
-def test_a_strict_bucket_refuses_exactly_when_a_permissive_one_is_overdrawn(drawn: list[tuple[int, int]], limit: int) -> None:
-    times = np.cumsum([gap for gap, _ in drawn])
-    amounts = np.asarray([amount for _, amount in drawn])
-    after = permissive_tokens(times, amounts, float(limit))
-    # Tokens before a topic: those after the one before it, and what was refilled in between.
-    before = np.minimum(11.0 * limit, np.concatenate(([np.inf], after[:-1] + limit * np.diff(times) / 1000)))
-    refused = play(times, amounts, np.ones(len(times), dtype=np.bool_), float(limit)).refused
-    assert refused.any() == (before < -1e-9).any()
-    assert not (refused & (before > 1e-9)).any()
 
 
 def test_nothing_asked_is_nothing_refused() -> None:

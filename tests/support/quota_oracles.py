@@ -1,5 +1,5 @@
-"""What recorded requests come to under limits, told plainly: event by event with Kafka's classes, second by second in a loop,
-and in SQL of our own. Nothing of the product is in here, so that it can be held against it."""
+"""What recorded requests come to under limits, told plainly: event by event with Kafka's classes, second by second in a loop.
+Nothing of the product is in here, so that it can be held against it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-import duckdb
 
 from tests.support.kafka_quota_classes import Rate, bounded_throttle
 
@@ -123,39 +120,6 @@ def bounds(arrivals: Sequence[Arrival], *, spare: bool) -> list[tuple[int, float
         upper = max(back(second, 13) / 11, back(second, 12) / 10) if spare else back(second, 12) / 10
         found.append((second, lower, back(second, 11) / 10.5, upper))
     return found
-
-
-Counts = tuple[int, int, float, float, int, int, int, int | None]
-"""Active seconds, amount, peaks of the estimate and the upper bound; seconds over, and the first possible one."""
-
-
-def in_duckdb(files: Sequence[Path], by: str, limits: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], Counts]:
-    """Straight from the Parquet files, by the columns ``by``, each bucket under its own limit; brokers from 3.8 on."""
-    wraps_at = 1 + _LONGEST_MS / (SAMPLE_MS * (SAMPLES + 1))
-    with duckdb.connect() as connection:
-        names = ", ".join(f'"{name}"' for name in by.split())
-        frame = f"(partition by {names} order by s range between {{}} preceding and current row)"
-        sums = ", ".join(f"(sum(x) over {frame.format(n - 1)})::double as s{n}" for n in (11, 12, 13))
-        connection.execute("create table limits (bucket varchar[], most double)")
-        if limits:
-            connection.executemany("insert into limits values (?, ?)", [[list(bucket), most] for bucket, most in limits.items()])
-        rows = connection.execute(f"""
-        with cells as (
-          select {names}, epoch_us(ts) // 1000000 as s, sum(amount) as x from read_parquet(?) group by all
-        ), summed as (select *, {sums} from cells),
-        bounded as (
-          select [{", ".join(f'"{name}"::varchar' for name in by.split())}] as bucket, s, x, s11 / 12 as low, s11 / 10.5 as rate,
-            greatest(s13 / 11, s12 / 10) as high
-          from summed
-        )
-        select bucket, count(*), sum(x)::bigint, max(rate), max(high),
-          count(*) filter (
-            low > most * {1 + ROUNDING!r}::double and high < most * {wraps_at!r}::double * {1 - ROUNDING!r}::double),
-          count(*) filter (rate > most and rate < most * {wraps_at!r}::double and high > most * {1 - ROUNDING!r}::double),
-          count(*) filter (high > most * {1 - ROUNDING!r}::double), min(s) filter (high > most * {1 - ROUNDING!r}::double)
-        from bounded left join limits using (bucket) group by bucket
-        """, [[str(file) for file in files]]).fetchall()  # fmt: skip
-    return {tuple(bucket): tuple(counts) for bucket, *counts in rows}
 
 
 def _in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:

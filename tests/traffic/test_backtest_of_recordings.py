@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 import re
 from collections import defaultdict
@@ -221,29 +220,3 @@ def test_a_limit_as_recommended_throttles_nobody(as_recorded: Replay, recording:
     # Whom the old limits throttled is not known to need no more.
     assert {(v.verdict, v.recorded.censored) for v in better.verdicts} == {(Verdict.CLEAR, False), (Verdict.INCONCLUSIVE, True)}
     assert {finding.id for finding in better.findings} == {"history-incomplete"}
-
-
-def test_counts_and_sums_agree_with_duckdb(as_recorded: Replay, recording: tuple[Path, Quotas]) -> None:
-    import duckdb
-
-    log, _ = recording
-    report, _ = as_recorded
-    sql = """
-    with lines as (
-      select regexp_extract(line, 'Completed request:(.*) \\(kafka', 1)::json as d
-      from read_csv(?, columns = {line: 'varchar'}, delim = chr(1), quote = '', escape = '', header = false)
-    ), fields as (
-      select d->>'$.requestHeader.requestApiKeyName' as api, d->>'$.principal' as principal,
-        d->>'$.requestHeader.clientId' as client
-      from lines
-    )
-    select api, split_part(principal, ':', 2), client, count(*) from fields
-    where api in ('PRODUCE', 'FETCH') group by all
-    """
-    counted = {(KEYS[api], user, client): n for api, user, client, n in duckdb.execute(sql, [str(log)]).fetchall()}
-    members = itertools.chain.from_iterable(
-        ((v.key, m.user, m.client_id), m.requests) for v in report.verdicts for m in v.recorded.members
-    )
-    flat = list(members)
-    assert dict(zip(flat[::2], flat[1::2], strict=True)) == counted
-    assert report.provenance.requests == sum(counted.values())

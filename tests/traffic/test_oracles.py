@@ -1,6 +1,6 @@
-"""Everything that judges, on random traffic, against everything else that could: Kafka's classes, a loop, SQL by another hand.
+"""Everything that judges, on random traffic, against everything else that could: Kafka's classes and a plain loop.
 
-``local``: the kernel in this process; ``spark``: in Spark's workers, from rows, columns and cells; ``sql``: in Spark's own SQL.
+``local``: the kernel in this process; ``spark``: in Spark's workers, from rows, columns and cells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.kernels.sampled_rate import Era, Window
-from tests.support.quota_oracles import Arrival, Seconds, bounds, by_seconds, in_duckdb, open_loop, replayed
+from tests.support.quota_oracles import Arrival, Seconds, bounds, by_seconds, open_loop, replayed
 from tests.support.random_traffic import FLOWS, Flow, arrivals_of, write_files
 
 if TYPE_CHECKING:
@@ -255,18 +255,6 @@ def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
             if group.kind.value == "produce" and limit is not None:
                 # Whatever the throttle is rounded and narrowed to.
                 assert set(seconds.certain) <= kafka.seconds
-
-    if spare:
-        limits: dict[tuple[str, ...], float] = {
-            group.bucket: group.limits[1] for group in groups.values() if group.bucket and group.limits[1] is not None
-        }
-        in_sql = in_duckdb(files, "broker kind user", limits)
-        assert in_sql == {
-            oracle.bucket: (v.active, v.amount, v.peak_expected, v.peak_upper, side.certain, side.expected, side.possible,
-                            side.first_possible)
-            for oracle, v, side in ((oracle, first[n], first[n].sides[1]) for n, oracle in groups.items())
-            if oracle.bucket
-        }  # fmt: skip
 
 
 def _limit(group: Group, side: str) -> float | None:

@@ -80,25 +80,6 @@ def test_the_model_reproduces_kafkas_rate_window_and_throttle(
         assert throttle_ms(measured, measured_width, QUOTA) == throttle, at
 
 
-@pytest.mark.parametrize("era", list(Era))
-def test_a_throttled_fetch_leaves_no_debt(era: Era) -> None:
-    sensor = SampledRate(Window(era=era))
-    expected = [
-        (0, 9000, 900, None, 0),
-        (200, 4000, 1274.5098039215686, 10200, 2800),
-        (2200, 4000, 1274.5098039215686, 10200, 2800),
-        (11500, 9000, 873.7864077669903, 10300, 0),
-    ]
-    for at, amount, rate, width, throttle in expected:
-        sensor.record(amount, at)
-        measured, measured_width = sensor.measure(at)
-        assert measured == pytest.approx(rate, rel=1e-9)
-        assert width is None or measured_width == width
-        assert throttle_ms(measured, measured_width, QUOTA) == throttle
-        if throttle:
-            sensor.record(-amount, at)
-
-
 @pytest.mark.parametrize(
     ("value", "rounded"),
     [

@@ -24,7 +24,7 @@ def _baseline(
     reason: str = "",
     findings: tuple[KnownFinding, ...] = (),
 ) -> FindingsBaseline:
-    """With the day and the reason of the document for entries that have none of their own."""
+    """Build a baseline. Entries without a day or a reason of their own get those of the document."""
     del name
     last = until or datetime.date.min
     entries = (

@@ -57,7 +57,7 @@ class ImportSummary:
 
     @property
     def unconverted(self) -> int:
-        """How many things could not be converted."""
+        """The number of things that could not be converted."""
         return _unconverted(self.findings)
 
     @property
@@ -187,7 +187,7 @@ def _one_each(quotas: Iterator[ImportedQuota], findings: list[Finding]) -> Itera
 
 
 def _clean(quotas: Iterator[ImportedQuota], findings: list[Finding]) -> Iterator[ImportedQuota]:
-    """Those whose names a manifest can have. A name that is most likely a mistake is kept, and mentioned."""
+    """Yield the quotas whose names a manifest can have. A name that is probably a mistake is kept, with a warning."""
     for quota in quotas:
         refused = False
         for entity_type, name in quota.entity.parts:

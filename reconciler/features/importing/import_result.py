@@ -64,7 +64,7 @@ class Gatherer:
         self.findings: list[Finding] = []
 
     def span(self, node: YamlNode) -> Span:
-        """Where a node of YAML begins."""
+        """Return the place where a node of YAML begins."""
         return Span(file=self.file, line=node.line, column=node.column)
 
     def at(self, line: int, column: int = 1) -> Span:
@@ -119,7 +119,7 @@ class Gatherer:
         self.quotas.append(quota)
 
     def found(self) -> ImportResult:
-        """Everything gathered so far."""
+        """Return the quotas and findings gathered so far."""
         return ImportResult(quotas=tuple(self.quotas), findings=tuple(self.findings))
 
 

@@ -95,7 +95,7 @@ def stray_quotas(resource: Resource) -> Iterator[tuple[str, int, int]]:
 
 
 def metadata_quotas(resource: Resource) -> Iterator[tuple[str, int, int]]:
-    """Those of its metadata, where they limit nothing."""
+    """Yield the quota fields of the metadata, where they limit nothing."""
     metadata = resource.node.items.get("metadata")
     if isinstance(metadata, YamlMapping):
         own = {name: value for name, value in metadata.items.items() if name not in ("labels", "annotations", "managedFields")}

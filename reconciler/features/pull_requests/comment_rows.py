@@ -49,7 +49,7 @@ class RowState(enum.Enum):
 
     @classmethod
     def of(cls, verdict: Verdict) -> RowState:
-        """That of a quota group."""
+        """Return the state of a row whose quota group has this verdict."""
         return cls[verdict.name]
 
     @property
@@ -174,7 +174,7 @@ class _Results:
         return RowState.NOT_RECORDED if unjudged.reason is NotJudged.NO_TRAFFIC else RowState.NO_TRAFFIC
 
     def rest(self) -> Iterator[ChangeRow]:
-        """What no row of a plan is about."""
+        """Yield rows for quota groups that no change of the plan is about and that are not clear."""
         for group in self.every:
             worst = group.worst
             if worst.group in self.used or group.verdict is Verdict.CLEAR:

@@ -80,12 +80,12 @@ def judge_comment(plan: Plan, report: BacktestReport | None, rows: Sequence[Chan
 
 
 def errors_in(findings: Sequence[Finding]) -> int:
-    """How many findings are errors."""
+    """Return the number of findings that are errors."""
     return sum(finding.severity is Severity.ERROR for finding in findings)
 
 
 def findings_sentence(findings: Sequence[Finding]) -> str:
-    """What findings without a plan mean."""
+    """Return a sentence that states what findings without a plan mean."""
     if not errors_in(findings):
         return "The manifests have no errors, and no plan was made."
     return f"{_errors(findings)}, so these manifests cannot be planned. {_CORRECT}"
@@ -149,7 +149,7 @@ def _not_checked(report: BacktestReport, rows: Sequence[ChangeRow]) -> Iterator[
 
 
 def _of_changed(report: BacktestReport) -> str:
-    """Of each quota group once, by its worst broker."""
+    """Return a sentence about changed quota groups, each counted once by its worst broker."""
     changed = changed_groups(report)
     history = f"In {history_length(report)} of traffic"
     count = {verdict: sum(group.verdict is verdict for group in changed) for verdict in Verdict}
@@ -190,7 +190,7 @@ def _outlook(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
 
 
 def way_out(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> str | None:
-    """What the author can do now, the fix before the exception: ``To pass: ...``. ``None`` where nothing stands in the way."""
+    """Return what the author can do now, fixes before exceptions: ``To pass: ...``. ``None`` where nothing stands in the way."""
     steps = []
     if errors_in(plan.findings) or plan.owner_errors:
         steps.append("correct the manifests")

@@ -10,12 +10,12 @@ from reconciler.features.pull_requests.verify_ref import StoredReference
 
 
 def result_of_comment(outcome: PullRequestOutcome) -> str:
-    """What was done: created, updated, unchanged, left, no_pull_request, or dry_run with --dry-run."""
+    """Return what was done: created, updated, unchanged, left, no_pull_request, or dry_run with --dry-run."""
     return outcome.comment.result.value if outcome.comment else "no_pull_request"
 
 
 def reason_of_result(outcome: PullRequestOutcome) -> str | None:
-    """Why the comment was left, or why there is none. ``None`` otherwise."""
+    """Return why the comment was left, or why there is none. ``None`` otherwise."""
     return (outcome.comment.reason if outcome.comment else outcome.reason) or None
 
 

@@ -148,7 +148,7 @@ class Forge(RestApi):
 
     @abc.abstractmethod
     def merged(self, number: int) -> MergedRequest:
-        """Who opened, approved and merged a pull request."""
+        """Read who opened, approved and merged a pull request."""
 
     @abc.abstractmethod
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:

@@ -83,7 +83,7 @@ class GitHub(Forge):
         )
 
     def headers(self) -> dict[str, str]:
-        """For this version of the API."""
+        """Return the headers for this version of the API."""
         return {
             "user-agent": f"kafka-quotas/{reconciler.__version__}",
             "accept": "application/vnd.github+json",
@@ -92,7 +92,7 @@ class GitHub(Forge):
         }
 
     def advice(self, status: int) -> str:
-        """By GitHub's documentation of status codes."""
+        """Return the advice that follows from GitHub's documentation of status codes."""
         match status:
             case 401:
                 return "the token is refused. Is it expired, or of another server?"
@@ -107,7 +107,7 @@ class GitHub(Forge):
         return "GitHub's API does not answer as expected"
 
     def whoami(self) -> str:
-        """That of workflows when the token cannot ask, as that of a workflow cannot."""
+        """Return the login of the token, and that of workflows when the token may not ask for its own."""
         doing = "ask whose the token is"
         try:
             login = text_of(self.get("/user", doing=doing), "login")
@@ -142,7 +142,7 @@ class GitHub(Forge):
         self.send("POST", f"{self.path}/check-runs", document | more, doing=doing)
 
     def merged(self, number: int) -> MergedRequest:
-        """By the pull request and its reviews: a later review of an account takes the place of an earlier one."""
+        """Read the pull request and its reviews. A later review of an account takes the place of an earlier one."""
         doing = f"read who approved pull request {number} of {self.repository}"
         pull = self.get(f"{self.path}/pulls/{number}", doing=doing)
         decisions = {
@@ -163,7 +163,7 @@ class GitHub(Forge):
         )
 
     def diffs(self, request: Request) -> Mapping[str, FileDiff]:
-        """By the patches of the files; GitHub leaves out those of large files."""
+        """Read the patches of the files. GitHub leaves out those of large files."""
         doing = f"list the files of pull request {request.number} of {self.repository}"
         diffs = {}
         for document in self.pages(f"{self.path}/pulls/{request.number}/files?per_page=100", doing=doing):
@@ -192,14 +192,14 @@ class GitHub(Forge):
         return comments
 
     def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
-        """On the new side of the newest commit."""
+        """Comment on the new side of the newest commit."""
         doing = f"suggest a change of line {place.line} of {place.path} in {self.repository}"
         document: dict[str, object] = {"body": body, "commit_id": request.commit, "side": "RIGHT"}
         document |= {"path": place.path, "line": place.line}
         self.send("POST", f"{self.path}/pulls/{request.number}/comments", document, doing=doing)
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
-        """By the branch of a fork that a run was about, else by the commit."""
+        """Find pull requests by the branch of a fork that a run was about, else by the commit."""
         if job.commit is None:
             raise UsageError(f"which pull request? The event of this run does not name one. Give its number with {self.option}")
         by_head = job.head is not None and not job.pushed
@@ -237,7 +237,7 @@ def _event(name: str | None) -> Job:
 
 
 def job_of_event(document: object) -> Job:
-    """What an event names: ``pull_request``, ``issue_comment``, ``workflow_run`` or ``push``, as GitHub's webhooks have it."""
+    """Return what an event names: ``pull_request``, ``issue_comment``, ``workflow_run`` or ``push``, as in GitHub's webhooks."""
     match document:
         case {"pull_request": {"number": int(number), **pull}}:
             return Job(request=number, commit=_commit(text_of(pull, "head", "sha")))

@@ -107,11 +107,11 @@ class GitLab(Forge):
         }
 
     def advice(self, status: int) -> str:
-        """By GitLab's documentation of status codes."""
+        """Return the advice that follows from GitLab's documentation of status codes."""
         return _ADVICE.get(status, "GitLab's API does not answer as expected")
 
     def whoami(self) -> str:
-        """That of an access token of a project is a bot's."""
+        """Return the user name of the token. That of a project's access token is a bot's."""
         doing = "ask whose the token is"
         name = text_of(self.get("/user", doing=doing), "username")
         if name is None:
@@ -143,7 +143,7 @@ class GitLab(Forge):
         self.send("POST", f"{self.path}/statuses/{quoted(commit)}", document | more, doing=doing)
 
     def merged(self, number: int) -> MergedRequest:
-        """By the merge request and its approvals."""
+        """Read the merge request and its approvals."""
         doing = f"read who approved merge request {number} of {self.repository}"
         path = f"{self.path}/merge_requests/{number}"
         document, approvals = self.get(path, doing=doing), self.get(f"{path}/approvals", doing=doing)
@@ -161,7 +161,7 @@ class GitLab(Forge):
         )
 
     def diffs(self, request: Request) -> Mapping[str, FileDiff]:
-        """By the diffs of the newest version; GitLab leaves out those of large files."""
+        """Read the diffs of the newest version. GitLab leaves out those of large files."""
         doing = f"list the files of merge request {request.number} of {self.repository}"
         diffs = {}
         for document in self.pages(f"{self.path}/merge_requests/{request.number}/diffs?per_page=100", doing=doing):
@@ -197,7 +197,7 @@ class GitLab(Forge):
         self.send("POST", f"{self.path}/merge_requests/{request.number}/discussions", document, doing=doing)
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
-        """By the commit that was pushed."""
+        """Find merge requests by the commit that was pushed."""
         if job.commit is None or not job.pushed:
             raise UsageError(
                 f"which merge request? The variables of this job do not name one. Give its number with {self.option}"

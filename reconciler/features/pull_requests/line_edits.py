@@ -40,7 +40,7 @@ class FileDiff:
     """The number of each deleted line in the old file, and that of the line of the new file before it."""
 
     def place(self, line: int, text: str) -> int | None:
-        """Where the new file has a line of the planned file, which is that of a merge and may have other numbers."""
+        """Return the number of a line in the new file. The planned file is that of a merge and may have other numbers."""
         if self.lines.get(line) == text:
             return line
         same = [number for number, shown in self.lines.items() if shown == text]

@@ -216,7 +216,7 @@ class _CommentWriter:
         return alert_sentences(self.plan, self.report, self.rows, verdict=self.verdict, unchecked=self._unchecked())
 
     def _unchecked(self) -> str:
-        """Why no traffic was replayed: the fault that stopped the backtest, or how to set one up."""
+        """Return the fault that stopped the backtest, or how to set one up."""
         if self.unread:
             return f"{prose(str(self.unread[0].message).rstrip('.'), begins_line=False)}."
         page = web_address(urllib.parse.urljoin(self.links.docs, "record-traffic.md") if self.links.docs else "")
@@ -322,7 +322,7 @@ class _CommentWriter:
         yield from ("", f"{ticks}yaml", *lines, ticks)
 
     def _sections(self, room: int) -> list[tuple[str, int, Section]]:
-        """What is folded below the tables, each with what it is counted in."""
+        """Return the sections that are folded below the tables: noun, count and lines of each."""
         plan, report = self.plan, self.report
         share = room // 4 if plan is not None or report is not None else room
         shown = [("findings", sum(not finding.as_before for finding in self.findings), self._findings(share))]

@@ -41,7 +41,7 @@ class ForgeName(enum.StrEnum):
 
     @property
     def forge(self) -> type[GitHub | GitLab]:
-        """Its class."""
+        """The class that talks to this forge."""
         return GitLab if self is ForgeName.GITLAB else GitHub
 
 
@@ -68,7 +68,7 @@ class CommentTarget:
     author: str | None = None
 
     def job(self) -> Job:
-        """What the environment names. Raises ``FileAccessError``."""
+        """Read what the environment names. Raises ``FileAccessError``."""
         job = self.forge.forge.job(self.environment)
         return dataclasses.replace(job, request=self.pull_request) if self.pull_request else job
 
@@ -99,7 +99,7 @@ class CommentRequest:
 
     @property
     def address(self) -> tuple[str | None, str]:
-        """What the comment is about."""
+        """The cluster, if any, and the label that the comment is about."""
         return (self.content.marker.cluster if self.content else self.cluster), self.label
 
     def now(self) -> CommentStatus:
@@ -160,7 +160,7 @@ class PullRequestOutcome:
     """Why the forge did not take a status or suggestions."""
 
     def warnings(self) -> Iterator[str]:
-        """What a person should know of, although all went well."""
+        """Yield what a user should know although nothing failed."""
         yield from self.problems
         if self.comment is None:
             return
@@ -243,7 +243,7 @@ def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock,
 
 
 def _keep_suggestions(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> SuggestionResult:
-    """Those of a plan of the newest commit. Users of a fork decide about its commits by themselves."""
+    """Post the suggestions for a plan of the newest commit. A fork gets none, because its users decide about its commits."""
     status = wanted.status
     newest = status.commit is not None and request.commit.startswith(status.commit.lower())
     if status.state not in _PLANNED or not newest or request.is_fork:
@@ -309,7 +309,7 @@ def keep_comment(forge: Forge, request: Request, wanted: CommentRequest, *, auth
 
 
 def _why_none(wanted: CommentRequest) -> str:
-    """Why no comment is made where there is none; empty where one is."""
+    """Return the reason why no new comment is made, or an empty text."""
     state = wanted.now().state
     if state in (CommentState.OUTDATED, CommentState.NOT_CHANGED):
         return "the pull request has no comment to change"

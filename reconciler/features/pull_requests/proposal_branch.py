@@ -104,7 +104,7 @@ class ProposalBranch:
         self._push(f":{self._ref}", old)
 
     def _push(self, what: str, old: str) -> None:
-        """Without the hooks of the clone, and only if the branch is where it was."""
+        """Push without the hooks of the clone, and only if the branch has not moved from ``old``."""
         self._git.output("push", "--quiet", "--no-verify", f"--force-with-lease={self._ref}:{old}", _REMOTE, what)
 
     def _tree(self, revisions: Sequence[FileRevision]) -> str:
@@ -147,7 +147,7 @@ class ProposalBase:
         return cls(git=git, commit=git.commit("HEAD"), target=forge.default_branch())
 
     def refusal(self) -> str | None:
-        """Why nothing can be proposed from here, as a sentence."""
+        """Return a sentence that states why nothing can be proposed from here, or ``None``."""
         if newest_commit(self.git, self.target) == self.commit:
             return None
         return f"Nothing is proposed: this commit is not the newest of {escaped(self.target)}. Check that out, and run again."
@@ -162,7 +162,7 @@ class ProposalBase:
 
 
 def stranger_words(branch: ProposalBranch, state: BranchState) -> str | None:
-    """Why a branch is left alone, as a sentence; ``None``: it is this tool's."""
+    """Return a sentence that states why a branch is left alone, or ``None`` for a branch of this tool."""
     if state.stranger is None:
         return None
     return f"The branch {branch.name} is left alone: {state.stranger} pushed to it. Merge or delete it to get new proposals."

@@ -118,7 +118,7 @@ class RestApi(abc.ABC):
 
     @abc.abstractmethod
     def advice(self, status: int) -> str:
-        """What to do about a refused request."""
+        """Return what to do about a request that was refused with this HTTP status."""
 
     def get(self, path: str, *, doing: str) -> object:
         """The document at a path. ``doing`` completes "cannot ..." in errors. Raises ``ForgeError``, as all of these do."""

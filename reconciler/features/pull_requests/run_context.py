@@ -16,9 +16,9 @@ _PATIENCE: Final = 20.0
 
 
 def run_context(environment: Mapping[str, str]) -> Iterator[RunContext]:
-    """What the variables of a job state, and then also what its forge knows, where the job has a token.
+    """Yield what the variables of a job state, and then what its forge knows too, if the job has a token.
 
-    Nothing outside of a job. Raises ``ForgeError``, ``FileAccessError`` and ``UsageError``.
+    Yields nothing outside of a job. Raises ``ForgeError``, ``FileAccessError`` and ``UsageError``.
     """
     kind = job_forge(environment)
     if kind is None:

@@ -63,7 +63,7 @@ class Marker:
 
     @property
     def address(self) -> tuple[str | None, str]:
-        """What there is one comment for: a cluster (``None`` for the whole repository) and a label."""
+        """The cluster (``None`` for the whole repository) and the label that identify one comment."""
         return self.cluster, self.label
 
 
@@ -287,7 +287,7 @@ def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterato
 
 
 def approval_text(request: MergedRequest) -> str:
-    """Who merged and approved, in code spans, which notify no account; empty where the forge did not state it."""
+    """Return who merged and approved, in code spans, which notify no account. Empty where the forge did not state it."""
     merged = f"Merged by {code(request.merged_by, limit=_SHOWN)}" if request.merged_by else ""
     names = list_some([code(name, limit=_SHOWN) for name in request.approvers], _MOST_NAMED)
     approved = f"approved by {names}" if names else "the forge has no approval of it" if merged else ""
@@ -320,5 +320,5 @@ def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def checksum(body: str) -> str:
-    """Of what follows the marker; line ends and blanks at the end do not count, since forges change them."""
+    """Return the checksum of what follows the marker, without line ends and trailing blanks, which forges change."""
     return hashlib.sha256(body.replace("\r\n", "\n").rstrip().encode("utf-8", "surrogatepass")).hexdigest()[:32]

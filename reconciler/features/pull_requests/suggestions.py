@@ -66,13 +66,13 @@ class SuggestionSource:
 
     @classmethod
     def of(cls, plan: Plan, report: BacktestReport | None, *, places: RepoPaths, today: datetime.date) -> SuggestionSource | None:
-        """``None`` where nothing can be suggested, so that the forge need not be asked for the changed lines."""
+        """Collect what can be suggested. ``None`` where nothing can, so that the forge is not asked for changed lines."""
         rows = tuple(change_rows(plan, report))
         wanted = any(row.safe is not None for row in rows) or acceptable(plan) or plan.kept
         return cls(plan=plan, report=report, places=places, today=today, rows=rows) if wanted else None
 
     def suggestions(self, diffs: Mapping[str, FileDiff]) -> list[Suggestion]:
-        """At most ten, the worst first, on lines that the pull request shows."""
+        """Return at most ten suggestions, the worst first, on lines that the pull request shows."""
         every = chain(self._values(diffs), self._exceptions(diffs), self._removals(diffs))
         return list(islice(every, MOST_SUGGESTIONS))
 
@@ -201,7 +201,7 @@ def _entity(row: ChangeRow) -> str:
 
 
 def _content(file: str) -> bytes | None:
-    """``None`` for a file that cannot be read: it was there when the plan was made."""
+    """Read a file that was there when the plan was made. ``None`` if it cannot be read now."""
     try:
         return Path(file).read_bytes()
     except OSError:

@@ -84,7 +84,7 @@ class _Runs(GitHub):
     needed: ClassVar = "The token needs to read workflow runs (in a workflow: permissions: actions: read)"
 
     def expiries(self, number: int, name: str) -> list[object]:
-        """Of each artifact of this name that a run left, whether it has expired."""
+        """List for each artifact of this name that a run left whether it has expired."""
         doing = f"list the artifacts of run {number} of {self.repository}"
         path = f"/repos/{self.repository}/actions/runs/{number}/artifacts?name={quoted(name)}"
         match self.get(path, doing=doing):

@@ -83,11 +83,11 @@ class HealthPages(Protocol):
     """What the pages about health show: whether it is good, and a JSON document."""
 
     def alive(self) -> tuple[bool, dict[str, Json]]:
-        """For ``/healthz``."""
+        """Return whether ``/healthz`` is good, and its document."""
         ...
 
     def ready(self) -> tuple[bool, dict[str, Json]]:
-        """For ``/readyz``."""
+        """Return whether ``/readyz`` is good, and its document."""
         ...
 
 

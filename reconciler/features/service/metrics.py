@@ -123,7 +123,7 @@ class RunMetrics:
     def set_counts(
         self, *, drift: Mapping[str, int], planned: Mapping[str, int], tripped: Iterable[str], held_back: int, withheld: int = 0
     ) -> None:
-        """What manifests and cluster showed; it stands until the next that gets so far."""
+        """Set what a pass saw of manifests and cluster. It stands until the next pass that gets so far."""
         for name, count in drift.items():
             self._drift.labels(name).set(count)
         for name, count in planned.items():
@@ -191,7 +191,7 @@ class MetricsOfClusters:
         return families.values()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
-        """As ``RunMetrics.exposition``."""
+        """Return the page and its content type, as ``RunMetrics.exposition`` does."""
         return _encoded(self._registry, accept)
 
 

@@ -66,7 +66,7 @@ class Observers:
         self._health.beat()
 
     def count(self, done: float, total: float | None = None, unit: str = "") -> None:
-        """As ``step``."""
+        """Note a sign of life, as ``step`` does."""
         del done, total, unit
         self._health.beat()
 

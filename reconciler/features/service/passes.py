@@ -114,7 +114,7 @@ class PassOutcome:
     seconds: float = 0.0
 
     def written_by_status(self) -> dict[str, int]:
-        """How many entities ended in each status; without those that none ended in."""
+        """Count the entities that ended in each status, without statuses that none ended in."""
         counts = {
             status.value: sum(count for (_, written), count in self.written.items() if written is status)
             for status in ChangeStatus
@@ -138,11 +138,11 @@ class WriteRecorder(Protocol):
     """What a write leaves behind for people and auditors."""
 
     def begin(self, intent: Intent, plan: Plan) -> None:
-        """Before a write. Raises ``FileAccessError`` when it could not be recorded; then nothing is written."""
+        """Record that a write begins. Raises ``FileAccessError``, and then nothing is written."""
         ...
 
     def ended(self, report: ApplyReport) -> None:
-        """After it. Raises ``FileAccessError``."""
+        """Record how the write ended. Raises ``FileAccessError``."""
         ...
 
 
@@ -201,7 +201,7 @@ class Passes:
         return replace(_AtCluster(self, intent).run(), next_expiry=intent.desired.next_expiry())
 
     def require_known(self, intent: Intent, answers: ClusterIdentity) -> None:
-        """Where no document names the id, the cluster that answered first is the one; another is refused."""
+        """Require the cluster that answered first, where no manifest names the id. Raises ``WrongClusterError``."""
         known = self._answered = self._answered or answers
         if intent.spec.cluster_id is None and known.id != answers.id:
             expected, actual = (escaped(identity.id or "unknown") for identity in (known, answers))
@@ -215,7 +215,7 @@ class Passes:
         return again
 
     def replayed(self, intent: Intent, observation: Observation) -> Replay | None:
-        """What recorded traffic shows of this plan: looked at once for each plan, and again while it cannot be read."""
+        """Replay recorded traffic once for each plan, and again while it cannot be read. ``None`` without traffic."""
         digest, before = observation.plan.digest, self._replayed
         if before is None or before[0] != digest or (before[1] is not None and not before[1].was_read):
             self._world.progress.step("replaying recorded traffic")
@@ -224,12 +224,12 @@ class Passes:
 
     @property
     def world(self) -> World:
-        """What is outside."""
+        """The connections, recorders and clock that the passes use."""
         return self._world
 
     @property
     def settings(self) -> ApplySettings | None:
-        """How to write."""
+        """The settings of a write, or ``None`` where nothing is written."""
         return self._settings
 
 
@@ -368,7 +368,7 @@ def _counts(observation: Observation) -> EntityCounts:
 
 
 def _withheld(plan: Plan) -> str:
-    """Whose changes wait."""
+    """Return the owners whose changes wait, with the number of changes."""
     owners = [f"{each.name} ({count_of(len(each.changes), 'change')})" for each in plan.withheld]
     return f"withheld: {list_some(owners, _MOST_NAMED)}"
 

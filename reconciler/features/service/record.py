@@ -306,7 +306,7 @@ class _Recorder:
             self._gap_ends(target, ScrapeGap(from_s=last_s, until_s=now_s, missed=missed, reason="record was not running"))
 
     def _note_dropped(self, scrapes: tuple[ScrapedRows, ...], reason: str) -> None:
-        """What was read and lost is a gap, too."""
+        """Note rows that were read and lost as a gap of their broker."""
         times: dict[int, list[float]] = {}
         for scrape in scrapes:
             times.setdefault(scrape.clients[0].broker, []).append(scrape.at_us / 1e6)
@@ -342,7 +342,7 @@ class _Recorder:
                 self._unknown[place] = unknown.count
 
     def _note(self, row: Mapping[str, Datum]) -> None:
-        """For the file of gaps; notes wait while the disk is full. Pollers call it, too."""
+        """Add a line to the file of gaps. Lines wait while the disk is full. Pollers call this too."""
         with self._waiting.lock:
             if len(self._notes) < _MOST_NOTES:
                 self._notes.append(json.dumps(dict(row)))

@@ -91,7 +91,7 @@ class RunEnd:
 
     @property
     def results(self) -> Counter[str]:
-        """How many last passes ended in each result."""
+        """The number of clusters whose last pass ended in each result."""
         return Counter(outcome.result.value for outcome in self.last)
 
 
@@ -272,7 +272,7 @@ class AuditSink:
         self._told: tuple[str, str, str | None] | None = None
 
     def begin(self, intent: Intent, plan: Plan) -> None:
-        """Before a write. Raises ``FileAccessError`` when no line could be added."""
+        """Begin a line of the audit file. Raises ``FileAccessError`` if none can be added."""
         self._audit = None
         if self._audit_path is None:
             return
@@ -281,7 +281,7 @@ class AuditSink:
         self._audit.about(intent.spec, source=plan.source, principal=who)
 
     def ended(self, report: ApplyReport) -> None:
-        """After it. The same refusal, over and over, is one line. Raises ``FileAccessError``."""
+        """End the line and write the report. A refusal that repeats is one line. Raises ``FileAccessError``."""
         summary = (report.digest, report.result.value, report.failure_reason)
         if self._audit is not None and (report.wrote or summary != self._told):
             self._audit.ended(report)

@@ -39,7 +39,7 @@ class Manifests(Protocol):
         ...
 
     def load(self, now: Fingerprint) -> Intent:
-        """What the manifests want of the cluster. Raises ``VanishedError``, and as ``load_intent`` does."""
+        """Load what the manifests want of the cluster. Raises ``VanishedError``, and as ``load_intent`` does."""
         ...
 
 
@@ -69,7 +69,7 @@ class Watch(Generic[T]):
         return Fingerprint(root=root, counts=counts, digest=hashed.hexdigest())
 
     def load(self, now: Fingerprint) -> T:
-        """What the manifests want. Raises ``VanishedError`` when a path or the root is not what it was, and as loading does."""
+        """Load the manifests. Raises ``VanishedError`` if a path or the root is not what it was, and as loading does."""
         for path, count in zip(self._paths, now.counts, strict=True):
             if count is None:
                 raise VanishedError(f"{shown(path)} is missing. Nothing is applied until it is back")
@@ -154,7 +154,7 @@ class SharedManifests:
             self._reading = None
 
     def intents(self) -> Mapping[str, Intent | ClusterFailure]:
-        """By the clusters' names. Raises ``ReconcilerError``, with findings only for the first who asks."""
+        """Return the intents by cluster name. Raises ``ReconcilerError``, with findings only for the first caller."""
         with self._lock:
             now = self._clock.monotonic()
             reading = self._reading
@@ -207,7 +207,7 @@ class ManifestsOfCluster:
         return self._shared.published
 
     def load(self, now: Fingerprint) -> Intent:
-        """What the manifests want of the cluster. Raises ``VanishedError`` when none declares it any more, ``ManifestError``."""
+        """Return what the manifests want of the cluster. Raises ``VanishedError`` if none declares it, ``ManifestError``."""
         del now
         intent = self._shared.intents().get(self._cluster)
         if intent is None:

@@ -15,7 +15,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler.documents import PLAN
-from reconciler.features.pull_requests.sticky_comment import LIMIT
 from reconciler.formats import plan_digest
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from tests.builders import plan, user
@@ -233,19 +232,6 @@ def test_a_report_that_is_none_is_refused(folder, github, content):
     assert github.requests == []
 
 
-def test_a_plan_of_5000_changes_stays_within_the_limit_and_says_where_the_rest_is(folder, github):
-    many = planned(*(f"team-{n:04d}-{'😀' * 20}" for n in range(5_000)))
-    (folder / "many.json").write_text(PLAN.text(many), encoding="utf-8")
-
-    done = comment(folder, github, "many.json", "--label", "-".join("abcdefghij"))
-
-    ((text),) = [one["body"] for one in github.comments.values()]
-    assert done.code == 0
-    assert LIMIT * 0.9 < len(text.encode()) <= LIMIT
-    assert "of 5,000 changed limits" in text
-    assert "`kafka-quotas plan` prints the whole plan" in text
-
-
 def test_warnings_tell_of_strangers_and_edits(folder, github):
     body = "plan.json"
     comment(folder, github, body)
@@ -292,17 +278,6 @@ def test_without_the_extra_the_message_says_how_to_install_it(folder):
         "kafka-quotas: posting comments needs urllib3, which is not installed. "
         "Install the extra github (kafka-quotas explain install)\n"
     )
-
-
-def test_a_limit_ends_within_the_wait_or_says_when_it_ends(folder, github):
-    body = "plan.json"
-    github.faults.append(Fault(status=429, headers={"retry-after": "1"}))
-    waited = comment(folder, github, body)
-    github.faults.append(Fault(status=429, headers={"retry-after": "3000"}))
-    refused = comment(folder, github, body, "--wait", "5")
-
-    assert (waited.code, refused.code) == (0, 1)
-    assert "UTC, in 3000 s, and only 5 s of waiting are left (--wait)" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ import pytest
 from reconciler.cli.results import list_of_findings
 from reconciler.features.pull_requests.plan_comment import BUDGET
 from reconciler.features.pull_requests.sticky_comment import Marker, read_marker
-from reconciler.model import Verdict
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
-from reconciler.render.markdown import RepositoryLinks, code, prose
+from reconciler.render.markdown import RepositoryLinks, prose
 from reconciler.render.plan_text import plan_view
 from tests.builders import pair, plan, span, user
 from tests.support.backtest_reports import report_of, verdict
@@ -214,23 +213,6 @@ def test_a_name_of_20000_letters_takes_a_few_lines_of_its_cell() -> None:
     assert len(row[1]) < 450
 
 
-@pytest.mark.bulk
-def test_of_5000_changes_with_a_backtest_the_worst_stand_first_and_the_rest_is_counted() -> None:
-    kinds = (Verdict.CLEAR, Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE)
-    found = [
-        verdict(user=f"u{n}", entity=user(f"u{n}"), verdict=kinds[n % 4], seconds_over=n if n % 4 == 1 else 0)
-        for n in range(5000)
-    ]
-    report = report_of(*sorted(found, key=lambda one: -one.over.seconds))
-    markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(5000))), report=report)
-    assert 50_000 < len(markdown.encode()) <= BUDGET
-    shown = [row for row in rows(markdown) if row[1] != "Quota"]
-    assert [row[1] for row in shown[:3]] == ["u4997 producer", "u4993 producer", "u4989 producer"]
-    assert {row[0] for row in shown} == {"🔴"}
-    assert f"{5000 - len(shown):,} of 5,000 changed limits" in markdown
-    assert "would have throttled **1,250 of 5,000 quota groups**" in markdown
-
-
 def effects(count: int, name: str = "app") -> PlanEffects:
     limit = Limit(value=1024.0, entity=user("a"), level=3)
     moves = (
@@ -332,23 +314,6 @@ def test_the_first_sentence_counts_directions() -> None:
     single = dataclasses.replace(one, changes=one.changes[2:4])
     assert plan_view(single).lead.startswith("1 tightens, 1 first limit: ")
     assert plan_view(plan()).lead.startswith("No changes: ")
-
-
-@pytest.mark.parametrize(
-    ("text", "markdown", "read"),
-    [
-        ("a", "`a`", "a"),
-        ("a`b", "``a`b``", "a`b"),
-        ("`", "`` ` ``", "`"),
-        ("a``b", "`a``b`", "a``b"),
-        (" a ", "`  a  `", " a "),
-        ("a\nb", "`a\\u000ab`", "a\\u000ab"),
-        ("x" * 2001, f"`{'x' * 1500}…{'x' * 500} (2001 characters)`", f"{'x' * 1500}…{'x' * 500} (2001 characters)"),
-    ],
-)
-def test_code_spans(text: str, markdown: str, read: str) -> None:
-    assert code(text) == markdown
-    assert by_github(markdown).texts == [("code", read), ("", "\n")]
 
 
 @pytest.mark.parametrize(

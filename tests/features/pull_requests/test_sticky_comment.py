@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from reconciler.features.pull_requests.plan_comment import BUDGET, findings_comment, plan_comment
+from reconciler.features.pull_requests.plan_comment import BUDGET, plan_comment
 from reconciler.features.pull_requests.sticky_comment import (
     LIMIT,
     CommentState,
@@ -15,10 +15,8 @@ from reconciler.features.pull_requests.sticky_comment import (
     content_for,
     is_edited,
     read_content,
-    read_marker,
     render_sticky_comment,
 )
-from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.render import size
 from tests.builders import plan, user
@@ -63,28 +61,6 @@ def test_in_every_other_state_the_plan_is_folded_and_another_command_comes_next(
     assert by_github(text).elements.count("table") == by_markdown_it(text).elements.count("table") == 1
 
 
-def test_the_plan_goes_through_all_states_unchanged() -> None:
-    text = render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))
-    for state in (CommentState.APPLYING, CommentState.FAILED, CommentState.APPLYING, CommentState.APPLIED, CommentState.PLANNED):
-        text = render_sticky_comment(content(text), CommentStatus(state=state))
-    assert text == render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))
-
-
-def test_the_marker_of_a_posted_comment_says_all_that_is_needed_to_find_it() -> None:
-    text = render_sticky_comment(content(BODY, "team --> a"), CommentStatus(state=CommentState.APPLYING, commit=COMMIT))
-    marker = read_marker(text)
-    assert marker is not None
-    assert marker.address == ("prod", "team --> a")
-    assert (marker.state, marker.commit, marker.digest) == (CommentState.APPLYING, COMMIT, plan().digest)
-    assert text.partition("\n")[0].count("-->") == 1
-
-
-def test_a_comment_is_not_edited_by_what_a_forge_does_to_it() -> None:
-    text = render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))
-    assert not is_edited(text)
-    assert not is_edited(text.replace("\n", "\r\n").rstrip())
-
-
 @pytest.mark.parametrize(
     "change_it",
     [
@@ -97,14 +73,6 @@ def test_a_comment_is_not_edited_by_what_a_forge_does_to_it() -> None:
 )
 def test_a_comment_that_somebody_changed_is_told(change_it) -> None:
     assert is_edited(change_it(render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))))
-
-
-def test_an_edited_comment_says_so_and_whether_its_plan_is_kept() -> None:
-    kept = render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED), edited=True)
-    assert "edited this comment. It was written anew" in kept
-    assert not is_edited(kept)
-    lost = render_sticky_comment(content_for("prod", ""), CommentStatus(state=CommentState.APPLIED), edited=True)
-    assert "was not kept" in lost
 
 
 def test_the_largest_content_leaves_room_for_the_longest_state() -> None:
@@ -126,6 +94,12 @@ def test_a_content_that_leaves_no_room_is_refused() -> None:
         )
 
 
+ELEMENTS = frozenset(
+    ("h3", "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "a", "blockquote", "br",
+     "span", "ul", "li")
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_strangers_wrote_stays_text_in_every_part(hostile: str) -> None:
     body = plan_comment(plan(change(hostile), cluster=plan().cluster.named(hostile or "x")))
@@ -134,26 +108,7 @@ def test_what_strangers_wrote_stays_text_in_every_part(hostile: str) -> None:
     again = content(text)
     assert again.lines == content(body).lines
     for seen in (by_github(text), by_markdown_it(text)):
-        assert set(seen.elements) <= {
-            "h3",
-            "p",
-            "strong",
-            "code",
-            "table",
-            "thead",
-            "tbody",
-            "tr",
-            "th",
-            "td",
-            "details",
-            "summary",
-            "a",
-            "blockquote",
-            "br",
-            "span",
-            "ul",
-            "li",
-        }
+        assert set(seen.elements) <= ELEMENTS
         assert seen.elements.count("a") <= 1
         assert "@" not in seen.outside("code")
         assert not any(mark in seen.text() for mark in "\u202e\u200b\x1b")
@@ -176,21 +131,3 @@ def test_a_status_alone_has_a_heading_and_the_way_back() -> None:
         "> Applied: wrote 2 entities. To undo it, run `kafka-quotas revert REPORT` with the report of this run.",
     ]
     assert content(text).lines == ()
-
-
-def test_findings_of_no_cluster_are_a_body_too() -> None:
-    body = findings_comment([Finding(id="yaml-syntax", severity=Severity.ERROR, message="wrong")])
-    text = render_sticky_comment(content(body), CommentStatus(state=CommentState.PLANNED))
-    assert read_marker(text) is not None
-    assert "yaml-syntax" in text
-
-
-@pytest.mark.parametrize("text", ["", "hello", "<!-- kafka-quotas:plan {} -->\n### Kafka quotas\n"])
-def test_any_other_text_has_no_content(text: str) -> None:
-    assert read_content(text) is None
-
-
-def test_only_a_plan_without_changes_findings_and_guards_is_empty() -> None:
-    finding = Finding(id="x", severity=Severity.INFO, message="m")
-    empties = [plan_comment(one).marker.empty for one in (plan(), plan(findings=(finding,)), plan(change("a")))]
-    assert empties == [True, False, False]

@@ -158,20 +158,6 @@ def test_a_writer_who_comes_in_between_makes_it_plan_again_soon(tmp_path: Path) 
     assert world.cluster.entities == {ALICE: {RATE: MIB}}
 
 
-def test_two_services_with_different_manifests_both_tell_that_somebody_undoes_their_work(tmp_path: Path) -> None:
-    cluster = FakeCluster()
-    one = ServiceWorld(write_manifests(tmp_path / "one", alice="1MiB"), cluster)
-    two = ServiceWorld(write_manifests(tmp_path / "two", alice="900KiB"), cluster)
-
-    for _ in range(4):
-        one.run(3)
-        two.run(3)
-
-    assert one.results == two.results == ["applied"] * 4
-    # The first write of the first one created what the later ones change, so it is no repetition of anything.
-    assert (one.metric("repeated_writes_total"), two.metric("repeated_writes_total")) == (2, 3)
-
-
 def test_told_to_stop_it_finishes_the_request_it_is_in_and_says_what_is_left(tmp_path: Path) -> None:
     by_user = {f"u{n}": f"{n + 1}MiB" for n in range(6)}
 
@@ -272,15 +258,3 @@ def test_a_broker_that_left_changes_the_parts_of_a_total_only_where_nobody_has_t
     assert world.cluster.entities == {ALICE: {RATE: part * MIB}}
     if policy == "confirm":
         assert "its total was divided by 4 brokers and now by 3" in world.outcomes[0].message
-
-
-def test_a_request_to_read_again_is_done_at_once(tmp_path: Path) -> None:
-    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
-
-    def ask() -> None:
-        assert world.script is not None
-        world.script.reread = True
-
-    world.run(50, at={20: ask})
-
-    assert world.results == ["applied", "in_sync"]

@@ -11,7 +11,6 @@ import pytest
 from reconciler.errors import GitError
 from reconciler.workflows.drift import given_baseline
 from reconciler.workflows.intent import load_intent
-from reconciler.workflows.trusted import References
 from tests.builders import user
 from tests.fakes import FakeCluster
 from tests.support.git_repository import GitRepository
@@ -224,17 +223,3 @@ def test_a_baseline_that_cannot_be_read_fails_the_pass_and_nothing_is_written(ch
 
     assert (world.results, world.outcomes[0].reason) == (["failed"], GitError.failure_reason)
     assert (world.connects, world.cluster.writes) == (0, 0)
-
-
-def test_with_a_trusted_reference_its_cluster_document_holds(checkout: GitRepository) -> None:
-    checkout.branch()
-    checkout.write("cluster.yaml", cluster_document(prune="always"))
-    path = str(checkout.folder)
-    cluster = FakeCluster({user("alice"): {RATE: MIB}, user("mallory"): {RATE: 5.0}})
-    trusting = References(trusted="main")
-    world = ServiceWorld(checkout.folder, cluster, load=lambda: load_intent([path], cluster=None, references=trusting))
-
-    world.run(3)
-
-    assert world.results == ["in_sync"]
-    assert user("mallory") in cluster.entities
