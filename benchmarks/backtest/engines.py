@@ -76,7 +76,7 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
 
 def compacted(spark: SparkSession, folder: Path) -> int:
     """The normal form to cells."""
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
 
     files = sorted((folder / "rows").glob("*.parquet"))

@@ -51,17 +51,6 @@ CORE: Final = (
         ),
     ),
     Command(
-        name="compact",
-        group=CommandGroup.CHECK,
-        summary="Sum up recorded traffic by client and second",
-        module="reconciler.cli.commands.compact",
-        page="record-traffic.md",
-        examples=(
-            ("Sum up the logs of two brokers", "compact --traffic 1=/logs/broker-1 --traffic 2=/logs/broker-2 --folder history"),
-            ("Sum up on a Spark cluster", "compact --traffic /logs --folder history --master spark://host:7077"),
-        ),
-    ),
-    Command(
         name="apply",
         group=CommandGroup.CHANGE,
         summary="Change a cluster's quotas to match the manifests, and verify",

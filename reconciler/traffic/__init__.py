@@ -64,9 +64,25 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, recorded_coverage
-    from reconciler.traffic.client_seconds import SmallerDay
-    from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
-    from reconciler.traffic.columns import NAME_CODES, ChargedRows, run_begins
+    from reconciler.traffic.client_totals import (
+        CLIENT_TOTALS,
+        COUNTED,
+        MEAN_TOTALS,
+        MINUTE_TOTALS,
+        count_batch,
+        count_charged,
+        count_minutes,
+        count_uncharged,
+        means_of_rows,
+        minutes_of,
+        minutes_of_rows,
+        statuses,
+    )
+    from reconciler.traffic.client_totals import FOLDS as CLIENT_FOLDS
+    from reconciler.traffic.client_totals import NAMES as CLIENT_NAMES
+    from reconciler.traffic.client_totals import SCHEMA as CLIENT_SCHEMA
+    from reconciler.traffic.columns import NAME_CODES, ChargedRows, charged_rows, number_codes, run_begins
+    from reconciler.traffic.columns import client_seconds as sum_seconds
     from reconciler.traffic.judging.by_seconds import Grid
     from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series
@@ -80,16 +96,18 @@ if TYPE_CHECKING:
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, ColumnMapping, Kind, Measure, MetricRule
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
-    from reconciler.traffic.seconds.days import DaysRequest, write_days
-    from reconciler.traffic.seconds.folder import Segment, SegmentFolder
+    from reconciler.traffic.seconds.days import DATE, DAY_COLUMNS, DAY_SCHEMA, REQUESTS, SOURCE, TIME, has_days
+    from reconciler.traffic.seconds.folder import SERIES as SERIES_PART
+    from reconciler.traffic.seconds.folder import TOTALS as TOTALS_PART
+    from reconciler.traffic.seconds.folder import FileSummary, Segment, SegmentFolder, SourceFile, minutes_in, ranges_of
+    from reconciler.traffic.seconds.stored_rows import save_client_totals
     from reconciler.traffic.session import spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
-    from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals, add_up
+    from reconciler.traffic.shuffle.on_spark import SparkRows, least_tasks, run_on_workers, split_work
+    from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals, add_up, tables_of
     from reconciler.traffic.sources.log_documents import MARKER, LineClock, check_zone
-    from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
+    from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
     from reconciler.traffic.sources.log_files import (
         Dataset,
         find_logs,
@@ -108,28 +126,43 @@ if TYPE_CHECKING:
         FILE,
         FIRST_US,
         GAUGE,
+        IDENTITY,
         MOST_AMOUNT,
         OF_METRICS,
         RECORDED_THROTTLE,
         ROWS,
         SILENT,
+        UNCHARGED,
         UNCLEAR,
         UNCLEAR_TIME,
         UNREADABLE,
+        UNSTATED,
         are_known,
         canonical_rows,
+        charge_second_sums,
         integers,
         is_in_time,
         is_within_second,
+        require_readable,
         row_hashes,
         rows_of,
         times_of,
         wrong_type,
     )
-    from reconciler.traffic.sources.parquet_parts import Between, Part, footer_of, parts_of
-    from reconciler.traffic.spark_jobs import raise_as_sentences
+    from reconciler.traffic.sources.parquet_parts import Between, Part, footer_of, parts_of, read_part
+    from reconciler.traffic.spark_jobs import logged_stages, raise_as_sentences
+    from reconciler.traffic.spark_jobs import reason as spark_reason
     from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, kept_rows, open_traffic, shown_files
+    from reconciler.traffic.spark_versions import collect_table
+    from reconciler.traffic.traffic_files import (
+        Reading,
+        Traffic,
+        find_traffic,
+        kept_rows,
+        open_traffic,
+        rows_for_workers,
+        shown_files,
+    )
     from reconciler.traffic.traffic_source import (
         GAP_FILES,
         BacktestRequest,

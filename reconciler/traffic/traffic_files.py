@@ -34,7 +34,7 @@ from reconciler.traffic.traffic_source import Source, TrafficSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.seconds.compact import SourceFile
+    from reconciler.traffic.seconds.folder import SourceFile
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import Rows
     from reconciler.traffic.spark_setup import SessionOptions
@@ -213,7 +213,7 @@ class Traffic:
 
     def source_file(self, file: str) -> SourceFile | None:
         """A file other than a log, as ``compact`` knows it again; ``None`` while it has no whole line."""
-        from reconciler.traffic.seconds.compact import SourceFile
+        from reconciler.traffic.seconds.folder import SourceFile
 
         return SourceFile.of_whole(Path(file))
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
         run_backtest,
         set_quotas,
     )
-    from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
-    from reconciler.workflows.compact_document import COMPACT
     from reconciler.workflows.connect import (
         Access,
         ClusterTarget,
@@ -135,6 +133,7 @@ if TYPE_CHECKING:
         configured_server,
         configured_since,
         configured_traffic,
+        fetch_from_server,
         is_prometheus,
         metric_rules,
         names_of,

@@ -28,7 +28,8 @@ from reconciler.traffic.session import spark_session
 from reconciler.traffic.spark_setup import SessionOptions
 out, settings, traffic = json.loads(sys.argv[1])
 with spark_session(SessionOptions(master="local[2]", settings=tuple(map(tuple, settings)))) as spark:
-    from reconciler.traffic import DaysRequest, find_traffic, parse_dataset, write_days
+    from reconciler.features.compacting.days import DaysRequest, write_days
+    from reconciler.traffic import find_traffic, parse_dataset
     where, counts, over = parse_dataset(out), set(), threading.Event()
     request = DaysRequest(out=where)
     write_days(spark, find_traffic([traffic]), request)

@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.features.compacting.segments import Compaction, SourceFile
 from reconciler.traffic.columns import KnownClients
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.seconds.compact import Compaction, SourceFile
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.stored_rows import StoredRows, open_folder
 from reconciler.traffic.sources.normal_form import FILE, IDENTITY, ROWS

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.traffic import Compaction, Kind, Reading, SegmentFolder, SourceFile, find_traffic
+from reconciler.features.compacting.segments import Compaction, SourceFile
+from reconciler.traffic import Kind, Reading, SegmentFolder, find_traffic
 from reconciler.traffic.seconds.stored_rows import open_folder
 from tests.support.all_kinds import rows, write
 from tests.support.placed_totals import no_spark

@@ -135,7 +135,7 @@ def test_connections_are_judged_by_address(exactly: BacktestReport) -> None:
 def test_cells_say_of_mutations_what_they_prove(
     spark: SparkSession, history: Path, exactly: BacktestReport, tmp_path: Path
 ) -> None:
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
 
     source = SourceFile(path=history, id="all", size=history.stat().st_size)

@@ -172,7 +172,7 @@ def test_every_format_tells_the_same_and_no_name_breaks_it(folder: Path, documen
 
 @pytest.fixture(scope="module")
 def cells(folder: Path, spark: SparkSession) -> str:
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
 
     path = folder / "traffic.parquet"

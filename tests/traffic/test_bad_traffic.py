@@ -100,8 +100,8 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic import Reading, find_traffic
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.request_log import LOG_KINDS

@@ -112,8 +112,8 @@ def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["requests", "seconds", "cells"])
 def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: str, tmp_path: Path) -> None:
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic import Backtest, BacktestRequest, find_traffic
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS
 

@@ -137,7 +137,7 @@ def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int)
 @pytest.mark.spark
 def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.errors import TrafficError
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.stored_rows import open_folder
     from tests.support.traffic_rows import normal_form_batches

@@ -43,7 +43,7 @@ def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def compacted(rows: Rows, target: Path) -> tuple[Segment, ...]:
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.features.compacting.segments import Compaction, SourceFile
 
     folder, kept = rows
     files = {

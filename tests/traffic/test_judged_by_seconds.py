@@ -34,9 +34,9 @@ def _may_be_cut(group: Group, largest: int) -> bool:
 
 @pytest.mark.parametrize("recording", ["kafka-4.3.1", pytest.param("kafka-3.9.2", marks=pytest.mark.large)], indirect=True)
 def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]], tmp_path: Path) -> None:
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic import find_traffic, open_traffic
     from reconciler.traffic.judging.grouping import group_series
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.stored_rows import open_folder
     from reconciler.traffic.sources.on_spark import request_log_rows

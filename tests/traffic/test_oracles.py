@@ -149,7 +149,7 @@ def traffic_of(spark: SparkSession, files: Sequence[str]) -> dict[str, RequestTr
 
 
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
-    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.features.compacting.segments import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.stored_rows import open_folder
 

@@ -11,7 +11,7 @@ close. Here the end shows only after the answer was read.
 from __future__ import annotations
 
 import ssl
-from socket import socket as Socket  # noqa: N812 - a method below must have the name socket
+from socket import socket as Socket
 from typing import Any, Final
 
 from kafka import errors as kafka_errors

@@ -10,13 +10,15 @@ the place of its earlier segment. So runs can be repeated, and come in any order
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import logging
 import shutil
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import IO, Final, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -49,6 +51,68 @@ def minutes_in(ranges: Iterable[tuple[int, int]]) -> Integers:
     """Every minute of the ranges, rising, each once; they may overlap."""
     spread = [np.arange(first, last + 1, dtype=np.int64) for first, last in ranges]
     return np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
+
+
+LONGEST_LINE: Final = 1024 * 1024
+"""Of a log, what can be its first line."""
+END_BYTES: Final = 64 * 1024
+"""Of a file that is never added to, what distinguishes it from others of its length."""
+_ID_DIGITS: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file to compact. ``id``: how it begins, so that a new name, compression or more lines change nothing."""
+
+    path: Path
+    id: str
+    size: int
+
+    @classmethod
+    def of_log(cls, path: Path, broker: int) -> SourceFile | None:
+        """Known by its broker and its first whole line; ``None`` while it has none. Raises ``TrafficError``."""
+        try:
+            with _open(path) as stream:
+                first = stream.readline(LONGEST_LINE)
+        except (OSError, EOFError, zlib.error) as error:
+            raise TrafficError(f"recorded traffic {path} cannot be read: {error}") from error
+        if not first.endswith(b"\n") and len(first) < LONGEST_LINE:
+            return None
+        return cls(path=path, id=log_id(broker, first), size=path.stat().st_size)
+
+    @classmethod
+    def of_beginning(cls, path: Path, beginning: bytes) -> SourceFile:
+        """Known by how it begins, which is of no other file."""
+        return cls(path=path, id=_digest(beginning), size=path.stat().st_size)
+
+    @classmethod
+    def of_whole(cls, path: Path) -> SourceFile:
+        """Of a file that is never added to (Parquet, CSV): known by its length and its end. Raises ``TrafficError``."""
+        try:
+            size = path.stat().st_size
+            with path.open("rb") as stream:
+                stream.seek(max(0, size - END_BYTES))
+                return cls(path=path, id=whole_id(size, stream.read()), size=size)
+        except OSError as error:
+            raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror}") from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_ID_DIGITS]
+
+
+def log_id(broker: int, first_line: bytes) -> str:
+    """The id of a request log, which may grow and get other names."""
+    return _digest(f"log {broker}\n".encode() + first_line)
+
+
+def whole_id(size: int, end: bytes) -> str:
+    """The id of a file that is never added to."""
+    return _digest(f"parquet {size}\n".encode() + end)
 
 
 FORMAT_VERSION: Final = "1.0"

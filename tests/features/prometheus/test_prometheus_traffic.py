@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError, UsageError
+from reconciler.features.compacting.compact import CompactOptions, compact_traffic
 from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
 from reconciler.features.prometheus.metric_layouts import ClientNames
 from reconciler.features.prometheus.server_pages import fetch_prometheus
 from reconciler.ports import NO_PROGRESS, NoProgress
 from reconciler.workflows import PrometheusRequest
-from reconciler.workflows.compact import CompactOptions, compact_traffic
 from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.metrics_exporter import served
 

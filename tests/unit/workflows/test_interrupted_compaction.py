@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.features.compacting.compact import CompactOptions, compact_traffic
 from reconciler.ports import NO_PROGRESS, NoProgress
-from reconciler.workflows.compact import CompactOptions, compact_traffic
 from tests.support.incident_log import Sender, write_log
 
 

@@ -5,17 +5,14 @@ A client's number is its place among the clients of the file, sorted by user, so
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import logging
 import shutil
 import urllib.parse
 import uuid
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 import numpy as np
@@ -25,85 +22,55 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
-from reconciler.traffic.client_totals import (
-    COUNTED,
-    FOLDS,
-    NAMES,
-    SCHEMA,
-    count_batch,
-    count_minutes,
-    minutes_of,
-    statuses,
-)
-from reconciler.traffic.columns import ChargedRows, charged_rows, client_seconds
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.seconds.folder import SERIES, TOTALS, FileSummary, Segment, SegmentFolder, minutes_in, ranges_of
-from reconciler.traffic.seconds.stored_rows import save_client_totals
-from reconciler.traffic.shuffle.rows import PartialSums
-from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
-from reconciler.traffic.sources.normal_form import (
+from reconciler.traffic import (
     CHARGED,
+    CLIENT_FOLDS,
+    CLIENT_NAMES,
+    CLIENT_SCHEMA,
+    CLUSTER,
+    COPY_OF,
+    COUNTED,
     DUPLICATE,
     IDENTITY,
     OF_METRICS,
+    SERIES_PART,
+    TOTALS_PART,
     UNREADABLE,
+    ChargedRows,
+    FileSummary,
+    Integers,
+    PartialSums,
+    Segment,
+    SegmentFolder,
+    SourceFile,
+    charge_known_topics,
     charge_second_sums,
+    charged_rows,
+    collect_table,
+    count_batch,
+    count_minutes,
+    mark_copies,
+    minutes_in,
+    minutes_of,
+    parts_of,
+    ranges_of,
+    read_part,
+    require_one,
     require_readable,
+    save_client_totals,
+    statuses,
+    sum_seconds,
 )
-from reconciler.traffic.sources.parquet_parts import parts_of, read_part
-from reconciler.traffic.spark_versions import collect_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.shuffle.on_spark import SparkRows
+    from reconciler.traffic import SparkRows
 
 _log: Final = logging.getLogger(__name__)
-LONGEST_LINE: Final = 1024 * 1024
-"""Of a log, what can be its first line."""
-END_BYTES: Final = 64 * 1024
-"""Of a file that is never added to, what distinguishes it from others of its length."""
-_ID_DIGITS: Final = 24
 _BYTES_A_TASK: Final = 32 * 1024 * 1024
 _BEGINS_LINE: Final = "begins_line"
 """The column that only rows of request logs have, of which there can be copies."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFile:
-    """A file to compact. ``id``: how it begins, so that a new name, compression or more lines change nothing."""
-
-    path: Path
-    id: str
-    size: int
-
-    @classmethod
-    def of_log(cls, path: Path, broker: int) -> SourceFile | None:
-        """Known by its broker and its first whole line; ``None`` while it has none. Raises ``TrafficError``."""
-        try:
-            with _open(path) as stream:
-                first = stream.readline(LONGEST_LINE)
-        except (OSError, EOFError, zlib.error) as error:
-            raise TrafficError(f"recorded traffic {path} cannot be read: {error}") from error
-        if not first.endswith(b"\n") and len(first) < LONGEST_LINE:
-            return None
-        return cls(path=path, id=log_id(broker, first), size=path.stat().st_size)
-
-    @classmethod
-    def of_beginning(cls, path: Path, beginning: bytes) -> SourceFile:
-        """Known by how it begins, which is of no other file."""
-        return cls(path=path, id=_digest(beginning), size=path.stat().st_size)
-
-    @classmethod
-    def of_whole(cls, path: Path) -> SourceFile:
-        """Of a file that is never added to (Parquet, CSV): known by its length and its end. Raises ``TrafficError``."""
-        try:
-            size = path.stat().st_size
-            with path.open("rb") as stream:
-                stream.seek(max(0, size - END_BYTES))
-                return cls(path=path, id=whole_id(size, stream.read()), size=size)
-        except OSError as error:
-            raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +174,7 @@ class _Run:
         self, spark: SparkSession, work: Callable[[Sequence[int]], Iterator[pa.RecordBatch]], paths: Sequence[Path]
     ) -> dict[int, FileSummary]:
         """What ``work`` yields of the numbers of these files, many small ones in one task."""
-        from reconciler.traffic.shuffle.on_spark import least_tasks, run_on_workers, split_work
+        from reconciler.traffic import least_tasks, run_on_workers, split_work
 
         sizes = [self._of.files[path].size for path in paths]
         least = least_tasks(spark)
@@ -292,24 +259,6 @@ def _path_of(uri: str) -> Path:
     return Path(urllib.parse.unquote(urllib.parse.urlparse(uri).path))
 
 
-def _open(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:_ID_DIGITS]
-
-
-def log_id(broker: int, first_line: bytes) -> str:
-    """The id of a request log, which may grow and get other names."""
-    return _digest(f"log {broker}\n".encode() + first_line)
-
-
-def whole_id(size: int, end: bytes) -> str:
-    """The id of a file that is never added to."""
-    return _digest(f"parquet {size}\n".encode() + end)
-
-
 _ROWS_A_GROUP: Final = 25_000
 """Of totals: what is read, at least, of a few clients."""
 _ROWS_A_FILE: Final = 4_000_000
@@ -324,7 +273,7 @@ class FileTotals:
 
     def __init__(self) -> None:
         self._place_of: dict[tuple[Any, ...], int] = {}
-        self._totals, self._counts = _Totals(), PartialSums(SCHEMA, NAMES, FOLDS)
+        self._totals, self._counts = _Totals(), PartialSums(CLIENT_SCHEMA, CLIENT_NAMES, CLIENT_FOLDS)
         self._minutes: dict[int, set[int]] = {}
         self._clusters: set[str] = set()
         self._copies_of: set[str] = set()
@@ -370,7 +319,7 @@ class FileTotals:
     def write(self, target: Path) -> FileSummary:
         """Write the Parquet files of a segment below ``target``, whatever an earlier try left there.
 
-        ``SERIES`` has all totals of rows, those of clients first, in the order of their numbers.
+        ``SERIES_PART`` has all totals of rows, those of clients first, in the order of their numbers.
         """
         counted = self._counts.table()
         charged = pc.equal(counted.column("status"), CHARGED)
@@ -380,15 +329,15 @@ class FileTotals:
         numbers = np.empty(len(self._place_of), dtype=np.int32)
         numbers[place] = np.arange(len(place), dtype=np.int32)
         for part, table in enumerate(self._totals.tables(numbers)):
-            _write(table, target / TOTALS, part)
-        _write(pa.concat_tables([clients, counted.filter(pc.invert(charged))]), target / SERIES, 0)
+            _write(table, target / TOTALS_PART, part)
+        _write(pa.concat_tables([clients, counted.filter(pc.invert(charged))]), target / SERIES_PART, 0)
         return self._summary(counted)
 
     def _add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
         # Of dictionaries, to_pylist takes ten times as long.
         names = (names.cast(pa.string()).to_pylist() for names in rows.names)
         place = self._places(zip(rows.broker.tolist(), *names, strict=True))
-        client, second, amount = client_seconds(rows, np.ones(rows.clients, dtype=np.bool_))
+        client, second, amount = sum_seconds(rows, np.ones(rows.clients, dtype=np.bool_))
         self._totals.add(place[client], second, amount)
         self._counts.add(count_batch(rows, batch))
 

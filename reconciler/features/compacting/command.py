@@ -26,10 +26,10 @@ from reconciler.cli.traffic_options import (
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.features.compacting.compact import CompactResult, SmallerDay
     from reconciler.model import Message
     from reconciler.render import Line
-    from reconciler.traffic import SmallerDay
-    from reconciler.workflows import CompactResult, PrometheusRequest
+    from reconciler.workflows import PrometheusRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class CompactArguments:
 
 def run(args: CompactArguments) -> Result:
     """Compact what is new, or days, and report how much that was."""
-    from reconciler.workflows import COMPACT, CompactOptions, compact_traffic
+    from reconciler.features.compacting.compact import COMPACT, CompactOptions, compact_traffic
 
     prometheus = _prometheus_request(args)
     chosen = CompactOptions(

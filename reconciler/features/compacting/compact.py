@@ -7,13 +7,14 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from reconciler.documents import VALUES, Document, row
 from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
 from reconciler.text import list_some
-from reconciler.workflows.traffic_inputs import (
+from reconciler.workflows import (
     PrometheusRequest,
     fetch_from_server,
     metric_rules,
@@ -22,7 +23,7 @@ from reconciler.workflows.traffic_inputs import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Dataset, Segment, SegmentFolder, SessionOptions, SmallerDay, SourceFile, Traffic
+    from reconciler.traffic import Dataset, Segment, SegmentFolder, SessionOptions, SourceFile, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,22 @@ class CompactOptions:
     """Totals and samples of a folder that are more days older than the newest are removed; ``None``: none."""
     known_clients: Path | None = None
     """Clients to look up where a server's series have user and client-id in metric names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallerDay:
+    """A day that was not written, since the dataset has more requests of this broker than the traffic."""
+
+    date: datetime.date
+    """The day (UTC)."""
+    broker: int
+    """A broker that has fewer requests in the traffic."""
+    kind: str
+    """The kind of these requests, such as produce."""
+    before: int
+    """The charged requests of this broker and kind that are there."""
+    now: int
+    """Those that the traffic has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +189,8 @@ def _write_days(traffic: Traffic, dataset: Dataset, options: CompactOptions, pro
     """On Spark, whatever the size of the traffic."""
     if dataset.broker is not None:
         raise UsageError(f"--folder {options.folder}: write the address without a broker")
-    from reconciler.traffic import DaysRequest, require_packages, spark_with_progress, write_days
+    from reconciler.features.compacting.days import DaysRequest, write_days
+    from reconciler.traffic import require_packages, spark_with_progress
 
     require_packages()
     request = DaysRequest(
@@ -214,14 +232,8 @@ def _add(
     progress: Progress,
     step: str,
 ) -> tuple[Segment, ...]:
-    from reconciler.traffic import (
-        CLUSTER,
-        Compaction,
-        Kind,
-        Reading,
-        Source,
-        spark_with_progress,
-    )
+    from reconciler.features.compacting.segments import Compaction
+    from reconciler.traffic import CLUSTER, Kind, Reading, Source, spark_with_progress
 
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
     also = ("file", CLUSTER) if traffic.logs else ("file",)
@@ -277,3 +289,16 @@ def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]
         # The same log twice, whole and as it was when it was copied: the longer one has it all.
         newest[source.id] = max(newest.get(source.id, source), source, key=lambda file: file.size)
     return {file.path: file for file in newest.values()}, tuple(empty)
+
+
+COMPACT: Final = Document(
+    cls=CompactResult,
+    name="compact",
+    title="kafka-quotas compact",
+    codec=VALUES.extended(
+        {
+            CompactResult: row("compacted known empty requests copies segments? samples? removed? days? left_out?"),
+            SmallerDay: row("date broker kind before now"),
+        }
+    ),
+)
