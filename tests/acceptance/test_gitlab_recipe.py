@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import shutil
@@ -101,7 +102,7 @@ def offline(tmp_path: Path) -> Pipeline:
 
 def test_every_job_has_a_stage_and_its_words_are_gitlab_s(offline: Pipeline) -> None:
     jobs = {name: job for name, job in offline.jobs.items() if isinstance(job, dict) and "script" in job}
-    assert list(jobs) == ["validate", "plan", "apply", "drift", "traffic"]
+    assert list(jobs) == ["validate", "plan", "apply", "drift", "rightsize", "traffic"]
     assert {job["stage"] for job in jobs.values()} == set(offline.jobs["stages"])
     for job in jobs.values():
         known = {"stage", "rules", "script", "artifacts", "parallel", "resource_group", "environment", "variables", "tags"}
@@ -142,6 +143,33 @@ def test_a_job_that_is_started_again_applies_nothing_once_there_is_a_newer_commi
     assert done.returncode == 1
     assert done.stdout == "Not applied. main has a newer commit, and its own job applies it.\n"
     assert not (offline.clone.folder / "report.json").exists()
+
+
+def test_limits_that_no_longer_fit_come_as_a_merge_request_by_the_traffic_that_the_nightly_job_kept(
+    tmp_path: Path, offline: Pipeline
+) -> None:
+    clone, served = offline.clone, tmp_path / "served" / f"{PROJECT}.git"
+    limit = quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"}), owner="team-platform", clusters=["staging"])
+    clone.write("teams/platform/alice.yaml", limit)
+    clone.commit(at=datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC))
+    clone.git("clone", "-q", "--bare", ".", str(served))
+    clone.git("remote", "set-url", "origin", str(served))
+    assert offline.run("traffic").returncode == 0
+    with gitlab_server() as gitlab:
+        gitlab.pulls = []
+        gitlab.artifacts["traffic: [staging]", "traffic.bundle"] = (clone.folder / "traffic.bundle").read_bytes()
+        clone.git("update-ref", "-d", "refs/kafka-quotas/traffic/staging")
+        job = {"GITLAB_CI": "true", "CI_API_V4_URL": gitlab.url, "CI_PROJECT_ID": PROJECT_ID, "CI_PROJECT_PATH": PROJECT}
+        job["CI_SERVER_URL"] = f"file://{tmp_path}/served"
+        shown = offline.run("rightsize", **job)
+        assert (shown.returncode, gitlab.pulls) == (0, []), shown.stderr
+        assert "user=alice producer_byte_rate" in shown.stdout
+        done = offline.run("rightsize", **job, PROPOSE_TOKEN=TOKEN)
+    assert done.returncode == 0, done.stderr
+    (merge,) = gitlab.pulls
+    assert (merge["title"], merge["target_branch"]) == ("Rightsize staging: 1 limit of team-platform", "main")
+    assert clone.git("-C", str(served), "diff", "--name-only", "main", merge["source_branch"]) == "teams/platform/alice.yaml"
+    assert TOKEN not in done.stdout + done.stderr
 
 
 @pytest.mark.kafka

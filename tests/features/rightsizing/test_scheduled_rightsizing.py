@@ -1,4 +1,4 @@
-"""The scheduled job: the limits that no longer fit are in its summary, whether or not the cluster answers; off by default."""
+"""The weekly job that init writes: limits that no longer fit are in its summary, whether or not the cluster answers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.features.rightsizing.conftest import MIB, World, burst
 from tests.support.forge import Forge
 from tests.support.github_server import github_server
 from tests.support.manifests import cluster, quotas
 
+CALLER = yaml.safe_load(
+    (Path(__file__).parents[3] / "examples/gitops-repository/.github/workflows/quotas-rightsize.yml").read_text("utf-8")
+)
 NOWHERE = {"bootstrapServers": ["127.0.0.1:1"]}
 
 
@@ -31,7 +35,9 @@ def forge(tmp_path: Path) -> Iterator[Forge]:
 
 
 def test_the_job_shows_what_to_change_and_asks_for_the_token_that_it_needs(forge: Forge) -> None:
-    (ran,) = forge.run("drift.yml", forge.scheduled(), rightsize=True)["drift"]
+    (job,) = CALLER["jobs"].values()
+    assert job["if"] == "${{ vars.RIGHTSIZE == 'true' }}", "off by default"
+    (ran,) = forge.run(job["uses"].partition("@")[0].rpartition("/")[2], forge.scheduled(), **job["with"])["drift"]
     step = ran.step("Rightsize")
     assert step.outcome == "success", step.err
     assert "1 change proposed. Of 1 limit: 1 to raise." in step.summary

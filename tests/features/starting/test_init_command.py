@@ -174,7 +174,7 @@ def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(t
                 calls.append(job["uses"])
                 # The tool is that of the same commit.
                 assert "requirement" not in job.get("with", {})
-    assert len(calls) == 5
+    assert len(calls) == 6
     assert all(re.fullmatch(rf"acme/kafka-quotas/\.github/workflows/[a-z]+\.yml@{COMMIT}", call) for call in calls)
 
 
