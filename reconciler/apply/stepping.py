@@ -13,6 +13,7 @@ limit that stays has been watched. An interrupt writes nothing more: the step st
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 from collections.abc import Mapping, Sequence
@@ -189,12 +190,16 @@ class SteppedExecutor:
         back = tuple(_reversed(change) for change in reversed(step.changes))
         outcomes: tuple[ChangeOutcome, ...] = ()
         verified, where, reason, foreign = False, "on every broker", "", []
+        done: tuple[Change, ...] = ()
+        untouched = back
         try:
-            live = self._cluster.current_state().entities
-            done = tuple(change for change in back if is_written(change, live))
-            untouched = tuple(change for change in back if is_unchanged(change, live))
-            others = (difference_from_before(change, live) for change in back if change not in (*done, *untouched))
-            foreign = [text for text in others if text is not None]
+            # Without an answer, the write looks again before it begins.
+            with contextlib.suppress(BackendError):
+                live = self._cluster.current_state().entities
+                done = tuple(change for change in back if is_written(change, live))
+                untouched = tuple(change for change in back if is_unchanged(change, live))
+                others = (difference_from_before(change, live) for change in back if change not in (*done, *untouched))
+                foreign = [text for text in others if text is not None]
             report = self._execute(replace(plan, changes=untouched, summary=Summary(update=len(untouched))), self._settings)
             outcomes = (*(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in done), *report.outcomes)
             verified, reason = report.verified, report.message or ""

@@ -31,7 +31,10 @@ _SERVER_EVERY_S: Final = 5.0
 _PAGE_PATIENCE_S: Final = 30.0
 _SERVER_PATIENCE_S: Final = 150.0
 """How long a source may show nothing new; two scrapes of a minute and some delay are shorter."""
-_LONGEST_PAUSE_S: Final = 10.0
+_READS_OF_TIME: Final = 100
+"""A broker needs time to make its page: as little as one in a hundred of the time of a step."""
+_LONGEST_PAUSE_S: Final = 20.0
+_AFTER_END_S: Final = 0.5
 _RECENT_S: Final = 900.0
 _LEAST_SHARE: Final = 0.5
 """Of the limit, the least rate in the seconds after a throttle: less is left of an older one."""
@@ -142,6 +145,7 @@ class SourceWatcher:
         self._view = QuotaView(kind=ViewKind.CLUSTER, entities={})
         self._shown: frozenset[str] = frozenset()
         self._ahead_s = 0.0
+        self._pause_s = pace.every_s
         self._means: dict[tuple[object, ...], float | None] = {}
 
     def begin(self, changes: Sequence[Change]) -> None:
@@ -149,7 +153,7 @@ class SourceWatcher:
         self._view = self._read_view()
         if self._view.caveats.callback is not None:
             raise UsageError(f"--watch needs limits that are known: {self._view.caveats.callback}")
-        seen, now_s = self._look(self._view, None), self._now_s()
+        seen, now_s = self._timed_look(self._view, None), self._now_s()
         shown = {name: at for name, at in seen.shown_until.items() if at > now_s - _SERVER_PATIENCE_S}
         if not shown:
             notes = " ".join(map(str, seen.notes))
@@ -164,13 +168,12 @@ class SourceWatcher:
         """As ``StepWatcher.watch``."""
         view = replace(self._view, entities=quotas_after(self._view.entities, changes))
         since += datetime.timedelta(seconds=self._ahead_s)
-        start, pause_s = self._clock.monotonic(), self._pace.every_s
+        start = self._clock.monotonic()
         span = _StepTime(step=step, since_s=since.timestamp(), end_s=self._now_s() + seconds + self._ahead_s)
         while True:
-            self._clock.sleep(pause_s)
-            begun = self._clock.monotonic()
+            self._clock.sleep(self._pause(span))
             try:
-                seen = self._look(view, since)
+                seen = self._timed_look(view, since)
             except TrafficError as error:
                 problem = str(error)
             else:
@@ -180,11 +183,23 @@ class SourceWatcher:
                     self._view = view
                     return self._watched(span, seen)
                 problem = f"{list_some([*map(escaped, late)], _SHOWN)}: no sample that is new enough"
-            now = self._clock.monotonic()
-            # A broker needs time to make its page: as little as one in a hundred of this time.
-            pause_s = max(self._pace.every_s, min(100 * (now - begun), _LONGEST_PAUSE_S))
-            if now - start > seconds + self._pace.patience_s:
-                raise TrafficError(f"{self.source} does not show the {duration(now - start)} after the step. {problem}")
+            waited = self._clock.monotonic() - start
+            if waited > seconds + self._pace.patience_s:
+                raise TrafficError(f"{self.source} does not show the {duration(waited)} after the step. {problem}")
+
+    def _timed_look(self, view: QuotaView, since: datetime.datetime | None) -> Headroom:
+        begun = self._clock.monotonic()
+        try:
+            return self._look(view, since)
+        finally:
+            cost_s = self._clock.monotonic() - begun
+            self._pause_s = max(self._pace.every_s, min(_READS_OF_TIME * cost_s, _LONGEST_PAUSE_S))
+
+    def _pause(self, span: _StepTime) -> float:
+        """Return the seconds until the next look. A long pause ends just after the end of the step, when that is near."""
+        left = span.end_s + _AFTER_END_S - self._now_s()
+        is_near = self._pause_s > self._pace.every_s and 0 < left < 1.5 * self._pause_s
+        return left if is_near else self._pause_s
 
     def _count(self, span: _StepTime, seen: Headroom, changes: Sequence[Change]) -> None:
         newest_s = 0.0 if seen.at is None else seen.at.timestamp()

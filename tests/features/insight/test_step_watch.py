@@ -161,6 +161,23 @@ def test_a_page_that_is_silent_for_a_while_loses_nothing() -> None:
     assert (step.exceeding, seconds) == ((), 36.0)
 
 
+@pytest.mark.parametrize(("cost_s", "looks"), [(0.01, 7), (0.05, 3), (0.1, 2), (5.0, 2)])
+def test_a_page_that_takes_long_is_read_less_often(cost_s: float, looks: int) -> None:
+    clock = FakeClock(moves=True)
+    seen: list[float] = []
+
+    def look(view: QuotaView, since: datetime.datetime | None) -> Headroom:
+        seen.append(clock.seconds)
+        clock.sleep(cost_s)
+        return Page(clock, lambda _: {"alice": (90.0, NONE)}, lambda reading: reading)(view, since)
+
+    view = QuotaView(kind=ViewKind.CLUSTER, entities=QUOTAS)
+    made = SourceWatcher(source="the page", view=lambda: view, look=look, predictions=(), clock=clock, pace=WatchPace())
+    made.begin(ALICE)
+    made.watch(ALICE, step=1, since=NOON, seconds=11.0)
+    assert (len(seen), seen[-1] < 20) == (looks, True), seen
+
+
 def test_a_page_that_stays_silent_is_lost() -> None:
     made, clock = watcher(lambda second: None if second > 2 else {"alice": (90.0, NONE)})
     made.begin(ALICE)
