@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import TrafficError
 from reconciler.features.insight.incident import MissingEvidence, RecordedThrottles
 from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen
-from reconciler.model import CONTROLLER, BucketVerdict, ClusterSpec, Entity, EntityType, HistoryNeeds, Verdict, escaped
+from reconciler.features.insight.recorded_rates import question_in_effect
+from reconciler.model import CONTROLLER, BucketVerdict, ClusterSpec, Entity, EntityType, Verdict, escaped
 from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
-from reconciler.workflows import BacktestOptions, Proposal, backtest_request, fetch_samples, names_of, open_recorded
+from reconciler.workflows import BacktestOptions, Proposal, fetch_samples, names_of, open_recorded
 
 if TYPE_CHECKING:
     from reconciler.features.insight.recorded_time import GroupTimeline
@@ -240,11 +242,7 @@ def observe_span(
         remedy = "repair that, or give --traffic with a request log of this time"
         return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
-    def request_of(quotas: Proposal) -> BacktestRequest:
-        # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
-        question = backtest_request(quotas, options)
-        return replace(question, unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
-
+    request_of = functools.partial(question_in_effect, options=options)
     name = recorded.facts.source
     source = f"samples of {escaped(server.address)}" if server is not None else _SOURCES.get(name, name.replace("-", " "))
     texts = tuple(str(note).removesuffix(".") for note in (*notes, *recorded.facts.notes))

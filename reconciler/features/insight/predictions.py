@@ -5,19 +5,21 @@ from __future__ import annotations
 import datetime
 import enum
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.documents import APPLY_SUMMARY, BACKTEST, VALUES, ApplySummary, Document, row
-from reconciler.errors import FileAccessError, UsageError, WrongClusterError
-from reconciler.features.insight.recorded_rates import group_of_throttle
+from reconciler.errors import FileAccessError, ReconcilerError, StalePlanError, UsageError, WrongClusterError
+from reconciler.features.insight.recorded_rates import group_of_throttle, proposal_in_effect, question_in_effect
+from reconciler.features.insight.runs import is_same_cluster
 from reconciler.model import (
+    BacktestReport,
     BucketVerdict,
     ClusterIdentity,
+    ClusterSpec,
     Digest,
-    HistoryNeeds,
     Message,
     Prediction,
     Verdict,
@@ -35,17 +37,24 @@ from reconciler.text import amount_part, count_of, moment_text, percent_text
 from reconciler.workflows import (
     Access,
     BacktestOptions,
+    PrometheusRequest,
     Proposal,
     Sources,
     Where,
-    backtest_request,
+    configured_server,
+    configured_traffic,
     fetch_samples,
     open_recorded,
 )
 
 if TYPE_CHECKING:
+    from reconciler.resolution import QuotaView
     from reconciler.traffic import RecordedThrottle
+    from reconciler.workflows import TrustedTree
 
+MONTH: Final = datetime.timedelta(days=30)
+"""How long predictions are looked at after a run."""
+_COMPARED: Final = datetime.timedelta(days=7)
 _SHOWN: Final = 20
 _OF_SAMPLES: Final = compose("A sample shows a throttle of the minute before it, so a short throttle counts as a longer one.")
 
@@ -123,30 +132,51 @@ class RunComparison:
         return sum(group.agreement is agreement for group in self.groups)
 
 
+COMPARED: Final = row("*prediction agreement throttled by first observed_peak=peak growth words")
+"""A compared group in JSON."""
 RUN_COMPARISON: Final = Document(
     cls=RunComparison,
     name="run-comparison",
     title="kafka-quotas why --run",
-    codec=VALUES.extended({ComparedGroup: row("*prediction agreement throttled by first observed_peak=peak growth words")}),
+    codec=VALUES.extended({ComparedGroup: COMPARED}),
 )
 
 
-def read_run(files: Sequence[str]) -> ApplySummary:
-    """An apply report with its predictions, or those of the backtest that is the second file.
+def read_runs_with_predictions(files: Sequence[str]) -> tuple[ApplySummary, ...]:
+    """Return the apply reports among the files, each with its predictions, or those of a backtest report among the files.
 
-    Raises ``FileAccessError``, ``StalePlanError`` for a backtest of other values, and ``UsageError`` without predictions.
+    Raises ``FileAccessError`` for another file, ``StalePlanError`` for a backtest of other values, and ``UsageError`` for a run
+    without predictions.
     """
-    texts = [(name, _text(name)) for name in files]
-    report = APPLY_SUMMARY.read(texts[0][1], name=texts[0][0])
-    if len(texts) > 1:
-        backtest = BACKTEST.read(texts[1][1], name=texts[1][0])
-        made = predictions_of(backtest, (outcome.change for outcome in report.outcomes))
-        report = replace(report, around=replace(report.around, predictions=made))
-    if not report.around.predictions:
-        raise UsageError(
-            f"{files[0]} has no predictions. Apply with --backtest FILE, or name the backtest report with a second --run"
-        )
-    return report
+    runs: list[tuple[str, ApplySummary]] = []
+    backtests: list[BacktestReport] = []
+    for name in files:
+        text = _text(name)
+        try:
+            runs.append((name, APPLY_SUMMARY.read(text, name=name)))
+        except FileAccessError:
+            if len(files) == 1:
+                raise
+            backtests.append(BACKTEST.read(text, name=name))
+    return tuple(_with_predictions(name, report, backtests) for name, report in runs)
+
+
+def _with_predictions(name: str, report: ApplySummary, backtests: Sequence[BacktestReport]) -> ApplySummary:
+    if report.around.predictions:
+        return report
+    stale = None
+    for backtest in backtests:
+        try:
+            made = predictions_of(backtest, (outcome.change for outcome in report.outcomes))
+        except StalePlanError as error:
+            stale = error
+        else:
+            return replace(report, around=replace(report.around, predictions=made))
+    if stale is not None:
+        raise stale
+    raise UsageError(
+        f"{escaped(name)} has no predictions. Apply with --backtest FILE, or name the backtest report with another --run"
+    )
 
 
 def _text(name: str) -> str:
@@ -157,20 +187,61 @@ def _text(name: str) -> str:
 
 
 def run_proposal(report: ApplySummary, paths: Sequence[str], cluster: str | None, access: Access) -> Proposal:
-    """The quotas of the cluster now, or of a snapshot, to judge by what is in effect.
+    """Return the quotas of the cluster now, or of a snapshot, to judge by what is in effect.
 
     Raises ``WrongClusterError`` for the report of another cluster, and as ``Sources.view``.
     """
     sources = Sources(Where(paths=tuple(paths), cluster=cluster, access=access))
     view = sources.view("current")
-    spec, trusted = sources.cluster()
     expected, actual = report.cluster.id, view.cluster.id
     if expected is not None and actual is not None and expected != actual:
         msg = f"the report is of cluster {escaped(expected)}, and these quotas are of {escaped(actual)}"
         raise WrongClusterError(msg, expected=expected, actual=actual)
-    entities = {entity: dict(quotas) for entity, quotas in view.entities.items()}
-    version = view.cluster.kafka_version
-    return Proposal(current=None, proposed=entities, declared={}, spec=spec, trusted=trusted, kafka_version=version)
+    return proposal_in_effect(view, *sources.cluster())
+
+
+def compare_runs(
+    runs: Sequence[ApplySummary],
+    view: QuotaView,
+    spec: ClusterSpec,
+    trusted: TrustedTree | None,
+    *,
+    now: datetime.datetime,
+    progress: Progress,
+) -> tuple[RunComparison, ...]:
+    """Compare the runs of the last ``MONTH`` on this cluster with ``spec.traffic``, each for a week at most, the latest first.
+
+    A run whose traffic cannot be read has no quota group that was checked, and the reason as a note.
+    """
+    proposal = proposal_in_effect(view, spec, trusted)
+    ended = [
+        (run.around.ended, run) for run in runs if run.around.ended is not None and is_same_cluster(run.cluster, view.cluster)
+    ]
+    compared = []
+    for since, run in sorted(ended, key=lambda pair: pair[0], reverse=True):
+        if not now - MONTH < since < now:
+            continue
+        until = min(now, since + _COMPARED)
+        try:
+            options = _configured(spec, trusted, since, until)
+            made = compare_run(run, proposal, options, since=since, until=until, progress=progress)
+        except ReconcilerError as error:
+            groups = tuple(ComparedGroup(prediction=each, agreement=Agreement.UNKNOWN) for each in run.around.predictions)
+            notes = (compose("{problem}", problem=str(error)),)
+            made = RunComparison(cluster=run.cluster, digest=run.digest, since=since, until=until, groups=groups, notes=notes)
+        compared.append(made)
+    return tuple(compared)
+
+
+def _configured(
+    spec: ClusterSpec, trusted: TrustedTree | None, since: datetime.datetime, until: datetime.datetime
+) -> BacktestOptions:
+    """Return how ``spec.traffic`` is read. Raises ``UsageError`` where there is none."""
+    server, traffic = configured_server(spec, trusted), configured_traffic(spec, trusted)
+    if server is None and not traffic:
+        raise UsageError("No traffic is given. Set spec.traffic of the Cluster manifest")
+    prometheus = None if server is None else PrometheusRequest.of(server, since=since, until=until)
+    return BacktestOptions(traffic=traffic, prometheus=prometheus)
 
 
 def compare_run(
@@ -194,8 +265,7 @@ def compare_run(
 
     options, notes = fetch_samples(proposal, options, progress=progress)
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
-        question = replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
-        judged = Backtest(between(recorded, since, until), question).report().verdicts
+        judged = Backtest(between(recorded, since, until), question_in_effect(proposal, options)).report().verdicts
         throttles = recorded_throttles(recorded, None, since=since, until=until)
         all_stated, unread = recorded.states_throttles, recorded.facts.unreadable
     rows: dict[tuple[object, ...], list[BucketVerdict]] = defaultdict(list)
@@ -280,7 +350,7 @@ _NEVER: Final = {
 def _words(group: ComparedGroup) -> str:
     prediction, share = group.prediction, group.throttled
     if share is None:
-        return "not known: the traffic does not show it under the limit that was judged"
+        return "not checked: the traffic does not show it under the limit that was judged"
     seen = _NEVER[group.by]
     if share:
         since = f" since {moment_text(group.first)}" if group.first is not None else ""
@@ -297,6 +367,12 @@ def _words(group: ComparedGroup) -> str:
     return f"{predicted}, {'but' if group.agreement is Agreement.WORSE else 'and'} {seen}{grown}"
 
 
+_LABELS: Final = {
+    Agreement.WORSE: "worse",
+    Agreement.UNKNOWN: "not checked",
+    Agreement.BETTER: "better",
+    Agreement.AS_PREDICTED: "as predicted",
+}
 _TONES: Final = {
     Agreement.WORSE: Style.BAD,
     Agreement.UNKNOWN: Style.WARN,
@@ -305,24 +381,36 @@ _TONES: Final = {
 }
 
 
+def counts_words(comparisons: Iterable[RunComparison]) -> str:
+    """Return how many quota groups runs changed, and how many of them agree in which way."""
+    agreements = [group.agreement for each in comparisons for group in each.groups]
+    counts = ", ".join(f"{agreements.count(each)} {_LABELS[each]}" for each in Agreement if each in agreements)
+    return f"{count_of(len(agreements), 'changed quota group')}: {counts or 'nothing was predicted'}"
+
+
 def comparison_lines(comparison: RunComparison) -> Iterator[Line]:
-    """A count, and each changed quota group with both sides, the worst first."""
-    counts = ", ".join(f"{comparison.count(each)} {each.value.replace('-', ' ')}" for each in Agreement if comparison.count(each))
+    """Yield a count, and each changed quota group with both sides, the worst first."""
     span = f"{moment_text(comparison.since)} to {moment_text(comparison.until)}"
-    yield line(
-        (f"{cluster_title(comparison.cluster)}, {span}: ", Style.STRONG),
-        f"{count_of(len(comparison.groups), 'changed quota group')}: {counts}",
-    )
+    yield line((f"{cluster_title(comparison.cluster)}, {span}: ", Style.STRONG), counts_words((comparison,)))
     for group in comparison.groups[:_SHOWN]:
-        prediction = group.prediction
-        name = compose(
-            "  {group}, {key} {limit}: ",
-            group=bucket_words(prediction.bucket),
-            key=key_part(prediction.key),
-            limit=amount_part(prediction.key, prediction.limit),
-        )
-        yield line(name, (group.words, _TONES[group.agreement]), hang=4)
+        yield line("  ", group_name(group), ": ", observed_words(group), hang=4)
     if len(comparison.groups) > _SHOWN:
         yield line((f"  {count_of(len(comparison.groups) - _SHOWN, 'more quota group')} in the JSON.", Style.FAINT))
     for note in comparison.notes:
         yield note_line(note)
+
+
+def group_name(group: ComparedGroup) -> Message:
+    """Return the quota group, its key and the limit that was judged."""
+    prediction = group.prediction
+    return compose(
+        "{group}, {key} {limit}",
+        group=bucket_words(prediction.bucket),
+        key=key_part(prediction.key),
+        limit=amount_part(prediction.key, prediction.limit),
+    )
+
+
+def observed_words(group: ComparedGroup) -> tuple[str, Style]:
+    """Return prediction and observation as a clause, in the colour of its agreement."""
+    return group.words, _TONES[group.agreement]

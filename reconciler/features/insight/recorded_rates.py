@@ -14,6 +14,7 @@ from reconciler.model import (
     CONTROLLER,
     BucketName,
     BucketVerdict,
+    ClusterSpec,
     Entity,
     EntityType,
     HistoryNeeds,
@@ -26,7 +27,8 @@ from reconciler.resolution import EffectiveQuotas, QuotaView
 from reconciler.workflows import BacktestOptions, Proposal, backtest_request, open_recorded
 
 if TYPE_CHECKING:
-    from reconciler.traffic import RecordedThrottle
+    from reconciler.traffic import BacktestRequest, RecordedThrottle
+    from reconciler.workflows import TrustedTree
 
 _MINUTE: Final = datetime.timedelta(minutes=1)
 _CONTROLLER: Final = "controller"
@@ -49,14 +51,8 @@ def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: Rat
     from reconciler.traffic import Backtest, RequestTraffic, Source
 
     options = BacktestOptions(traffic=request.traffic)
-    entities = {entity: dict(quotas) for entity, quotas in view.entities.items()}
-    proposal = Proposal(current=None, proposed=entities, declared={}, spec=request.spec, trusted=request.trusted)
-    question = replace(
-        backtest_request(replace(proposal, kafka_version=view.cluster.kafka_version), options),
-        unchanged=True,
-        in_effect=True,
-        needs=HistoryNeeds(hours=0.0),
-    )
+    proposal = proposal_in_effect(view, request.spec, request.trusted)
+    question = question_in_effect(proposal, options)
     with open_recorded(proposal, options, throttles=True) as recorded:
         end = max(part.end for part in recorded.facts.coverage)
         begin = request.since or end - _MINUTE
@@ -76,6 +72,21 @@ def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: Rat
         shown_until={_ANY: end.timestamp()},
         shows_throttles=throttles is not None,
     )
+
+
+def proposal_in_effect(view: QuotaView, spec: ClusterSpec, trusted: TrustedTree | None) -> Proposal:
+    """Return the quotas of ``view``, to judge traffic by them."""
+    entities = {entity: dict(quotas) for entity, quotas in view.entities.items()}
+    version = view.cluster.kafka_version
+    return Proposal(current=None, proposed=entities, declared={}, spec=spec, trusted=trusted, kafka_version=version)
+
+
+def question_in_effect(proposal: Proposal, options: BacktestOptions) -> BacktestRequest:
+    """Return the judgement of traffic by the proposed quotas as those in effect.
+
+    How much history a clear verdict needs is a matter of changes, so none is needed here. Raises as ``backtest_request``.
+    """
+    return replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
 
 
 def _notes(end: datetime.datetime, *, has_throttles: bool) -> Iterator[Message]:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Final
 
 import reconciler
+from reconciler.documents import ApplySummary
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.features.insight.observe import Headroom, observe
+from reconciler.features.insight.predictions import RunComparison, compare_runs
 from reconciler.features.insight.rate_sources import RateRequest
 from reconciler.features.insight.runs import RecordedRuns, RunRecord
 from reconciler.features.prometheus import trusted_reader
@@ -141,6 +143,8 @@ class ClusterOverview:
     """By owner and key."""
     loads: Headroom | None = None
     """Rates of quota groups beside their limits. ``None``: not read."""
+    comparisons: tuple[RunComparison, ...] = ()
+    """What backtests predicted of the runs of the last 30 days, beside the traffic since, the latest run first."""
 
     @property
     def shown_name(self) -> str:
@@ -210,6 +214,8 @@ class ReportRequest:
     baseline: str | None = None
     """A git reference or file."""
     trusted_ref: str | None = None
+    predicted: tuple[ApplySummary, ...] = ()
+    """Runs with predictions."""
 
     @property
     def one(self) -> bool:
@@ -264,7 +270,11 @@ def make_report(
             )
         trusted = next((intent.trusted for intent in intents if isinstance(intent, Intent)), None)
         given = given_baseline(asked.baseline, asked.paths, trusted=trusted)
-    read = for_every(intents, lambda intent: _overview(with_lint(intent), asked, given, progress), parallel=_PARALLEL)
+
+    def read_one(intent: Intent) -> ClusterOverview:
+        return _overview(with_lint(intent), asked, given, now=clock.now(), progress=progress)
+
+    read = for_every(intents, read_one, parallel=_PARALLEL)
     recorded = runs or RecordedRuns()
     return Overview(
         at=clock.now(),
@@ -283,7 +293,9 @@ def make_report(
     )
 
 
-def _overview(intent: Intent, asked: ReportRequest, given: GivenBaseline | None, progress: Progress) -> ClusterOverview:
+def _overview(
+    intent: Intent, asked: ReportRequest, given: GivenBaseline | None, *, now: datetime.datetime, progress: Progress
+) -> ClusterOverview:
     name = intent.spec.name
     progress.step(f"reading the quotas of cluster {display_name(name)}" if name else "reading the cluster")
     own = asked.of_cluster(name)
@@ -302,6 +314,9 @@ def _overview(intent: Intent, asked: ReportRequest, given: GivenBaseline | None,
             view = current_view(state, source=reader, name=name, spec=intent.spec)
     except ReconcilerError as error:
         return declared_only(intent, error)
+    if asked.predicted:
+        compared = compare_runs(asked.predicted, view, intent.spec, intent.trusted, now=now, progress=progress)
+        overview = replace(overview, comparisons=compared)
     server = configured_server(intent.spec, intent.trusted)
     if server is None:
         return overview

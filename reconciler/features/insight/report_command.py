@@ -22,6 +22,12 @@ class ReportArguments:
 
     paths: tuple[str, ...] = option_groups.PATHS
     audit: tuple[str, ...] = option("--audit", metavar="FILE", help="show the last runs of this audit file (repeatable)")
+    run: tuple[str, ...] = option(
+        "--run",
+        metavar="FILE",
+        help="compare what a backtest predicted of this apply report with spec.traffic since, for the runs of the last 30 days. "
+        "Where apply had no --backtest, repeat the option for the backtest report (repeatable)",
+    )
     trusted_ref: str | None = option_groups.TRUSTED_REF
     baseline: str | None = option(
         "--baseline",
@@ -62,6 +68,7 @@ def run(args: ReportArguments) -> Result:
 
 def _read(args: ReportArguments) -> Overview:
     from reconciler.cli.output import LiveProgress
+    from reconciler.features.insight.predictions import read_runs_with_predictions
     from reconciler.features.insight.report import ReportRequest, load_report_intents, make_report
     from reconciler.features.insight.runs import read_runs
     from reconciler.ports import SystemClock
@@ -73,6 +80,7 @@ def _read(args: ReportArguments) -> Overview:
         access=args.connection.access(args.current),
         baseline=args.baseline,
         trusted_ref=args.trusted_ref,
+        predicted=read_runs_with_predictions(args.run),
     )
     with LiveProgress() as progress:
         progress.step("reading the manifests")

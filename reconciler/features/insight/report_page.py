@@ -14,6 +14,15 @@ from typing import Final
 
 from reconciler.documents import Document, is_failure, row
 from reconciler.features.insight.headroom_view import LOADS, headroom_lines
+from reconciler.features.insight.predictions import (
+    COMPARED,
+    MONTH,
+    Agreement,
+    ComparedGroup,
+    counts_words,
+    group_name,
+    observed_words,
+)
 from reconciler.features.insight.report import BudgetUse, ClusterOverview, EntityOverview, Overview
 from reconciler.features.insight.runs import RunRecord
 from reconciler.formats import Json
@@ -62,7 +71,6 @@ _STATES: Final = {
     DriftClass.UNMANAGED: ("unmanaged", Style.FAINT),
     None: ("not compared", Style.FAINT),
 }
-_MONTH: Final = datetime.timedelta(days=30)
 _RESULTS: Final = {
     "done": ("done", Style.GOOD),
     "nothing_to_do": ("nothing to do", Style.FAINT),
@@ -78,6 +86,7 @@ _SHARED: Final = {
 }
 _CLUSTERS: Final = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
 _NAMED: Final = 5
+_MOST_PREDICTIONS: Final = 200
 _COUNTED: Final = frozenset({"Declared", "Live", "In sync", "Unmanaged", "Budget", "Allocated", "Used", "Free", "Entities"})
 
 _HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
@@ -128,6 +137,10 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> Iterato
             used = "" if budget.used is None else f", {rate(key, budget.used)} used"
             allocated = f"{amount(key, budget.allocated)} of {amount(key, budget.budget)} allocated{used}, "
             yield line(f"  Budget of {display_name(budget.owner)}, {key}: {allocated}", free)
+        if cluster.comparisons:
+            yield line(f"  Predictions of the last {MONTH.days} days: {counts_words(cluster.comparisons)}")
+            worst = [group for run in cluster.comparisons for group in run.groups if group.agreement is Agreement.WORSE]
+            yield from (line("    ", group_name(group), ": ", observed_words(group), hang=6) for group in worst[:_NAMED])
     yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
     if written is not None:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
@@ -169,6 +182,7 @@ def _blocks(overview: Overview) -> Iterator[Block]:
     yield from _differences(overview)
     yield from _budgets(overview)
     yield from _expiries(overview)
+    yield from _predictions(overview)
     yield from _runs(overview)
     if measured := [cluster.loads for cluster in overview.clusters if cluster.loads is not None]:
         yield heading("Rates against limits")
@@ -324,6 +338,24 @@ def _expiries(overview: Overview) -> Iterator[Block]:
         yield _table(("Entity", "Cluster", "Limit", "Declared now", "Expiry"), iter(rows))
 
 
+def _predictions(overview: Overview) -> Iterator[Block]:
+    """Yield what backtests predicted of the runs of the last month, beside the traffic since, the worst first."""
+    compared = [(cluster, run) for cluster in overview.clusters for run in cluster.comparisons]
+    if not compared:
+        return
+    groups = [(cluster, run, group) for cluster, run in compared for group in run.groups]
+    groups.sort(key=lambda row: list(Agreement).index(row[2].agreement))
+    yield heading("Predictions", count=len(groups))
+    yield line(f"In the last {MONTH.days} days: {counts_words(run for _, run in compared)}.")
+    rows = (
+        (cluster.shown_name, _moment(run.since), line(group_name(group)), line(observed_words(group)))
+        for cluster, run, group in groups[:_MOST_PREDICTIONS]
+    )
+    yield _table(("Cluster", "Run ended", "Quota group", "Predicted and observed"), rows)
+    notes = dict.fromkeys(str(note) for _, run in compared for note in run.notes)
+    yield from (line(("Note: ", Style.FAINT), note) for note in notes)
+
+
 def _runs(overview: Overview) -> Iterator[Block]:
     """The runs of the audit files, the latest first."""
     yield heading("Last runs", count=len(overview.runs) + overview.runs_left_out if overview.audited else None)
@@ -334,23 +366,8 @@ def _runs(overview: Overview) -> Iterator[Block]:
     else:
         heads = ("Ended", "Cluster", "Command", "Result", "Entities", "Who", "Commit", "Accepted guards")
         yield _table(heads, map(_run, overview.runs))
-        yield from _watched(overview)
     if overview.runs_left_out:
         yield line(f"{count_of(overview.runs_left_out, 'earlier run')} in the audit files.")
-
-
-def _watched(overview: Overview) -> Iterator[Block]:
-    """How often brokers throttled more than backtests predicted, in the runs of the last month that were watched."""
-    since = overview.at - _MONTH
-    counts = [run.watched for run in overview.runs if run.watched is not None and run.ended > since]
-    if counts:
-        groups, throttled = sum(each.groups for each in counts), sum(each.throttled for each in counts)
-        back = sum(each.given_back is not None for each in counts)
-        yield line(
-            f"Watched in the last {_MONTH.days} days: {count_of(len(counts), 'run')} with {count_of(groups, 'quota group')}. "
-            f"Brokers throttled {throttled:,} of them more than was predicted, and {count_of(back, 'step was', 'steps were')} "
-            "given back."
-        )
 
 
 def _result(result: str) -> TextSegment | str:
@@ -442,14 +459,15 @@ REPORT: Final = Document(
             ClusterFailure: row("errored skipped failure_reason message", errored=is_failure),
             ClusterOverview: row(
                 "cluster *failure? observed prune complete baseline differs summary(declared live drift=counts) "
-                "quota_callback=callback static_defaults entities budgets? loads notes findings",
+                "quota_callback=callback static_defaults entities budgets? loads predictions=comparisons? notes findings",
                 summary="Numbers of entities.",
             ),
+            ComparedGroup: COMPARED,
             EntityOverview: row("entity class=drift declared live owner note source protected in_scope expiries?"),
             Overview: row("at version source clusters runs runs_left_out notes", runs=audited_runs),
             RunRecord: row(
                 "file started ended command cluster result failure_reason verified validate_only summary=counts accepted "
-                "principal os_user source watched?"
+                "principal os_user source"
             ),
         }
     ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from reconciler.documents import VALUES, Document, WatchCounts, parse, row
+from reconciler.documents import VALUES, Document, parse, row
 from reconciler.errors import FileAccessError
 from reconciler.model import ClusterIdentity, Count, ManifestCommit, RunContext, escaped
 from reconciler.text import count_of
@@ -38,16 +38,6 @@ class RunCounts:
         """Each count with its words."""
         counts = (self.applied, self.failed, self.unknown, self.not_attempted)
         return tuple(zip(("applied", "failed", "unknown", "not attempted"), counts, strict=True))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOrigin:
-    """Why a run was made, and how it was watched."""
-
-    context: RunContext | None = None
-    """Why the run was made: its CI job and the merged request. ``None`` outside of a job."""
-    watched: WatchCounts | None = None
-    """How the steps were watched. ``None``: none was to be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +72,8 @@ class RunRecord:
     """Account of the process."""
     source: ManifestCommit
     """The commit of the manifests, when they are in git."""
-    origin: RunOrigin = RunOrigin()
-
-    @property
-    def context(self) -> RunContext | None:
-        """Why the run was made. ``None`` outside of a job."""
-        return self.origin.context
-
-    @property
-    def watched(self) -> WatchCounts | None:
-        """How the steps were watched. Absent when none was to be."""
-        return self.origin.watched
+    context: RunContext | None = None
+    """Why the run was made. ``None`` outside of a job."""
 
     @property
     def has_written(self) -> bool:
@@ -100,10 +81,15 @@ class RunRecord:
         return not self.validate_only and self.result != "nothing_to_do"
 
     def is_of(self, cluster: ClusterIdentity) -> bool:
-        """By the cluster's own id where both are known, else by name."""
-        if self.cluster.id is not None and cluster.id is not None:
-            return self.cluster.id == cluster.id
-        return self.cluster.name is not None and self.cluster.name == cluster.name
+        """Return whether it was a run on this cluster."""
+        return is_same_cluster(self.cluster, cluster)
+
+
+def is_same_cluster(cluster: ClusterIdentity, other: ClusterIdentity) -> bool:
+    """Compare by the clusters' own ids where both are known, else by their names."""
+    if cluster.id is not None and other.id is not None:
+        return cluster.id == other.id
+    return cluster.name is not None and cluster.name == other.name
 
 
 _RECORD: Final = Document(
@@ -114,9 +100,8 @@ _RECORD: Final = Document(
         {
             RunRecord: row(
                 "started ended command cluster result failure_reason verified validate_only summary=counts accepted principal "
-                "os_user source *origin"
+                "os_user source context?"
             ),
-            RunOrigin: row("context? watched?"),
         }
     ),
 )

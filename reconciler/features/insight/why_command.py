@@ -119,17 +119,15 @@ def _compare(args: WhyArguments) -> Result:
         Agreement,
         compare_run,
         comparison_lines,
-        read_run,
+        read_runs_with_predictions,
         run_proposal,
     )
 
-    if (
-        len(args.run) > 2
-        or args.times.at is not None
-        or entity_options.entity_of(args.entity, may_be_empty=("client-id",)) is not None
-    ):
-        raise UsageError("--run takes an apply report and a backtest report, and neither --at nor --name")
-    report = read_run(args.run)
+    runs = read_runs_with_predictions(args.run)
+    named = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
+    if len(runs) > 1 or args.times.at is not None or named is not None:
+        raise UsageError("--run takes one apply report, and neither --at nor --name. 'kafka-quotas report' compares many")
+    (report,) = runs
     zone, now = _zone(args.times.timezone or args.reading.log_timezone), datetime.datetime.now(datetime.UTC)
     since = report.around.ended if args.times.since is None else parse_time("--since", args.times.since, zone, now=now)
     if since is None:

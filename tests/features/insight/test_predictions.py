@@ -38,22 +38,26 @@ EVERY_S = 20.0
 AMOUNT = 1_000_000
 """Of one request: at most 100 kB/s in the window of a broker."""
 LIMITS = {"steady": 150_000.0, "doubled": 150_000.0, "busy": 60_000.0, "gone": 150_000.0}
-APPLIED = START + datetime.timedelta(seconds=WEEK_S)
+WEEK = datetime.timedelta(seconds=WEEK_S)
+APPLIED = (
+    datetime.datetime.now(datetime.UTC).replace(hour=8, minute=0, second=0, microsecond=0) - WEEK - datetime.timedelta(days=1)
+)
+"""A day more than a week ago: ``report`` looks at the last 30 days."""
+NOON = APPLIED + datetime.timedelta(days=2, hours=4)
 
 
-def week(path: Path, begin_s: int, amounts: dict[str, int], throttled: dict[str, int]) -> Path:
+def week(path: Path, begin: datetime.datetime, amounts: dict[str, int], throttled: dict[str, int]) -> Path:
     """A week of requests every 20 s. ``throttled``: by client the number of its requests, from noon of the third day on."""
     flows = [
         Flow(user="ANONYMOUS", client_id=name, amount=amount, every_s=EVERY_S, end_s=WEEK_S) for name, amount in amounts.items()
     ]
     table = pq.read_table(write_traffic(path, flows)).to_pylist()
     seen = dict.fromkeys(amounts, 0)
-    noon = START + datetime.timedelta(days=2, hours=4)
     for row in table:
         name = row["client_id"]
-        row["throttled"] = row["ts"] >= noon and seen[name] < throttled.get(name, 0)
+        row["ts"] += begin - START
+        row["throttled"] = row["ts"] >= NOON and seen[name] < throttled.get(name, 0)
         seen[name] += row["throttled"]
-        row["ts"] += datetime.timedelta(seconds=begin_s)
     pq.write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)
     return path
 
@@ -62,16 +66,15 @@ def week(path: Path, begin_s: int, amounts: dict[str, int], throttled: dict[str,
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Manifests, snapshots before and after the run, a week before it and a week after it, and the backtest of the first."""
     folder = tmp_path_factory.mktemp("run")
-    (folder / "quotas.yaml").write_text(
-        cluster() + "---\n" + quotas(*(({"client-id": name}, {KEY: f"{limit:.0f}B"}) for name, limit in LIMITS.items()))
-    )
+    entries = (({"client-id": name}, {KEY: f"{limit:.0f}B"}) for name, limit in LIMITS.items())
+    (folder / "quotas.yaml").write_text(f"{cluster(traffic={'source': 'since.parquet'})}---\n{quotas(*entries)}")
     entities = {client(name): {KEY: 10e6} for name in LIMITS}
     (folder / "before.json").write_text(snapshot(entities))
     (folder / "now.json").write_text(snapshot({client(name): {KEY: limit} for name, limit in LIMITS.items()}))
-    history = week(folder / "history.parquet", 0, dict.fromkeys(LIMITS, AMOUNT), {})
+    history = week(folder / "history.parquet", APPLIED - WEEK, dict.fromkeys(LIMITS, AMOUNT), {})
     since = {"steady": AMOUNT, "doubled": 2 * AMOUNT, "busy": AMOUNT}
     count = int(WEEK_S / EVERY_S)
-    week(folder / "since.parquet", WEEK_S, since, {"doubled": round(0.04 * count), "busy": count})
+    week(folder / "since.parquet", APPLIED, since, {"doubled": round(0.04 * count), "busy": count})
     done = invoke("backtest", ".", "--current", "before.json", "--traffic", str(history), "--format", "json", cwd=folder)
     assert done.code == 0, done.err
     (folder / "backtest.json").write_text(done.out)
@@ -97,7 +100,7 @@ def _lowered(limit: float) -> KeyChange:
 
 
 def why(folder: Path, *more: str, run: str = "run.json") -> Done:
-    until = (APPLIED + datetime.timedelta(seconds=WEEK_S)).isoformat()
+    until = (APPLIED + WEEK).isoformat()
     return invoke(
         "why", ".", "--run", run, "--run", "backtest.json", "--current", "now.json", "--traffic", "since.parquet",
         "--until", until, *more, cwd=folder,
@@ -108,14 +111,14 @@ def test_a_week_with_a_client_whose_traffic_doubled_beside_what_the_backtest_pre
     done = why(folder, "--detailed-exitcode")
     assert done.code == 2, done.err
     title, doubled, gone, busy, steady = done.out.splitlines()
-    span = "2026-11-27 08:00 UTC to 2026-12-04 08:00 UTC"
-    assert title == f"cluster prod (c1), {span}: 4 changed quota groups: 1 worse, 1 unknown, 2 as predicted"
+    span = f"{APPLIED:%Y-%m-%d} 08:00 UTC to {APPLIED + WEEK:%Y-%m-%d} 08:00 UTC"
+    assert title == f"cluster prod (c1), {span}: 4 changed quota groups: 1 worse, 1 not checked, 2 as predicted"
     assert doubled.startswith("  client-id doubled, producer_byte_rate 146.5 KiB/s (150,000 B/s): ")
     assert doubled.endswith(
-        "cleared, but throttled 4 % of its active time since 2026-11-29 12:00 UTC: traffic is 2.0 x the history"
+        f"cleared, but throttled 4 % of its active time since {NOON:%Y-%m-%d} 12:00 UTC: traffic is 2.0 x the history"
     )
-    assert gone.endswith("not known: the traffic does not show it under the limit that was judged")
-    assert busy.endswith("predicted throttled 100 %, and throttled 69 % of its active time since 2026-11-29 12:00 UTC")
+    assert gone.endswith("not checked: the traffic does not show it under the limit that was judged")
+    assert busy.endswith(f"predicted throttled 100 %, and throttled 69 % of its active time since {NOON:%Y-%m-%d} 12:00 UTC")
     assert steady.endswith("clear, and never throttled")
 
 
@@ -158,3 +161,37 @@ def test_a_backtest_of_another_value_is_refused(folder: Path) -> None:
 def test_a_client_is_not_named_beside_a_run(folder: Path) -> None:
     done = why(folder, "--name", "client-id=doubled")
     assert (done.code, "neither --at nor --name" in done.err) == (64, True)
+
+
+def test_report_counts_the_predictions_of_the_month(folder: Path, tmp_path: Path) -> None:
+    old = report(ended=APPLIED - datetime.timedelta(days=40))
+    (folder / "old.json").write_text(APPLY_REPORT.text(old))
+    files = ("--run", "run.json", "--run", "backtest.json", "--run", "old.json")
+    page, document = tmp_path / "report.html", tmp_path / "report.json"
+    done = invoke(
+        "report", ".", "--current", "now.json", *files, "--out", f"html={page}", "--out", f"json={document}", cwd=folder
+    )
+    assert done.code == 0, done.err
+    counted = "4 changed quota groups: 1 worse, 1 not checked, 2 as predicted"
+    words = f"cleared, but throttled 4 % of its active time since {NOON:%Y-%m-%d} 12:00 UTC: traffic is 2.0 x the history"
+    assert f"  Predictions of the last 30 days: {counted}\n" in done.out
+    assert f"    client-id doubled, producer_byte_rate 146.5 KiB/s (150,000 B/s): {words}\n" in done.out
+    shown = page.read_text(encoding="utf-8")
+    assert f"In the last 30 days: {counted}." in shown
+    assert (words in shown, "clear, and never throttled" in shown) == (True, True)
+    written = json.loads(document.read_text(encoding="utf-8"))
+    valid(written, "report")
+    (run,) = written["clusters"][0]["predictions"]
+    assert run["since"].startswith(f"{APPLIED:%Y-%m-%dT%H:%M}")
+    assert [row["agreement"] for row in run["groups"]] == ["worse", "unknown", "as-predicted", "as-predicted"]
+
+
+def test_report_without_traffic_has_checked_no_prediction(folder: Path) -> None:
+    (folder / "bare").mkdir()
+    (folder / "bare/cluster.yaml").write_text(cluster())
+    files = ("--run", "run.json", "--run", "backtest.json")
+    done = invoke("report", "bare", "--current", "now.json", *files, "--format", "json", cwd=folder)
+    assert done.code == 0, done.err
+    (run,) = done.json()["clusters"][0]["predictions"]
+    assert {row["agreement"] for row in run["groups"]} == {"unknown"}
+    assert run["notes"][0]["message"] == "No traffic is given. Set spec.traffic of the Cluster manifest"

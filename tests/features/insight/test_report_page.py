@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents import WatchCounts
 from reconciler.features.insight import report_page
 from reconciler.features.insight.report import Overview
 from reconciler.features.insight.report_page import REPORT, embedded, report_html
-from reconciler.features.insight.runs import RunOrigin
 from reconciler.render.html_page import page_script, policy
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen
@@ -156,21 +154,3 @@ def test_runs_are_the_latest_first_and_what_is_missing_is_said() -> None:
     assert "The audit file has no run." in report_html(replace(nothing, audited=True))
     assert document(nothing)["runs"] is None
     assert document(replace(nothing, audited=True))["runs"] == []
-
-
-def test_the_month_of_watched_runs_is_counted_in_a_line() -> None:
-    counts = [
-        WatchCounts(steps=2, groups=40, throttled=0, given_back=None),
-        WatchCounts(steps=1, groups=21, throttled=2, given_back=True),
-        WatchCounts(steps=1, groups=900, throttled=9, given_back=True),
-    ]
-    days = (1, 29, 31)
-    runs = tuple(report_world.run(day * 24 * 60, origin=RunOrigin(watched=each)) for day, each in zip(days, counts, strict=True))
-    overview = replace(COMPANY, runs=(report_world.run(5), *runs), audited=True)
-
-    assert (
-        "Watched in the last 30 days: 2 runs with 61 quota groups. Brokers throttled 2 of them more than was predicted, and 1 "
-        "step was given back."
-    ) in report_html(overview)
-    assert document(overview)["runs"][2]["watched"] == {"steps": 1, "groups": 21, "throttled": 2, "given_back": True}
-    assert "Watched in the last" not in report_html(COMPANY)
