@@ -52,7 +52,7 @@ def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool, p
 
 
 def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> dict[object, BucketVerdict]:
-    """Those of the incident alone, as far as there is anything to judge."""
+    """Return the verdicts of the time of the incident by place. Empty where there is nothing to judge."""
     from reconciler.features.insight.recorded_time import incident_report
 
     if part.proposal is None or overlap.end <= overlap.begin:
@@ -167,7 +167,7 @@ def _may_throttle(group: IncidentGroup) -> bool:
 
 
 def in_order(groups: Iterable[IncidentGroup]) -> tuple[IncidentGroup, ...]:
-    """Those that belong in the report, which is about limits and bytes: causes, then other limited groups, the fullest first.
+    """Return the groups that belong in the report: causes, then other limited groups, the fullest first.
 
     Of one group the earliest limit is first.
     """

@@ -164,7 +164,7 @@ class Check(NamedTuple):
 
 
 def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> CheckAnswer:
-    """Of a check; ``broken``: those that failed, or could not be made, to which this one may be added."""
+    """Make one check. ``broken`` has the checks that failed or could not be made, and gets this one where it did."""
     if check.needs in broken:
         broken.add(check.id)
         return _skipped(f"Not made, because the check {check.needs!r} did not pass.")
@@ -397,7 +397,7 @@ def _callback(subject: CheckSubject) -> CheckAnswer:
 
 
 def _leftovers(subject: CheckSubject) -> CheckAnswer:
-    """Of finished work: throttles, and quotas of users who are gone."""
+    """Look for throttles that no reassignment needs, and for quotas of users without credentials."""
     cluster = subject.cluster
     if not isinstance(cluster, LeftoverInspector):
         return _skipped("ZooKeeper is not searched for leftovers.")

@@ -54,7 +54,7 @@ class Checkup:
 
     @property
     def counts(self) -> Mapping[CheckStatus, int]:
-        """How many checks ended in each way."""
+        """The number of checks by how they ended."""
         return {status: sum(check.status is status for check in self.checks) for status in CheckStatus}
 
     @property
@@ -74,7 +74,7 @@ class TrafficGap:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """The length of the gap in seconds."""
         return (self.end - self.start).total_seconds()
 
 

@@ -41,7 +41,7 @@ class Stretch:
     end: float
 
     def distance(self, second: float) -> float:
-        """How far a second is from it; 0 within."""
+        """Return the seconds between a moment and the stretch. 0 within."""
         return max(self.begin - second, second - self.end, 0.0)
 
     def within(self, begin: float, end: float) -> Stretch | None:
@@ -50,7 +50,7 @@ class Stretch:
 
 
 def recorded_stretches(throttles: Iterable[RecordedThrottle], since: float, until: float) -> Iterator[Stretch]:
-    """When brokers throttled, as they recorded it, within a time."""
+    """Yield the stretches of a time in which brokers recorded throttles."""
     samples: dict[tuple[object, ...], list[RecordedThrottle]] = defaultdict(list)
     for throttle in throttles:
         if throttle.of_samples:
@@ -80,7 +80,7 @@ def _runs(samples: Sequence[RecordedThrottle]) -> Iterator[list[RecordedThrottle
 
 
 def _proven(run: Sequence[RecordedThrottle], since: float) -> Stretch | None:
-    """What a run proves: a throttle before its first sample, and one in the minute before its last.
+    """Return the stretch that a row of samples proves: from its first sample to a minute before its last.
 
     The first sample that shows a throttle is never earlier than the throttle. Where each sample may show a throttle from before
     ``since``, nothing of the time from then on is proven.
@@ -217,7 +217,7 @@ class IncidentRequest:
 def observe_span(
     stack: contextlib.ExitStack, asked: IncidentRequest, then: QuotasThen, options: BacktestOptions, *, progress: Progress
 ) -> SourceEvidence | MissingEvidence:
-    """What one kind of traffic shows of a client in a span: for each quota group and part of it rate, limit and seconds over.
+    """Return what traffic shows of a client: for each quota group and part of the span rate, limit and seconds over.
 
     Recorded throttles are beside them, and why nothing is known where that is so. The traffic is open until the end of
     ``stack``. ``observe`` does the same for all groups at the present moment. Raises as ``open_recorded`` and

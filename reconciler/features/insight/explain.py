@@ -134,7 +134,7 @@ def _shown_over(evidence: SourceEvidence, since: float, until: float) -> Iterato
 
 
 def _undecided(request: IncidentRequest, evidence: SourceEvidence) -> MissingEvidence:
-    """Why what was read does not decide."""
+    """Return the reasons for which the sources do not decide."""
     remedy: str | None = "give --traffic with the request log of this time"
     if evidence.is_complete:
         because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
@@ -248,7 +248,7 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
 
 
 def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime | None) -> dict[str, tuple[float, Entity]]:
-    """By key what limited the client at the begin of the incident, at the asked moment, or last."""
+    """Return by key what limited the client at the begin of the incident, at the asked moment, or last."""
     moment = begin or request.at or request.until
     part = next((part for part in reversed(then.parts) if part.begin <= moment), then.parts[0])
     if part.proposal is None:
@@ -258,7 +258,7 @@ def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime
 
 
 def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
-    """What the source does not show."""
+    """Yield what the source does not show."""
     log = "give --traffic with the request log of this time"
     if finding.chosen is not None and not any(throttle.longest_ms for throttle in evidence.throttles or ()):
         yield MissingEvidence(

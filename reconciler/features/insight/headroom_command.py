@@ -98,7 +98,7 @@ def _above(headroom: Headroom, shown: ShownLoads) -> tuple[GroupLoad, ...]:
 
 
 def _of_owners(headroom: Headroom, owners: tuple[str, ...]) -> Headroom:
-    """What these owners declare; without any, all of it."""
+    """Return the groups and limits that these owners declare. Without owners, all of them."""
     if not owners:
         return headroom
     return replace(
@@ -150,7 +150,7 @@ def _of_every_cluster(args: HeadroomArguments) -> Result:
 
 
 def _observe(args: HeadroomArguments) -> Headroom:
-    """With a trusted reference, server, login, mapping and names are those of the reference."""
+    """Read the quota groups of one cluster. With a trusted reference, server, login, mapping and names are those of it."""
     from reconciler.features.insight.observe import observe
     from reconciler.features.insight.rate_sources import configured_rates
     from reconciler.workflows import Sources, Where, check_names, read_trusted_mapping

@@ -82,7 +82,7 @@ class IncidentGroup:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What identifies the group on its broker."""
+        """The key, broker and names that identify the group."""
         return self.row.key, self.row.name, self.row.broker
 
     @property
@@ -210,7 +210,7 @@ class IncidentReport:
     groups: tuple[IncidentGroup, ...] = ()
     """Causes first."""
     limits: Mapping[str, tuple[float, Entity]] = field(default_factory=dict)
-    """By key what limited the client, where its traffic is not known."""
+    """Return by key what limited the client, where its traffic is not known."""
     recorded: RecordedThrottles | None = None
     """The throttles of the incident that brokers recorded. ``None`` is none."""
     assumed: str | None = None
@@ -249,7 +249,7 @@ class IncidentLimit:
 
 
 def limits_of_client(report: IncidentReport) -> Mapping[str, IncidentLimit]:
-    """By key what limited the client, where its traffic is not known."""
+    """Return by key what limited the client, where its traffic is not known."""
     return {key: IncidentLimit(value=value, source=entity) for key, (value, entity) in report.limits.items()}
 
 

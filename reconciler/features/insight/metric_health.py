@@ -97,7 +97,7 @@ class _Examined:
 
     @property
     def silent_kinds(self) -> list[Kind]:
-        """Those whose rate no series shows."""
+        """The kinds whose rate no series shows."""
         present = {key.kind for key in self.keys if key.measure is Measure.RATE}
         unknown = [labels.get("__name__", "").lower() for series in self.unattributed.values() for labels in series]
         words = {kind: "controllermutation" if kind is Kind.MUTATION else kind.value for kind in _WORDS if kind not in present}
@@ -308,14 +308,14 @@ def _duplicates(seen: _Examined) -> Iterator[Finding]:
 
 
 def _place(target: ScrapeTarget, others: Sequence[ScrapeTarget]) -> str:
-    """Its name, with the labels in which it differs from the others."""
+    """Return the name of a target, with the labels in which it differs from the others."""
     names = [name for name in target.labels if name != "instance" and len({other.labels.get(name) for other in others}) > 1]
     more = ", ".join(f"{name}={target.labels[name]}" for name in names)
     return f"{target.name} ({more})" if more else target.name
 
 
 def _repairs(seen: _Examined) -> Iterator[TrafficRepair]:
-    """What to paste."""
+    """Yield the texts to paste."""
     if {layout for target in seen.targets for layout in target.layouts} & {Layout.NAME_ONLY, Layout.OLD_RULE_ORDER}:
         title = "Put these rules of the jmx_exporter before all others, and restart the brokers:"
         yield TrafficRepair(id=_RULES_FIRST, title=title, language="yaml", text=RULE_ORDER)

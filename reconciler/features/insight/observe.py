@@ -274,7 +274,7 @@ def _broker(series: MetricSeries, reading: RateReading) -> str:
 
 
 def _debts_ms(tokens: Samples, limit: float) -> Samples:
-    """What answers state as throttles of a controller that refuses or delays: the time in which a debt of tokens is paid."""
+    """Return the milliseconds in which a debt of tokens is paid, which answers state as throttles. NaN without a debt."""
     return tuple((at, -value / limit * 1000 if value < 0 else math.nan) for at, value in tokens)
 
 
@@ -288,7 +288,7 @@ def _throttling(times: Samples, oldest_s: float) -> Throttling | None:
 
 
 def _newest(reading: RateReading, rates: Mapping[MetricSeries, Samples]) -> dict[str, float]:
-    """By broker the time of its newest rate."""
+    """Return by broker the time of its newest rate, in seconds since 1970."""
     newest: dict[str, float] = {}
     for series, samples in rates.items():
         broker = _broker(series, reading)

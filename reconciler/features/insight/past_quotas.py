@@ -148,7 +148,7 @@ def _has_applied(run: RunRecord) -> bool:
 
 
 def declared_quota(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> DesiredQuota | UnitQuota | None:
-    """What the manifests of a commit declare. Raises ``ManifestError`` and ``UsageError`` where they cannot be read."""
+    """Return what the manifests of a commit declare. Raises ``ManifestError`` and ``UsageError`` for unreadable ones."""
     loaded = replace(at.loaded, selected=None, complete=True)
     _, desired, _ = desired_for(loaded, cluster)
     declared = desired.entities.get(entity)
@@ -439,7 +439,7 @@ def _loaded(sources: QuotaSources) -> tuple[tuple[str, ...], LoadedManifests | N
 
 
 def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[DesiredState, list[MissingEvidence]]:
-    """With a number for each broker in place of every total; without the totals when the brokers are not known."""
+    """Return the state with numbers for each broker in place of totals, and the totals that are left out."""
     facts = BrokerFacts() if current is None else BrokerFacts(brokers=current.brokers, leaders=current.leaders)
     desired, _ = compute_units(desired, facts)
     if not desired.with_units:
@@ -453,7 +453,7 @@ def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[Desir
 
 
 def _current(spec: ClusterSpec, sources: QuotaSources) -> tuple[CurrentState | None, str | MissingEvidence]:
-    """What the cluster has or had, with a sentence about it; or why that is not known."""
+    """Return the quotas of the cluster or snapshot with a sentence about them, or why they are not known."""
     what = "quotas that the manifests do not declare"
     if sources.access.current is None and not sources.reaches(spec):
         because = "neither a snapshot nor a connection was given"

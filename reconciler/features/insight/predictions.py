@@ -284,7 +284,7 @@ def compare_run(
 
 
 def _times(throttles: Sequence[RecordedThrottle], proposal: Proposal) -> Mapping[tuple[object, ...], list[float]]:
-    """By quota group and broker the seconds since 1970 in which it was throttled, or that a sample shows."""
+    """Return by quota group, key and broker the seconds since 1970 with a throttle, rising."""
     from reconciler.resolution import EffectiveQuotas
 
     quotas = EffectiveQuotas(proposal.proposed)

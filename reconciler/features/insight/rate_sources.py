@@ -187,7 +187,7 @@ class _NamedSeries:
             values.update((at, max(value, values.get(at, value))) for at, value in samples)
 
     def reading(self, notes: Iterable[Message]) -> RateReading:
-        """What was added, with ``notes`` before those about series without a client or broker."""
+        """Return the samples that were added, with ``notes`` before those about series without a client or broker."""
         return RateReading(
             series={series: tuple(sorted(values.items())) for series, values in self._series.items() if values},
             brokers=self._brokers,
@@ -269,7 +269,7 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
 
 @contextlib.contextmanager
 def recorded_pages(traffic: Sequence[str], *, http_config: Path | None) -> Iterator[str]:
-    """What the pages of exporters show now, as a folder of recorded samples that goes at the end.
+    """Yield a folder with what the pages of exporters show now, as recorded samples. It is removed at the end.
 
     Raises ``UsageError`` for a mixture and for a page without a broker, ``FileAccessError`` and ``TrafficError``.
     """

@@ -146,7 +146,7 @@ _MUTATION: Final = QuotaKey.CONTROLLER_MUTATION_RATE.value
 
 
 def name_of_group(load: GroupLoad) -> BucketName:
-    """Its tags as a backtest has them."""
+    """Return the tags of a load as a backtest has them."""
     tags = dict(load.tags)
     user, client_id = tags.pop(EntityType.USER.value, ""), tags.pop(EntityType.CLIENT_ID.value, "")
     return BucketName(user, client_id, tuple(sorted(tags.items())))

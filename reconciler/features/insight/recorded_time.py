@@ -150,7 +150,7 @@ def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.dat
 
 
 def _window_of(question: BacktestRequest) -> datetime.timedelta:
-    """How far back requests count in a sampled rate, at most."""
+    """Return the longest time that a request counts in a sampled rate."""
     window = question.broker.window
     return datetime.timedelta(milliseconds=window.expiry_ms + window.sample_ms)
 
@@ -207,7 +207,7 @@ def _count_throttles(
 
 
 def _are_of(batch: pa.RecordBatch, client: Names) -> pa.Array:
-    """As ``_is_of``, row by row. An empty name of a sample is one that its quota group does not have."""
+    """Return a mask of the rows that may be of the client. A sample has an empty name where its group has no such tag."""
     of_samples = pc.is_in(batch.column("status").cast(pa.string()), value_set=_SAMPLES)
     none = pa.nulls(batch.num_rows, pa.bool_()).fill_null(fill_value=False)
     fits, names_one = pc.invert(none), none

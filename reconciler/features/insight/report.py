@@ -104,7 +104,7 @@ class BudgetUse:
 
     @property
     def free(self) -> float:
-        """What is left. Negative above the budget."""
+        """The part of the budget that is not allocated. Negative above the budget."""
         return self.budget - self.allocated
 
 
@@ -148,7 +148,7 @@ class ClusterOverview:
 
     @property
     def shown_name(self) -> str:
-        """What the cluster is called, ready to be shown."""
+        """The name or id of the cluster, ready to be shown."""
         name = self.cluster.name or self.cluster.id
         return display_name(name) if name else "the cluster"
 
@@ -159,12 +159,12 @@ class ClusterOverview:
 
     @property
     def declared(self) -> int:
-        """How many entities the manifests declare here."""
+        """The number of entities that the manifests declare here."""
         return sum(1 for entity in self.entities if entity.declared is not None)
 
     @property
     def live(self) -> int | None:
-        """How many entities the cluster has. ``None`` when it was not read."""
+        """The number of entities on the cluster. ``None`` when it was not read."""
         return sum(1 for entity in self.entities if entity.live is not None) if self.observed is not None else None
 
 

@@ -157,7 +157,7 @@ def _moment(at: datetime.datetime) -> str:
 
 
 def _states(overview: Overview) -> tuple[tuple[int, str, str, str], ...]:
-    """How many clusters are in which state: for a tile, and for a sentence."""
+    """Return the number of clusters in each state, with the words of its tile, those of a sentence, and its style."""
     failures = [cluster.failure for cluster in overview.clusters if cluster.failure is not None]
     skipped = sum(failure.skipped for failure in failures)
     unread = len(failures) - skipped
@@ -237,7 +237,7 @@ def _cluster_row(row: ClusterOverview, overview: Overview) -> tuple[Line | str |
 
 
 def _details(overview: Overview) -> Iterator[Line]:
-    """What went wrong, and what to know of each cluster."""
+    """Yield failures, and the notes of each cluster."""
     yield from (line(note) for note in overview.notes)
     for cluster in overview.clusters:
         name = (f"{cluster.shown_name}: ", Style.STRONG)
@@ -293,7 +293,7 @@ def _difference(cluster: ClusterOverview, entity: EntityOverview) -> tuple[Line 
 
 
 def _budgets(overview: Overview) -> Iterator[Block]:
-    """How much of each budget is allocated, used and free; an owner above its budget first."""
+    """Yield the table of budgets, the owners above theirs first."""
     rows = [(cluster, budget) for cluster in overview.clusters for budget in cluster.budgets]
     if not rows:
         return
@@ -422,7 +422,7 @@ def _embedded(cluster: ClusterOverview) -> Json:
 
 
 def _entity(entity: EntityOverview) -> Json:
-    """What is there of an entity. ``live`` is true where it equals what is declared. ``stays``: apply leaves it alone."""
+    """Return the row of an entity. ``live`` is true where it equals what is declared. ``stays``: apply leaves it alone."""
     same = entity.drift is DriftClass.IN_SYNC and entity.declared is not None
     stays = not entity.in_scope or (entity.declared is None and not is_alterable(entity.entity))
     tags = [*(["protected"] if entity.protected else []), *([] if entity.in_scope else ["outside the scope"])]

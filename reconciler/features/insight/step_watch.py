@@ -73,7 +73,7 @@ def watch_steps(intent: Intent, cluster: QuotaCluster, sources: Sequence[str], p
 
 
 def _recent(argument: str) -> tuple[str, ...]:
-    """Of a folder of the recorder the files of the last minutes: each look reads them anew."""
+    """Return the files of the last minutes in a folder of the recorder, since each look reads them anew."""
     folder = Path(argument)
     if is_page(argument) or is_prometheus(argument) or not folder.is_dir():
         return (argument,)
@@ -149,7 +149,7 @@ class SourceWatcher:
         self._means: dict[tuple[object, ...], float | None] = {}
 
     def begin(self, changes: Sequence[Change]) -> None:
-        """As ``StepWatcher.begin``."""
+        """Read the quotas, and require a source that shows clients. Otherwise as ``StepWatcher.begin``."""
         self._view = self._read_view()
         if self._view.caveats.callback is not None:
             raise UsageError(f"--watch needs limits that are known: {self._view.caveats.callback}")
@@ -165,7 +165,7 @@ class SourceWatcher:
         self._means = {_place(load): _mean(load) for load in self._changed(seen, changes)}
 
     def watch(self, changes: Sequence[Change], *, step: int, since: datetime.datetime, seconds: float) -> WatchedStep:
-        """As ``StepWatcher.watch``."""
+        """Look until the source shows the whole time, or too long a throttle. Otherwise as ``StepWatcher.watch``."""
         view = replace(self._view, entities=quotas_after(self._view.entities, changes))
         since += datetime.timedelta(seconds=self._ahead_s)
         start = self._clock.monotonic()

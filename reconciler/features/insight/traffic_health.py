@@ -123,18 +123,18 @@ class DoctorRequest:
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Those of the cluster, where it is known."""
+        """Return the ids of the brokers of the cluster, where it is known."""
         return self.current.brokers if self.current is not None else ()
 
     def quotas(self) -> Mapping[Entity, Mapping[str, float]] | None:
-        """Those of the cluster, else those of the manifests, else ``None``."""
+        """Return the quotas of the cluster, else of the manifests, else ``None``."""
         if self.current is not None:
             return self.current.entities
         return self.intent.desired.values() if self.intent is not None else None
 
     @property
     def trusted(self) -> TrustedTree | None:
-        """Who vouches for files, where a reference was given."""
+        """The tree of the trusted reference, where one was given."""
         return self.intent.trusted if self.intent is not None else None
 
     def names(self) -> ClientNames:
@@ -144,11 +144,11 @@ class DoctorRequest:
         return names_of(entities) | read_client_names(self.known_clients, self.trusted)
 
     def rules(self, what: str) -> tuple[MetricRule, ...]:
-        """How series of other names are read. Raises ``UsageError`` for a mapping of files."""
+        """Read how series of other names are read. Raises ``UsageError`` for a mapping of files."""
         return metric_rules(read_trusted_mapping(self.mapping, self.trusted), what=what)
 
     def login(self, path: Path | None) -> HttpLogin:
-        """That of a file, as far as it is trusted; an empty one without a file."""
+        """Read the names of a file, as far as it is trusted. Empty without a file."""
         return read_login(path, trusted_reader(self.trusted)) if path is not None else HttpLogin()
 
 

@@ -88,7 +88,7 @@ HISTORY: Final = Document(
 
 
 def histories(state: CurrentState, paths: Sequence[str], *, cluster: str | None, audit: Sequence[str]) -> Result:
-    """Where the values of these entities come from. Raises ``GitError``, ``ManifestError`` and ``FileAccessError``."""
+    """Find where the values of these entities come from. Raises ``GitError``, ``ManifestError`` and ``FileAccessError``."""
     recorded = read_runs(audit)
     now = manifests_at("HEAD", paths)
     if now.git.shallow():
@@ -114,7 +114,7 @@ def quota_history(
     cluster: str | None,
     runs: Sequence[RunRecord],
 ) -> QuotaHistory:
-    """Where the values of one quota come from, whose value on the cluster is given. ``runs``: those of the cluster."""
+    """Find where the values of one quota come from. ``quota`` has its value on the cluster. ``runs``: those of the cluster."""
     entity, key, live = quota
     values: list[SetValue] = []
     at = now
@@ -137,7 +137,7 @@ def quota_history(
 
 
 def _with_runs(value: SetValue, now: ManifestsAt, runs: Sequence[RunRecord]) -> SetValue:
-    """With the first run that applied the value, and the request whose merge brought its commit."""
+    """Add the first run that applied the value, and the request whose merge brought its commit."""
     commit, applied = value.origin.commit, value.origin.applied
     job = next((run.context.job for run in runs if run.context is not None and run.ended == applied), None)
     requests = (run.context.pull_request for run in runs if run.context is not None)

@@ -190,7 +190,7 @@ def _client(args: entity_options.EntityOptions) -> Entity:
 
 
 def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datetime, spec: ClusterSpec) -> BacktestOptions | None:
-    """How traffic is read; ``None`` where there is none. Times are for samples of a server only: files have their own."""
+    """Return how traffic is read, ``None`` where there is none. Only samples of a server are read by times."""
     from reconciler.workflows import configured_server, configured_traffic, is_prometheus
 
     reading, server = args.reading, configured_server(spec, None)

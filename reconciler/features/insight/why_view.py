@@ -73,7 +73,7 @@ def incident_headline(report: IncidentReport) -> str:
 
 
 def _computed_headline(report: IncidentReport) -> str:
-    """What the traffic would have met under the quotas known here."""
+    """Yield what the traffic would have met under the quotas known here."""
     verb = "would have been" if report.answer is IncidentAnswer.COMPUTED else "would possibly have been"
     over = None if report.span is None else report.span.seconds_over
     length = "" if over is None else f" for {duration(over)}"
@@ -290,7 +290,7 @@ def _zone(report: IncidentReport) -> datetime.tzinfo:
 
 
 def next_steps(sources: QuotaSources, then: QuotasThen, causes: Iterable[IncidentGroup]) -> tuple[IncidentStep, ...]:
-    """For each limit that throttled, the highest value that a broker asks for."""
+    """Return for each limit that throttled the highest value that a broker asks for."""
     wanted: dict[tuple[Entity, str], float] = {}
     for group in causes:
         entity, value = _target(group), group.row.advice.recommended or group.row.advice.safe
@@ -334,7 +334,7 @@ def _steps_of(sources: QuotaSources, then: QuotasThen, entity: Entity, key: str,
 
 
 def _edit(loaded: LoadedManifests, cluster: str | None, entity: Entity, key: str, text: str, value: float) -> IncidentStep:
-    """What to write in the work tree. A second entry for an entity would be an error."""
+    """Return what to write in the work tree. A second entry for an entity would be an error."""
     declared = desired_for(loaded, cluster)[1].entities.get(entity)
     if declared is None:
         # JSON's strings are YAML's.
@@ -349,7 +349,7 @@ def _edit(loaded: LoadedManifests, cluster: str | None, entity: Entity, key: str
 
 
 def _connection(sources: QuotaSources, then: QuotasThen) -> list[str]:
-    """How the user reaches the cluster, or what to fill in."""
+    """Return the options that reach the cluster, or a place to fill in."""
     access = sources.access
     login = ["--command-config", access.command_config] if access.command_config is not None else []
     if access.bootstrap_server is not None:
