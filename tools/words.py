@@ -45,10 +45,18 @@ TERMS: Final = {
 }
 """One word for each thing in messages and help, by its name: the other words for it."""
 
+OUTCOMES: Final = {
+    "not-checked": r"\bnot judged\b|\b(?:could|can)(?:not| not)? be judged\b|\bcannot judge\b"
+    r"|\b(?:effects? (?:is|are)|nothing(?: is)?) (?:not )?known\b|: not recorded\b|\bstays? undecided\b",
+    "blocked": r"\b(?:rules?|guards?|polic(?:y|ies))(?: that)? (?:refuses?|rejects?)\b|\bmust be accepted\b"
+    r"|\b(?:refused|rejected) by (?:a|the|its) (?:rule|guard|policy)\b|\bblocked: \w+ guards? needs?\b",
+}
+"""One word for each outcome: *inconclusive* (thin evidence), *not checked* (no evidence), *blocked*, *needs acceptance*."""
+
 _ROW: Final = re.compile(r"(?=.*[=*])[\w*?=() ]+")
 """The members of a JSON document, which have names of their own."""
 
-_ANY: Final = re.compile("|".join((*RULES.values(), *TERMS.values())), re.IGNORECASE)
+_ANY: Final = re.compile("|".join((*RULES.values(), *TERMS.values(), *OUTCOMES.values())), re.IGNORECASE)
 
 FRAGMENT: Final = "fragment"
 _FRAGMENT: Final = re.compile(
@@ -188,7 +196,7 @@ def _checked(kind: str, path: str, texts: Iterator[tuple[int, str]]) -> Iterator
 def broken(text: str, *, message: bool) -> Iterator[str]:
     """The rule of each hit in ``text``: once for each place."""
     if _ANY.search(text):
-        for rule, pattern in (RULES | TERMS if message and not _ROW.fullmatch(text) else RULES).items():
+        for rule, pattern in (RULES | OUTCOMES | TERMS if message and not _ROW.fullmatch(text) else RULES | OUTCOMES).items():
             yield from (rule for _ in re.finditer(pattern, text, re.IGNORECASE))
     if message and _NO_SUBJECT.match(text):
         yield SUBJECT

@@ -218,7 +218,7 @@ class JudgedTraffic:
         ]
 
     def __repr__(self) -> str:
-        refused = ", refused by a rule" if self.refused else ""
+        refused = ", fails a rule" if self.refused else ""
         return f"<JudgedTraffic: {count_of(self.report.counts.groups, 'quota group')}{refused}>"
 
     def _repr_html_(self) -> str:

@@ -44,7 +44,6 @@ from reconciler.model import (
     Shares,
     UnjudgedChange,
     ValueExpiry,
-    Verdict,
     WithheldOwner,
     escaped,
     in_canonical_order,
@@ -103,11 +102,6 @@ def metrics_of(*, share_over: tuple[float, ...] | None, **given: Any) -> MetricS
 def is_failure(failure: ClusterFailure) -> bool:
     """True when the run failed for this cluster. False: it was skipped on purpose."""
     return not failure.skipped
-
-
-def inconclusive(_: UnjudgedChange) -> Verdict:
-    """Always inconclusive."""
-    return Verdict.INCONCLUSIVE
 
 
 def _client_name(_: Codec) -> JsonKind:
@@ -214,7 +208,7 @@ VALUES: Final = Codec(
         RateSeries: row("from=start step_s rate upper over possible over_before recorded"),
         Related: row("*span message"),
         Shares: row("shares=count of? all_shares=total?"),
-        UnjudgedChange: row("entity key limit_before=before limit_after=after verdict reason", verdict=inconclusive),
+        UnjudgedChange: row("entity key limit_before=before limit_after=after reason"),
         WithheldOwner: row("owner changes guards findings waits_for"),
         ValueExpiry: row("at expired then? was?", build=expiry_of, then=value_that_follows, was=value_that_expired),
     },

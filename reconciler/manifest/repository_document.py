@@ -275,7 +275,7 @@ _SPEC: Final = RecordShape(None, "Settings.", {
             },
             required=("name", "require"),
         ),
-        "Conditions that every plan has to satisfy, in CEL. A violated policy refuses the plan as a guard does, or warns. Needs "
+        "Conditions that every plan has to satisfy, in CEL. A violated policy blocks the plan, or warns. Needs "
         "the extra policies.",
     ),
     "lint": FreeShape(

@@ -377,7 +377,7 @@ class NotJudged(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnjudgedChange:
-    """A quota that changes and limits no recorded traffic, before or after. Nothing is known about its effect.
+    """A quota that changes and limits no recorded traffic, before or after: it is not checked.
 
     ``before`` and ``after``: the entity's own value, ``None`` where it has none (or, before, where it is not known).
     """

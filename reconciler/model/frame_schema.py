@@ -94,7 +94,7 @@ _GROUP: Final = (
 )
 
 _FIRST_ONLY: Final = "Of fetches, connections and mutations the first one at most, since what is refused counts for nothing"
-_NOT_JUDGED: Final = "Null: not judged, because per-second totals prove nothing with these settings of the brokers"
+_NOT_JUDGED: Final = "Null: inconclusive, because per-second totals prove nothing with these settings of the brokers"
 
 VERDICTS_SCHEMA: Final = FrameSchema(
     name="verdicts",
@@ -114,7 +114,7 @@ VERDICTS_SCHEMA: Final = FrameSchema(
         _always("uncharged", "bigint", "recorded rows that count for nothing, because their amount or their time is not known"),
         _always("throttled_then", "bigint", "requests that were throttled when they were recorded"),
         _maybe("throttled_before", "bigint", "requests that the current limits throttle. Null: not known"),
-        _maybe("throttled_after", "bigint", "requests that the proposed limit throttles. Null: not judged one by one"),
+        _maybe("throttled_after", "bigint", "requests that the proposed limit throttles. Null: not replayed one by one"),
         _maybe("refused", "bigint", "of these, topics or connections that are refused"),
         _always("active_seconds", "bigint", "seconds with traffic"),
         _always("seconds_certain", "bigint", "seconds that are certainly over the proposed limit"),
@@ -152,7 +152,7 @@ SECONDS_SCHEMA: Final = FrameSchema(
         _maybe("rate_high", "double", "no request of the second has a higher rate"),
         _maybe("limit_before", "double", "the current limit. Null: unlimited, not known, or its clients shared other limits"),
         _maybe("limit_after", "double", "the proposed limit. Null: unlimited"),
-        _maybe("over_before", "boolean", "the second is probably over the current limit. Null: not known, or not judged"),
+        _maybe("over_before", "boolean", "the second is probably over the current limit. Null: not known"),
         _maybe("certain", "boolean", f"the second is certainly over the proposed limit. {_FIRST_ONLY}. {_NOT_JUDGED}"),
         _maybe("over", "boolean", f"the second is probably over the proposed limit. {_NOT_JUDGED}"),
         _maybe("possible", "boolean", f"the second may be over the proposed limit. {_NOT_JUDGED}"),

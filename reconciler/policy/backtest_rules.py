@@ -153,7 +153,8 @@ def _outcome(
 
 def rule_words(rule: FailRule) -> Message:
     """A rule as a clause: ``no quota group of owners labelled tier=gold that changes may be throttled``."""
-    verdicts = " or ".join(verdict.value for verdict in rule.verdicts)
+    named = {Verdict.INCONCLUSIVE: "inconclusive or not checked"}
+    verdicts = " or ".join(named.get(verdict, verdict.value) for verdict in rule.verdicts)
     unchanged = ", whether it changes or not," if rule.unchanged else " that changes"
     keys = join_messages((Message([key_part(key)]) for key in rule.keys), " or ")
     match = name_part("" if rule.match is None else canonical_bytes(selector_to_json(rule.match)).decode())

@@ -110,7 +110,7 @@ def _report_headline(report: ApplyReport) -> tuple[str, Style]:
 
 def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:
     """The reason why there is no result for a cluster, with its findings."""
-    verdict = ("is skipped: ", Style.WARN) if failure.skipped else ("could not be looked at: ", Style.BAD)
+    verdict = ("is skipped: ", Style.WARN) if failure.skipped else ("could not be read: ", Style.BAD)
     title = cluster_title(failure.cluster)
     return (line((f"{title[0].upper()}{title[1:]} ", Style.STRONG), verdict, failure.message), *findings_lines(failure.findings))
 

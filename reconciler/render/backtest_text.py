@@ -117,7 +117,7 @@ def _tiles(report: BacktestReport) -> Iterator[Tile]:
         shown = "faint" if verdict is Verdict.INCONCLUSIVE else style.page_class
         yield Tile(number=counts[verdict], words=verdict.value, style=shown, place=heading(_CHANGED).place)
     unknown, staying = heading(_NOT_CHECKED).place, heading(_STAYING).place
-    yield Tile(number=len(report.unjudged), words="not recorded, effect not known", style="warn", place=unknown)
+    yield Tile(number=len(report.unjudged), words="not checked", style="warn", place=unknown)
     over = sum(not group.changed for group in groups)
     yield Tile(number=over, words="over a limit that stays", style="warn", place=staying)
 
@@ -222,7 +222,7 @@ def _unjudged(report: BacktestReport, *, most: int | None) -> Iterator[Block]:
     yield from heading_lines(_NOT_CHECKED, f"{count} that {limits} no recorded traffic")
     rows = (
         (
-            chip(Verdict.INCONCLUSIVE.value, Style.WARN),
+            chip(_NOT_CHECKED.lower(), Style.WARN),
             f"{change.entity}: {change.key}",
             line(before, " -> ", after, hang=0, pages=(before, " \N{RIGHTWARDS ARROW} ", after)),
             change.why,

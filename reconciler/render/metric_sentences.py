@@ -65,7 +65,7 @@ def not_seen_words(metrics: MetricSamples) -> str:
 def moments_words(metrics: MetricSamples) -> str:
     """How much of the time gauges show: each looks back on a window."""
     if not metrics.every_s:
-        return "an unknown part of all moments"
+        return "for a share of the time that is not known"
     if metrics.moments >= 1:
         return "all moments"
     return f"{metrics.window_s:g}/{metrics.every_s:.0f} of all moments"

@@ -24,6 +24,7 @@ from reconciler.model import (
     PartKind,
     Plan,
     Reason,
+    Severity,
     WithheldOwner,
     display_name,
     key_part,
@@ -93,7 +94,7 @@ _DIRECTIONS: Final = {
     ChangeDirection.LOOSENS: (Style.GOOD, "loosen"),
 }
 _GUARDS: Final = {
-    GuardStatus.NEEDS_ACCEPTANCE: ("Blocked", Style.BAD),
+    GuardStatus.NEEDS_ACCEPTANCE: ("Needs acceptance", Style.WARN),
     GuardStatus.ACCEPTED: ("Accepted", Style.GOOD),
     GuardStatus.PASSED: ("Passed", Style.FAINT),
 }
@@ -132,11 +133,8 @@ def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
 
 
 def _answer(plan: Plan) -> str:
-    blocked = len(plan.tripped)
-    if plan.errored:
-        return "This plan has errors and cannot be applied."
-    if blocked:
-        return f"Blocked: {count_of(blocked, 'guard')} {'needs' if blocked == 1 else 'need'} acceptance."
+    if plan.errored or plan.tripped:
+        return _stopped(plan)
     if plan.withheld and not plan.changes:
         return f"Withheld: {withheld_words(plan.withheld)}."
     if not plan.changes:
@@ -144,6 +142,14 @@ def _answer(plan: Plan) -> str:
     if plan.withheld:
         return f"Ready in part: {withheld_words(plan.withheld)}."
     return f"Ready: {count_of(len(plan.changes), 'entity changes', 'entities change')}."
+
+
+def _stopped(plan: Plan) -> str:
+    if plan.errored:
+        return f"Blocked: {count_of(sum(finding.severity is Severity.ERROR for finding in plan.findings), 'error')}."
+    if blocks := sum(guard.blocks for guard in plan.tripped):
+        return f"Blocked: {count_of(blocks, 'guard')} cannot be accepted."
+    return f"Needs acceptance: {count_of(len(plan.tripped), 'guard')}."
 
 
 def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
@@ -303,7 +309,7 @@ def _guards(plan: Plan) -> Iterator[Block]:
 
 
 def _guard(guard: GuardResult) -> Line:
-    word, style = _GUARDS[guard.status]
+    word, style = ("Blocked", Style.BAD) if guard.blocks else _GUARDS[guard.status]
     shown = (chip(word, style), " ", name_part(guard.id), ": ", guard.message)
     match guard.status:
         case GuardStatus.PASSED:
@@ -314,7 +320,8 @@ def _guard(guard: GuardResult) -> Line:
     advice = f" {guard.advice or ''}".rstrip()
     # Saved plans keep the advice as text, so it has no parts here either.
     how = f" {guard.advice or f'To accept, pass --accept {guard.id}.'}"
-    return line((f"Guard {guard.id} needs acceptance: ", Style.WARN), guard.message, advice, pages=(*shown, how))
+    state = "blocks the plan" if guard.blocks else "needs acceptance"
+    return line((f"Guard {guard.id} {state}: ", Style.WARN), guard.message, advice, pages=(*shown, how))
 
 
 def cluster_title(cluster: ClusterIdentity) -> str:

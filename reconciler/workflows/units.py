@@ -324,7 +324,7 @@ def judged_notes(desired: DesiredState) -> Iterator[Message]:
     following = desired.next_expiry()
     if following is not None:
         yield compose(
-            "Judged before an expiry: {values}, first on {when}. What follows was not judged. To judge it, declare it without "
+            "Judged before an expiry: {values}, first on {when}. What follows was not checked. To check it, declare it without "
             "{until}.",
             values=count_of(count, "value expires", "values expire"),
             when=name_part(moment_text(following)),

@@ -49,8 +49,8 @@ def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder:
     assert (found["b"]["errored"], found["b"]["failure_reason"]) == (True, "invalid-manifests")
     assert found["b"]["findings"][0]["id"] == "outside-scope"
     text = invoke(command, "--all-clusters", cwd=folder)
-    assert "Cluster a could not be looked at: " in text.out
-    assert "Cluster b could not be looked at: " in text.out
+    assert "Cluster a could not be read: " in text.out
+    assert "Cluster b could not be read: " in text.out
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_nearest_groups_of_all_clusters_and_those_that_hang_by_name(fleet: P
     assert lines[5] == "35 more quota groups not shown."
     assert any(line.split() == ["185", "38", "17", "0", "team-a"] for line in lines), done.out
     assert "39 limits: c00 user=alice producer_byte_rate, c00 user=idle producer_byte_rate" in done.out
-    late = [line.split()[1] for line in lines if "could not be looked at: no answer within 7 s" in line]
+    late = [line.split()[1] for line in lines if "could not be read: no answer within 7 s" in line]
     assert late == ["c38", "c39"]
 
 

@@ -159,7 +159,7 @@ def test_what_was_not_recorded_is_not_cleared(tmp_path: Path) -> None:
     assert {one.key for one in found} == {"request_percentage", "controller_mutation_rate", "connection_creation_rate"}
     assert all(one.severity is Severity.WARNING for one in found)
     assert len(found) == len(report.unjudged)
-    words = "The backtest cannot judge {} of user=zoe: the history has no {}. The effect of this change is not known."
+    words = "The backtest did not check {} of user=zoe: the history has no {}."
     assert {one.message for one in found if str(one.entity) == "user=zoe"} == {
         words.format("request_percentage", "request times"),
         words.format("controller_mutation_rate", "created or deleted partitions"),

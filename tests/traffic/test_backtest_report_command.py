@@ -241,8 +241,7 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     )
     done = warm_command("backtest", "quotas", *arguments, cwd=tmp_path)
     assert (done.code, done.err) == (1, "")
-    judged = "0 of 1 changed quota could be judged: 1 limits no recorded traffic, so its effect is not known."
-    headline = f"Inconclusive. {judged}"
+    headline = "Not checked: 1 of 1 changed quota (no recorded traffic)."
     assert done.out.splitlines()[0] == f"Backtest: {headline}"
     assert done.out.splitlines()[1].startswith("Rule fails: no quota group that changes may be inconclusive. user=pay-absent")
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))

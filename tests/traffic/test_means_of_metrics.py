@@ -94,8 +94,8 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
     assert document["provenance"]["not_charged"] == {semantics: 4}
     assert document["unjudged"] == []
     assert document["summary"]["headline"] == (
-        "The proposed quotas would have throttled 1 of 3 quota groups whose limit changes. 2 of 3 changed quotas could be "
-        "judged: the history shows too little of 1."
+        "The proposed quotas would have throttled 1 of 3 quota groups whose limit changes. "
+        "Inconclusive: 1 of 3 changed quotas (too little recorded traffic)."
     )
     messages = {one["id"]: one["message"] for one in document["findings"]}
     assert "proves a rate of at least" in messages["would-throttle"]
@@ -135,6 +135,6 @@ def test_a_change_of_a_client_without_any_mean_is_not_judged(tmp_path: Path) -> 
     assert [one["reason"] for one in json.loads(done.out)["unjudged"]] == ["no-recorded-client"] * 2
     assert json.loads(done.out)["summary"]["headline"] == (
         "The history does not show enough to clear 1 of 1 quota group whose limit changes. "
-        "0 of 3 changed quotas could be judged: 2 limit no recorded traffic, so their effects are not known, and the history "
-        "shows too little of 1."
+        "Not checked: 2 of 3 changed quotas (no recorded traffic). "
+        "Inconclusive: 1 of 3 changed quotas (too little recorded traffic)."
     )

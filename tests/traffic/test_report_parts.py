@@ -332,7 +332,7 @@ def test_many_unjudged_changes_of_one_key_are_fifty_findings_and_a_count() -> No
     found = list(unjudged_findings(changes, {}))
     assert len(found) == 50
     assert {one.severity for one in found} == {Severity.WARNING}
-    assert found[-1].message.endswith("10 more changed quotas of this key are not judged either.")
+    assert found[-1].message.endswith("10 more changed quotas of this key were not checked.")
     assert "more changed quotas" not in found[-2].message
 
 

@@ -39,7 +39,7 @@ def judged(command: Command, work: Path, *arguments: str) -> dict[str, dict[str,
 
 
 def words_of_night(lines: str) -> str:
-    return f"{lines} of the night of the clock change not judged, since the local time occurs twice or never"
+    return f"{lines} of the night of the clock change not counted, since the local time occurs twice or never"
 
 
 @pytest.mark.parametrize("more", [(), ("--exact",)])

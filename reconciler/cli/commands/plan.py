@@ -32,7 +32,7 @@ class PlanViewOptions:
         help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
     )
     fail_on_guard: bool = option(
-        "--fail-on-guard", section="Safety", help="exit 3 when apply would refuse the plan: a guard is not accepted"
+        "--fail-on-guard", section="Safety", help="exit 3 when a guard needs acceptance or blocks the plan"
     )
 
 
@@ -104,7 +104,7 @@ def _result(args: PlanArguments, plan: Plan, intent: Intent) -> Result:
     made = result_of_plan(plan)
     if refused:
         need = "guard needs acceptance" if len(refused) == 1 else "guards need acceptance"
-        made = dataclasses.replace(made, notes=(f"{len(refused)} {need}: {', '.join(refused)}. apply would refuse this plan",))
+        made = dataclasses.replace(made, notes=(f"{len(refused)} {need}: {', '.join(refused)}. apply would not write this plan",))
     return dataclasses.replace(made, exit=code, beside=plan.findings, then=(lambda: stop_on(findings, limit)) if stops else None)
 
 

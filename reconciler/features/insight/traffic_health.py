@@ -38,7 +38,7 @@ _RULES: Final = (
     Rule(
         id="exporter-unreadable",
         severity=Severity.ERROR,
-        explanation="The page of an exporter cannot be read. Nothing is known about its broker: check the address, and whether "
+        explanation="The page of an exporter cannot be read, so its broker is not checked. Check the address, and whether "
         "the broker runs with the exporter.",
     ),
     Rule(
@@ -90,7 +90,7 @@ _RULES: Final = (
         id="scrape-gaps",
         severity=Severity.WARNING,
         explanation="The source has times without samples or lines: the broker was down, the server did not scrape it, or a part "
-        "of a recording is missing. Nothing is known about these times.",
+        "of a recording is missing. These times are not checked.",
     ),
     Rule(
         id="several-exporters",

@@ -37,10 +37,9 @@ class RowState(enum.Enum):
     KEPT = ("not removed", "✖")
     """It left the manifests, and stays on the cluster."""
     INCONCLUSIVE = ("inconclusive", "❓")
-    NOT_RECORDED = ("not recorded", "⚪")
     NOT_CHECKED = ("not checked", "⚪")
     CLEAR = ("clear", "🟢")
-    NO_TRAFFIC = ("no traffic", "⚪")
+    NO_CLIENT = ("not checked: no client", "⚪")
 
     @property
     def words(self) -> str:
@@ -95,6 +94,11 @@ class ChangeRow:
     def is_folded(self) -> bool:
         """Whether it is not of this change, and no client is known to notice it."""
         return self.as_before and self.state not in (RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the history has no traffic of it, and no rule forbids that."""
+        return self.unjudged is not None and self.state in (RowState.NOT_CHECKED, RowState.NO_CLIENT)
 
     @property
     def unknown(self) -> bool:
@@ -169,9 +173,7 @@ class _Results:
         if groups:
             return min((RowState.of(group.verdict) for group in groups), key=_RANK.__getitem__)
         unjudged = self.unjudged.get((entity, key)) if entity else None
-        if unjudged is None:
-            return RowState.NOT_CHECKED
-        return RowState.NOT_RECORDED if unjudged.reason is NotJudged.NO_TRAFFIC else RowState.NO_TRAFFIC
+        return RowState.NOT_CHECKED if unjudged is None or unjudged.reason is NotJudged.NO_TRAFFIC else RowState.NO_CLIENT
 
     def rest(self) -> Iterator[ChangeRow]:
         """Yield rows for quota groups that no change of the plan is about and that are not clear."""

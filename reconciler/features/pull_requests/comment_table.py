@@ -170,12 +170,11 @@ def _result(row: ChangeRow) -> str:
     match row.state:
         case RowState.KEPT:
             return ""
-        case RowState.NOT_CHECKED | RowState.NOT_RECORDED:
-            return row.state.words
-        case RowState.NO_TRAFFIC:
-            return "overridden" if row.unjudged is not None and row.unjudged.reason is NotJudged.OVERRIDDEN else row.state.words
+        case RowState.NOT_CHECKED | RowState.NO_CLIENT:
+            overridden = row.unjudged is not None and row.unjudged.reason is NotJudged.OVERRIDDEN
+            return "not checked: overridden" if overridden else row.state.words
     if not row.groups:
-        return "a rule rejects: not recorded"
+        return "fails a rule: not checked"
     return _of_group(row.groups[0], row.after) if len(row.groups) == 1 else _of_groups(row.groups)
 
 
@@ -207,7 +206,7 @@ def _of_group(group: GroupRows, after: float | None) -> str:
             return f"{over_markdown(group)}{safe}"
         case Verdict.INCONCLUSIVE:
             short = worst.reason is not None and len(worst.reason) <= _SHORT_REASON
-            return f"inconclusive: {prose(worst.reason)}" if short and worst.reason else "evidence too thin"
+            return f"inconclusive: {prose(worst.reason)}" if short and worst.reason else "inconclusive"
     return f"clear, peak {unbroken(peak_text(group.highest))}"
 
 

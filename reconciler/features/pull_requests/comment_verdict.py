@@ -20,7 +20,6 @@ from reconciler.text import count_of, list_some
 _MOST_NAMED: Final = 2
 _NAME: Final = 100
 _CORRECT: Final = "Correct the manifests, then push again."
-_UNKNOWN: Final = (RowState.INCONCLUSIVE, RowState.NOT_RECORDED, RowState.NOT_CHECKED, RowState.NO_TRAFFIC)
 
 
 class CommentVerdict(enum.StrEnum):
@@ -32,8 +31,10 @@ class CommentVerdict(enum.StrEnum):
     """A guard tripped that is not accepted, or changes of an owner are withheld."""
     THROTTLES = "throttles clients"
     """Clients would or might be throttled, and no rule forbids it: a reviewer decides."""
+    INCONCLUSIVE = "inconclusive"
+    """Nothing speaks against it, and the evidence about at least one change is too thin."""
     NOT_CHECKED = "not checked"
-    """Nothing speaks against it, and for at least one change nothing is known about its effect."""
+    """Nothing speaks against it, and there is no evidence about at least one change."""
     READY = "ready"
     NOT_REMOVED = "not removed"
     """Nothing is written, although entities left the manifests."""
@@ -54,7 +55,8 @@ _LOOKS: Final = {
     CommentVerdict.BLOCKED: ("⛔", "CAUTION"),
     CommentVerdict.NEEDS_ACCEPTANCE: ("⚠️", "WARNING"),
     CommentVerdict.THROTTLES: ("🔴", "WARNING"),
-    CommentVerdict.NOT_CHECKED: ("❓", "IMPORTANT"),
+    CommentVerdict.INCONCLUSIVE: ("❓", "IMPORTANT"),
+    CommentVerdict.NOT_CHECKED: ("⚪", "IMPORTANT"),
     CommentVerdict.READY: ("✅", "TIP"),
     CommentVerdict.NOT_REMOVED: ("⚠️", "WARNING"),
     CommentVerdict.NO_CHANGE: ("☑️", "NOTE"),
@@ -72,8 +74,8 @@ def judge_comment(plan: Plan, report: BacktestReport | None, rows: Sequence[Chan
         return CommentVerdict.BLOCKED if any(guard.blocks for guard in plan.tripped) else CommentVerdict.NEEDS_ACCEPTANCE
     if states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
         return CommentVerdict.THROTTLES
-    if states & set(_UNKNOWN):
-        return CommentVerdict.NOT_CHECKED
+    if states & {RowState.INCONCLUSIVE, RowState.NOT_CHECKED, RowState.NO_CLIENT}:
+        return CommentVerdict.INCONCLUSIVE if RowState.INCONCLUSIVE in states else CommentVerdict.NOT_CHECKED
     if states - {RowState.KEPT} or plan.changes:
         return CommentVerdict.READY
     return CommentVerdict.NOT_REMOVED if plan.kept else CommentVerdict.NO_CHANGE
@@ -116,9 +118,12 @@ def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRo
         yield from _failed_rules(report)
         yield f"{_of_changed(report)}."
         yield from _not_checked(report, rows)
-    if plan.tripped:
-        names = list_some([code(guard.id) for guard in plan.tripped], _MOST_NAMED)
-        yield f"**{count_of(len(plan.tripped), 'guard needs acceptance', 'guards need acceptance')}**: {names}."
+    for blocks, words in (
+        (True, ("guard cannot be accepted", "guards cannot be accepted")),
+        (False, ("guard needs acceptance", "guards need acceptance")),
+    ):
+        if tripped := [code(guard.id) for guard in plan.tripped if guard.blocks is blocks]:
+            yield f"**{count_of(len(tripped), *words)}**: {list_some(tripped, _MOST_NAMED)}."
     if plan.withheld:
         owners = [code(each.owner) if each.owner is not None else "no owner" for each in plan.withheld]
         yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {list_some(owners, _MOST_NAMED)}."
@@ -139,13 +144,14 @@ def _failed_rules(report: BacktestReport) -> Iterator[str]:
 
 def _not_checked(report: BacktestReport, rows: Sequence[ChangeRow]) -> Iterator[str]:
     unknown = [row for row in rows if row.unknown]
-    count, total, noun = len(unknown), len(rows), "change"
-    if report.judged is not None:
-        count, total, noun = report.judged.changed - report.judged.judged, report.judged.changed, "changed quota"
-    no_traffic = (RowState.NOT_RECORDED, RowState.NO_TRAFFIC)
-    why = " (no recorded traffic)" if unknown and all(row.state in no_traffic for row in unknown) else ""
+    count, total, noun, judged = len(unknown), len(rows), "change", report.judged
+    if judged is not None:
+        count, total, noun = judged.without_traffic, judged.changed, "changed quota"
+    why = " (no recorded traffic)" if unknown and all(row.unjudged is not None for row in unknown) else ""
     if count:
         yield f"**Not checked: {_of(count, total, noun)}**{why}."
+    if judged is not None and judged.too_little:
+        yield f"**Inconclusive: {_of(judged.too_little, total, noun)}** (too little recorded traffic)."
 
 
 def _of_changed(report: BacktestReport) -> str:
@@ -201,7 +207,7 @@ def way_out(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]
         steps.append("or ask the owner of the rule" if low else "ask the owner of the rule")
     if fixed := [guard for guard in plan.tripped if guard.blocks]:
         names = list_some([code(guard.id) for guard in fixed], _MOST_NAMED)
-        steps.append(f"change what {names} {_agree(len(fixed), 'rejects', 'reject')}")
+        steps.append(f"change what {names} {_agree(len(fixed), 'blocks', 'block')}")
     if any(not guard.blocks for guard in (*plan.tripped, *plan.withholding_guards)):
         steps.append("or merge an exception first" if low else "change the values or merge an exception")
     if kept := [row for row in rows if row.state is RowState.KEPT]:

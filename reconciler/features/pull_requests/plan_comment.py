@@ -73,7 +73,6 @@ _TABLES: Final = 900
 """Bytes of the folds and heads of three tables."""
 _FRAME: Final = 200
 _MOST_ENTITIES: Final = 5
-_QUIET: Final = (RowState.NOT_RECORDED, RowState.NO_TRAFFIC)
 _LATELY: Final = datetime.timedelta(days=2)
 _SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
 
@@ -245,8 +244,8 @@ class _CommentWriter:
             kept = self._fitting(rows, room)
         earlier = [each for each in kept if each[0].is_folded]
         own = [each for each in kept if not each[0].is_folded]
-        loud = [each for each in own if each[0].state not in _QUIET]
-        quiet = [each for each in own if each[0].state in _QUIET]
+        loud = [each for each in own if not each[0].is_quiet]
+        quiet = [each for each in own if each[0].is_quiet]
         # Those without traffic stand open only where there are no others.
         opened, more, rest = (loud[:OPEN_ROWS], loud[OPEN_ROWS:], quiet) if loud else (quiet[:OPEN_ROWS], [], quiet[OPEN_ROWS:])
         head = table_head(self._history())
@@ -255,7 +254,7 @@ class _CommentWriter:
             states = ", ".join(f"{count:,} {state.words}" for state, count in Counter(row.state for row, _ in more).items())
             tables.append(fold(f"{count_of(len(more), 'more change')}: {states}", (*head, *(text for _, text in more))))
         if rest:
-            title = f"{RowState.NO_TRAFFIC.sign} {count_of(len(rest), 'change')} without recorded traffic"
+            title = f"{RowState.NOT_CHECKED.sign} {count_of(len(rest), 'change')} not checked (no recorded traffic)"
             tables.append(fold(title, (*head, *(text for _, text in rest))))
         if earlier:
             title = f"{count_of(len(earlier), 'limit differs', 'limits differ')} from the cluster without this change"
@@ -283,7 +282,7 @@ class _CommentWriter:
         return fold(f"Guards: {', '.join(counts)}", (*lines, *(self._how_to_accept(plan.tripped) if plan.tripped else ())))
 
     def _guard(self, guard: GuardResult) -> str:
-        state = "accepted" if guard.status is GuardStatus.ACCEPTED else "needs acceptance"
+        state = "accepted" if guard.status is GuardStatus.ACCEPTED else "blocks" if guard.blocks else "needs acceptance"
         explained = self.links.explained(guard.id)
         return f"- **{code(guard.id, limit=self.limit)}** {state} ({explained}): {self._sentence(guard.message)}."
 

@@ -136,7 +136,7 @@ def _shared(quotas: Sequence[SizedQuota], others: Sequence[str], bounds: ChangeB
     """Return why a value stays that clusters without a judgement share, and the command that judges all of them."""
     where = f"the value also applies on {list_some([display_name(name) for name in others], _MOST_NAMED)}"
     if not bounds.failed.isdisjoint(others):
-        return f"{where}, which could not be judged. Give it traffic, or add an override for this cluster"
+        return f"{where}, which was not checked. Give it traffic, or add an override for this cluster"
     names = sorted({quota.cluster or "" for quota in quotas} | set(others))
     chosen = [f"--cluster={name}" for name in names] if len(names) <= _MOST_NAMED else ["--all-clusters"]
     command = shlex.join(["kafka-quotas", "rightsize", *bounds.paths, *chosen])

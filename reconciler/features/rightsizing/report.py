@@ -18,7 +18,8 @@ _STYLES: Final = {
     Sizing.RAISE: Style.BAD,
     Sizing.LOWER: Style.UPDATE,
     Sizing.UNUSED: Style.UPDATE,
-    Sizing.NOT_JUDGED: Style.WARN,
+    Sizing.INCONCLUSIVE: Style.WARN,
+    Sizing.NOT_CHECKED: Style.WARN,
     Sizing.EXCLUDED: Style.FAINT,
     Sizing.FITS: Style.GOOD,
 }
@@ -26,7 +27,8 @@ _WORDS: Final = {
     Sizing.RAISE: "to raise",
     Sizing.LOWER: "to lower",
     Sizing.UNUSED: "unused",
-    Sizing.NOT_JUDGED: "not judged",
+    Sizing.INCONCLUSIVE: "inconclusive",
+    Sizing.NOT_CHECKED: "not checked",
     Sizing.EXCLUDED: "excluded",
     Sizing.FITS: "fits",
 }

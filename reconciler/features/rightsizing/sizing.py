@@ -32,8 +32,10 @@ class Sizing(enum.StrEnum):
     """Only a small part of the limit was ever used."""
     UNUSED = "unused"
     """No client used the quota for the whole of a long history."""
-    NOT_JUDGED = "not-judged"
+    INCONCLUSIVE = "inconclusive"
     """The history shows too little."""
+    NOT_CHECKED = "not-checked"
+    """The source records nothing that the key limits."""
     EXCLUDED = "excluded"
     """The manifest excludes the quota."""
     FITS = "fits"
@@ -181,14 +183,14 @@ def _unthrottled(
 ) -> SizingJudgement:
     """``highest``: the highest rate, as a clause."""
     if use.needed is None:
-        return SizingJudgement(sizing=Sizing.NOT_JUDGED, reason=use.reason or use.doubt or "the history shows no peak")
+        return SizingJudgement(sizing=Sizing.INCONCLUSIVE, reason=use.reason or use.doubt or "the history shows no peak")
     if limit < use.tight:
         words = "a request may have been throttled" if use.verdict is Verdict.POSSIBLE else "the limit is within the margin"
         return _raised(key, limit, use, f"{words}: {highest}", at_any_rate=False)
     if 100 * use.highest > rules.lower_below * limit:
         return SizingJudgement(sizing=Sizing.FITS, reason=highest)
     if (doubt := _doubt_to_lower(use, history)) is not None:
-        return SizingJudgement(sizing=Sizing.NOT_JUDGED, reason=f"{highest}, but it is not lowered: {doubt}")
+        return SizingJudgement(sizing=Sizing.INCONCLUSIVE, reason=f"{highest}, but it is not lowered: {doubt}")
     if use.needed > limit * (1 - LEAST_CHANGE):
         return SizingJudgement(sizing=Sizing.FITS, reason=f"{highest}, and with its margin that is near the limit")
     return SizingJudgement(sizing=Sizing.LOWER, reason=highest, value=use.needed)
@@ -208,14 +210,14 @@ def _raised(key: QuotaKey, limit: float, use: QuotaUse, words: str, *, at_any_ra
 
 def _without_traffic(use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool) -> SizingJudgement:
     if use.unused is None:
-        return SizingJudgement(sizing=Sizing.NOT_JUDGED, reason=use.doubt or "this source records nothing that the key limits")
+        return SizingJudgement(sizing=Sizing.NOT_CHECKED, reason=use.doubt or "this source records nothing that the key limits")
     hidden = use.unused is UnusedReason.HIDDEN
     words = "stronger quotas override it for every recorded client" if hidden else "no recorded client uses it"
     if of_default:
         return SizingJudgement(sizing=Sizing.FITS, reason=f"{words}. A default limits clients that come later")
     days = count_of(int(history.length / _DAY), "day")
     if history.length < rules.days * _DAY:
-        return SizingJudgement(sizing=Sizing.NOT_JUDGED, reason=f"{words} in {days}, and {rules.days} days decide")
+        return SizingJudgement(sizing=Sizing.INCONCLUSIVE, reason=f"{words} in {days}, and {rules.days} days decide")
     return SizingJudgement(sizing=Sizing.UNUSED, reason=f"{words} in {days}")
 
 

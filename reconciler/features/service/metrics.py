@@ -80,7 +80,7 @@ class RunMetrics:
         self._tripped = Gauge(
             "kafka_quotas_guard_tripped", "1 while a guard is in the way of the plan last seen.", ["guard"], registry=registry
         )
-        self._refusals = Counter("kafka_quotas_guard_refusals", "Writes refused by a guard.", ["guard"], registry=registry)
+        self._refusals = Counter("kafka_quotas_guard_refusals", "Writes that a guard stopped.", ["guard"], registry=registry)
         self._changes = Counter(
             "kafka_quotas_changes", "Entities written, by action and what became of it.", ["action", "status"], registry=registry
         )

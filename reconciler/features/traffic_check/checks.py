@@ -214,8 +214,8 @@ _VIOLATIONS: Final = {
     "overhead": (_WARN, "have an overhead below 0 or above their amount."),
     "intervals": (_FAIL, "are deltas or means without an interval."),
     "brokers": (_FAIL, "have a broker id below 0 or above 2147483647."),
-    "users": (_WARN, "have no user: quotas of users stay undecided for them."),
-    "client-ids": (_WARN, "have no client-id: quotas of client-ids stay undecided for them."),
+    "users": (_WARN, "have no user: quotas of users are inconclusive for them."),
+    "client-ids": (_WARN, "have no client-id: quotas of client-ids are inconclusive for them."),
     "addresses": (_FAIL, "are connections without an address."),
     "identity-encoding": (_WARN, "have a name that looks percent-encoded, begins with User: or has control characters."),
 }
@@ -356,7 +356,7 @@ def _check_resolution(rows: Mapping[str, int]) -> ContractCheck:
     events, long = rows.get("events", 0), rows.get("long-deltas", 0)
     state, words, count = _PASSED, "The times are fine enough to judge seconds.", 0
     if events > 1 and rows.get("minutes-only") == events:
-        state, words, count = _FAIL, "Every request is at a whole minute: rates of a second cannot be judged.", events
+        state, words, count = _FAIL, "Every request is at a whole minute, which shows no rate of a second.", events
     elif events > 1 and rows.get("seconds-only") == events:
         state, words, count = _WARN, "Every request is at a whole second: its place within the second is not known.", events
     elif long:

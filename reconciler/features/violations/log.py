@@ -225,7 +225,7 @@ class ViolationTraffic(WithoutTraffic):
 
 
 LOGGED: Final = "brokers logged throttles under the quotas of that time"
-CHANGED: Final = "brokers logged throttles under the quotas of that time, and no traffic: it cannot judge a changed limit"
+CHANGED: Final = "brokers logged throttles under the quotas of that time, and no traffic: it shows nothing about a changed limit"
 NOT_KNOWN: Final = (
     "brokers logged throttles under the quotas of that time, which are not known: give --current, and it proves limits that stay"
 )

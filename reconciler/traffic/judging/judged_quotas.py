@@ -152,12 +152,12 @@ def unjudged_findings(unjudged: Sequence[UnjudgedChange], sources: Mapping[tuple
         some = list(changes)
         for count, change in enumerate(some[:_MOST_FINDINGS], start=1):
             rest = len(some) - count
-            more = f" {rest} more changed quotas of this key are not judged either." if count == _MOST_FINDINGS and rest else ""
+            more = f" {rest} more changed quotas of this key were not checked." if count == _MOST_FINDINGS and rest else ""
             yield Finding(
                 id=NOT_RECORDED,
                 severity=Severity.WARNING,
                 message=compose(
-                    "The backtest cannot judge {key} of {entity}: {why}. The effect of this change is not known.{more}",
+                    "The backtest did not check {key} of {entity}: {why}.{more}",
                     key=key_part(key),
                     entity=change.entity,
                     why=change.why,

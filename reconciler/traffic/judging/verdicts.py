@@ -327,7 +327,7 @@ def withhold_clear(
             parts.append(f"{count} not counted, since no recorded line and no snapshot shows how many partitions the topic had")
         if unplaced:
             count = count_of(unplaced, "line")
-            parts.append(f"{count} of the night of the clock change not judged, since the local time occurs twice or never")
+            parts.append(f"{count} of the night of the clock change not counted, since the local time occurs twice or never")
         if not parts:
             continue
         row = made.get(number) or BucketVerdict(

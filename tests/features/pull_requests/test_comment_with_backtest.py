@@ -191,7 +191,7 @@ QUIET = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=1.
         (("alice",), report(), "blocked"),
         (("alice",), report_of(HIT, cluster="prod"), "throttles clients"),
         (("alice",), report_of(verdict(verdict=Verdict.POSSIBLE), cluster="prod"), "throttles clients"),
-        (("alice",), report_of(verdict(verdict=Verdict.INCONCLUSIVE), cluster="prod"), "not checked"),
+        (("alice",), report_of(verdict(verdict=Verdict.INCONCLUSIVE), cluster="prod"), "inconclusive"),
         (("quiet",), report_of(cluster="prod", unjudged=(QUIET,)), "not checked"),
         (("alice", "quiet"), report_of(verdict(), cluster="prod", unjudged=(QUIET,)), "not checked"),
         (("alice", "nowhere"), report_of(verdict(), cluster="prod"), "not checked"),
@@ -209,4 +209,4 @@ def test_one_verdict_stands_over_the_plan_and_the_backtest(names: tuple[str, ...
 def test_a_comment_of_an_unjudged_change_alone_is_posted() -> None:
     content = merged(planned(), report_of(unjudged=(QUIET,), cluster=None))
     assert not content.marker.empty
-    assert "| no traffic |" in "\n".join(content.lines)
+    assert "| not checked: no client |" in "\n".join(content.lines)

@@ -45,7 +45,7 @@ def test_a_planned_comment_is_the_body_between_its_heading_and_its_foot() -> Non
         content(BODY), CommentStatus(state=CommentState.PLANNED, commit=COMMIT, link="https://example.org/a/runs/1")
     )
     lines = text.splitlines()
-    assert lines[1] == "### ❓ Kafka quotas for `prod`: not checked"
+    assert lines[1] == "### ⚪ Kafka quotas for `prod`: not checked"
     assert lines[-1] == "[Workflow run](https://example.org/a/runs/1) · commit `a1a1a1a` · digest `00000000`"
     assert set(BODY.lines) <= set(lines)
     assert text.count("\n> [!") == 1

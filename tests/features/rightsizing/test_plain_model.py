@@ -51,7 +51,7 @@ def modelled(client: Client) -> str:
     if client.rate > 0.33 * client.limit:
         return "fits"
     if client.end - client.begin <= 14 or client.end <= DAYS - 14:
-        return "not-judged"
+        return "inconclusive"
     return "lower" if max(16, client.rate * 1.15 * 1.125) <= 0.8 * client.limit else "lower or fits"
 
 

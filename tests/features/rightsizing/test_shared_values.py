@@ -101,7 +101,7 @@ def test_a_cluster_that_cannot_be_read_leaves_what_it_shares_and_the_rest_is_jud
     prod, staging = done.json()["clusters"]
     rows = {quota["entity"]["user"]: quota for quota in prod["quotas"]}
     assert "staging" in json.dumps(staging["cluster"])
-    assert "also applies on staging, which could not be judged" in rows["shared"]["left"]
+    assert "also applies on staging, which was not checked" in rows["shared"]["left"]
     assert (rows["own"]["value"], rows["own"]["left"]) == (2.5 * MIB, None)
 
 

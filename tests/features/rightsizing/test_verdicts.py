@@ -39,7 +39,7 @@ def test_a_quiet_week_at_the_end_lowers_nothing(world: World) -> None:
     assert world.verdicts() == {"weekly": "fits"}
 
 
-@pytest.mark.parametrize(("days", "verdict"), [(13, "not-judged"), (15, "lower")])
+@pytest.mark.parametrize(("days", "verdict"), [(13, "inconclusive"), (15, "lower")])
 def test_two_whole_weeks_lower_a_limit_and_less_does_not(world: World, days: float, verdict: str) -> None:
     world.limits(idle="20MiB")
     world.traffic(burst("idle", 0.1 * MIB, days=days))
@@ -56,7 +56,7 @@ def test_a_week_with_an_incident_and_a_limit_that_was_raised_since_lower_nothing
         burst("raised", 2 * MIB, since=50, days=50),
     )
     sized = world.sized()
-    assert {name: quota["verdict"] for name, quota in sized.items()} == {"incident": "not-judged", "raised": "not-judged"}
+    assert {name: quota["verdict"] for name, quota in sized.items()} == {"incident": "inconclusive", "raised": "inconclusive"}
     assert all("a quota throttled its clients in this history" in quota["reason"] for quota in sized.values())
 
 
@@ -64,7 +64,7 @@ def test_a_client_that_began_this_week_or_moved_away_is_not_lowered(world: World
     world.limits(new="20MiB", moved="20MiB", other="1MiB")
     world.traffic(burst("new", 0.1 * MIB, since=95, days=5), burst("moved", 0.1 * MIB, days=60), burst("other", 0.5 * MIB))
     sized = world.sized()
-    assert (sized["new"]["verdict"], sized["moved"]["verdict"]) == ("not-judged", "not-judged")
+    assert (sized["new"]["verdict"], sized["moved"]["verdict"]) == ("inconclusive", "inconclusive")
     assert "two whole weeks decide" in sized["new"]["reason"]
     assert "no traffic was recorded since 2027-01-19" in sized["moved"]["reason"]
 
@@ -166,7 +166,7 @@ def _snapshot(world: World) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("every_s", "verdict"), [(15, "lower"), (300, "not-judged")])
+@pytest.mark.parametrize(("every_s", "verdict"), [(15, "lower"), (300, "inconclusive")])
 def test_samples_of_metrics_lower_a_limit_with_the_margin_of_their_distance(world: World, every_s: int, verdict: str) -> None:
     world.limits(idle="20MiB", busy="1MiB")
     rates: dict[Client, Shape] = {("idle", None, 1): steady(100 * 1024), ("busy", None, 1): steady(2 * MIB)}

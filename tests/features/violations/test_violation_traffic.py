@@ -66,7 +66,7 @@ def test_limits_that_stay_are_throttled_and_changed_ones_are_inconclusive(tmp_pa
     assert alice.over.first == START + datetime.timedelta(milliseconds=250)
     assert (bob.name.user, bob.name.client_id, bob.verdict) == ("bob", "", Verdict.INCONCLUSIVE)
     assert bob.reason == (
-        "brokers logged throttles under the quotas of that time, and no traffic: it cannot judge a changed limit (1)"
+        "brokers logged throttles under the quotas of that time, and no traffic: it shows nothing about a changed limit (1)"
     )
     assert (bob.limits.lowest_before, bob.limits.after, bob.over.seconds) == (20_000.0, 90_000.0, 0)
     assert report.judged is not None

@@ -57,7 +57,7 @@ def test_a_group_on_three_brokers_is_one_tile_one_row_and_one_card_with_three_ro
         "possible": 0,
         "inconclusive": 0,
         "clear": 1,
-        "not recorded, effect not known": 0,
+        "not checked": 0,
         "over a limit that stays": 1,
     }
     assert text.count("<figure") == text.count('<details class="card"') == 3

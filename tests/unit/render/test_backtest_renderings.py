@@ -78,10 +78,10 @@ HEADLINES = [
         PARTLY,
         (
             "The proposed quotas would have throttled no recorded request. 1 quota group gets another limit. "
-            "Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
+            "Not checked: 1 changed quota (no recorded traffic)."
         ),
     ),
-    (UNJUDGED, "Inconclusive. Not judged: 2 changed quotas that limit no recorded traffic. Their effects are not known."),
+    (UNJUDGED, "Not checked: 2 changed quotas (no recorded traffic)."),
 ]
 
 
@@ -105,11 +105,11 @@ def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_
 def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
     words = "user=quiet: producer_byte_rate not set -> 1 MiB/s: no recorded client uses this quota"
     row = next(row for row in plain(backtest_view(PARTLY).lines).splitlines() if "user=quiet" in row)
-    assert " ".join(row.split()) == f"inconclusive {words.replace('1 MiB/s:', '1 MiB/s')}"
+    assert " ".join(row.split()) == f"not checked {words.replace('1 MiB/s:', '1 MiB/s')}"
     rows = page(view_html(backtest_view(PARTLY, page=True))).rows
     cells = [
         "user=quiet: producer_byte_rate",
-        "inconclusive",
+        "not checked",
         "not set \N{RIGHTWARDS ARROW} 1 MiB/s",
         "no recorded client uses this quota",
     ]
@@ -121,7 +121,6 @@ def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
             "key": "producer_byte_rate",
             "limit_before": None,
             "limit_after": 1048576,
-            "verdict": "inconclusive",
             "reason": "no-recorded-client",
         }
     ]

@@ -84,13 +84,13 @@ def test_it_reads_in_the_order_of_a_reviewer() -> None:
     text = page(view_html(plan_view(PLAN))).outside("style")
     order = [
         "Kafka quotas: plan, prod",
-        "This plan has errors and cannot be applied.",
+        "Blocked: 1 error.",
         "1 tightens, 1 removed: 0 to create, 1 to update, 0 to delete. 4 unchanged, 0 unmanaged.",
         "Cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC",
         "Commit 1a2b3c4 with changes that are not committed",
         "can be read, never applied",
         "Nothing is pruned",
-        "Blocked guard-needs-acceptance: why",
+        "Needs acceptance guard-needs-acceptance: why",
         "To accept, pass --accept guard-needs-acceptance",
         "Accepted guard-accepted",
         "Passed guard-passed",
