@@ -50,7 +50,7 @@ def warm_command(spark: SparkSession) -> Command:
     return invoke
 
 
-@pytest.fixture(params=["kafka-4.3.1", "kafka-3.9.2"])
+@pytest.fixture(params=["kafka-4.4.0", "kafka-4.3.1", "kafka-3.9.2"])
 def recording(request: pytest.FixtureRequest) -> tuple[Path, dict[Entity, dict[str, float]]]:
     """A real broker's request log, and the quotas that held while it was written."""
     folder = RECORDINGS / request.param
