@@ -7,7 +7,7 @@ import enum
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from reconciler.errors import BackendError
@@ -72,6 +72,8 @@ class ReplicationThrottles:
     """By topic, the ``...throttled.replicas`` settings: ``*``, or pairs of partition and broker."""
     moving: Mapping[str, frozenset[int]]
     """By topic with a running reassignment, the brokers that take part."""
+    changed: Mapping[int | str | None, datetime.datetime] = field(default_factory=dict)
+    """By broker (as in ``rates``) or topic, the last change of its settings. Brokers do not report it, ZooKeeper does."""
 
 
 class QuotaReader(Protocol):
@@ -164,6 +166,13 @@ class LeftoverInspector(Protocol):
 
     def scram_users(self) -> frozenset[str]:
         """The users with SCRAM credentials. Raises ``BackendError``, for want of the right to see them, too."""
+        ...
+
+    def nodes_without_quotas(self) -> Mapping[str, int | None]:
+        """The nodes in ZooKeeper of entities without any setting, by path with their versions, in the order to remove them.
+
+        A folder has no version. Raises ``BackendError``.
+        """
         ...
 
 

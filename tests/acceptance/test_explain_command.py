@@ -30,6 +30,7 @@ ALL = explanations()
 WITHOUT_EXAMPLE = {
     "leftover-throttle",
     "quota-without-user",
+    "empty-entity",
     "traffic-not-read",
     "refused-by-broker",
     "withheld-in-stage",

@@ -296,6 +296,10 @@ class BrokerCluster:
         metadata = self._retry_elsewhere(self._transport.metadata)
         return read_scram_users(self._ask, self._refuse_describe, controller=metadata.controller_id)
 
+    def nodes_without_quotas(self) -> Mapping[str, int | None]:
+        """None: brokers show no entity without a quota."""
+        return {}
+
     def server_certificates(self) -> Sequence[Certificate]:
         """Those of the brokers that were connected to, as they showed them."""
         from reconciler.backends.security.certificates import server_certificates

@@ -73,7 +73,7 @@ from reconciler.model import (
     UnreadableNode,
     escaped,
 )
-from reconciler.ports import BrokerNode, EntityFilter, FilterKind
+from reconciler.ports import BrokerNode, EntityFilter, FilterKind, ReplicationThrottles
 from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal
 
 if TYPE_CHECKING:
@@ -171,6 +171,27 @@ class ZooKeeperCluster:
             unreadable=unreadable,
             brokers=self._broker_ids(),
         )
+
+    def replication_throttles(self) -> ReplicationThrottles:
+        """Return the throttles of replication on brokers and topics, and the reassignments that run. Raises ``BackendError``."""
+        from reconciler.backends.zookeeper.leftovers import read_throttles
+
+        with translate_errors():
+            return read_throttles(self._client, self._pipeline)
+
+    def scram_users(self) -> frozenset[str]:
+        """Return the users with SCRAM credentials. Raises ``BackendError``, for want of the right to see them, too."""
+        from reconciler.backends.zookeeper.leftovers import read_scram_users
+
+        with translate_errors():
+            return read_scram_users(self._client, self._pipeline)
+
+    def nodes_without_quotas(self) -> Mapping[str, int | None]:
+        """Return the nodes of entities without any setting, by path with their versions, in the order to remove them."""
+        from reconciler.backends.zookeeper.leftovers import removable_nodes
+
+        nodes = self._read(EntityFilter())
+        return dict(removable_nodes(nodes.empty, nodes.clients))
 
     def server_certificates(self) -> Sequence[Certificate]:
         """That of the ZooKeeper server that was connected to, as it showed it."""
@@ -323,10 +344,14 @@ def _require_one_each(alterations: Sequence[Alteration]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadNodes:
-    """What was read. Entities without a quota are not here: a node may have credentials only, or nothing at all."""
+    """What was read. An entity without a quota is not in ``entities``: its node may have credentials only, or nothing at all."""
 
     entities: dict[Entity, Quotas] = field(default_factory=dict)
     unreadable: list[UnreadableNode] = field(default_factory=list)
+    empty: dict[str, int] = field(default_factory=dict)
+    """By path, the version of each node without any setting."""
+    clients: dict[str, int] = field(default_factory=dict)
+    """By path, how many client-ids the node of a user has."""
 
 
 class _Place(NamedTuple):
@@ -356,15 +381,16 @@ class NodeReader:
             nodes[USERS] = list(users)
         tops = (_Place(f"{folder}/{node}", node, kind) for folder, kind in folders.items() for node in nodes[folder] or ())
         parents = [top for top, children in self._read_into(read_nodes, tops) if children and top.kind == _USER]
-        for _ in self._read_into(read_nodes, self._clients_of(parents)):
+        for _ in self._read_into(read_nodes, self._clients_of(parents, read_nodes)):
             pass
         return read_nodes
 
-    def _clients_of(self, users: Iterable[_Place]) -> Iterator[_Place]:
+    def _clients_of(self, users: Iterable[_Place], read_nodes: ReadNodes) -> Iterator[_Place]:
         get_children = self._client.get_children_async
         for user, nodes in self._pipeline.ask(lambda user: get_children(clients_of(user.path)), users):
             name = name_of_node(user.node)
             above = ((_USER, name),) if name is not None else ()
+            read_nodes.clients[user.path] = len(nodes or ())
             for node in nodes or ():
                 yield _Place(f"{clients_of(user.path)}/{node}", node, _CLIENT, above, name is None)
 
@@ -374,24 +400,26 @@ class NodeReader:
         for place, read in self._pipeline.ask(lambda place: get(place.path), places):
             if read is not None:
                 data, stat = read
-                _take(read_nodes, place, data)
+                _take(read_nodes, place, data, stat.version)
                 yield place, stat.numChildren
 
 
-def _take(read_nodes: ReadNodes, place: _Place, data: bytes | None) -> None:
-    if not data:
-        return
+def _take(read_nodes: ReadNodes, place: _Place, data: bytes | None, version: int) -> None:
     name = address_of_node(place.node) if place.kind == _IP else name_of_node(place.node)
     if name is None or place.is_unreached:
         reason = _NO_ADDRESS if place.kind == _IP else _UNREACHED
-        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=reason))
+        if data:
+            read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=reason))
         return
     entity = Entity(parts=(*place.above, (place.kind, name)))
     try:
-        quotas, unreadable = read_quotas(parse_node(data).config, entity.types)
+        node = parse_node(data)
+        quotas, unreadable = read_quotas(node.config, entity.types)
     except UnreadableNodeError as error:
         read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=str(error), entity=entity))
         return
+    if node.is_empty:
+        read_nodes.empty[place.path] = version
     if quotas:
         read_nodes.entities[entity] = quotas
     if unreadable:

@@ -46,7 +46,6 @@ from reconciler.ports import (
     EveryBroker,
     FilterComponent,
     FilterKind,
-    LeftoverInspector,
     Progress,
     QuotaCluster,
 )
@@ -399,8 +398,6 @@ def _callback(subject: CheckSubject) -> CheckAnswer:
 def _leftovers(subject: CheckSubject) -> CheckAnswer:
     """Look for throttles that no reassignment needs, and for quotas of users without credentials."""
     cluster = subject.cluster
-    if not isinstance(cluster, LeftoverInspector):
-        return _skipped("ZooKeeper is not searched for leftovers.")
     findings, notes = find_leftovers(cluster, cluster.current_state().entities)
     if findings:
         return _warned(

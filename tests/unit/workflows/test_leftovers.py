@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
+from reconciler.backends.zookeeper.leftovers import removable_nodes
 from reconciler.errors import AuthorizationError
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.ports import ReplicationThrottles
-from reconciler.workflows.leftovers import find_leftovers, throttle_findings, user_findings
+from reconciler.workflows.leftovers import find_leftovers, node_findings, throttle_findings, user_findings
 from tests.builders import client, user
 from tests.fakes import FakeCluster
 
@@ -83,6 +86,9 @@ class Forbidden(FakeCluster):
     def scram_users(self) -> frozenset[str]:
         raise AuthorizationError("not allowed", operation="Describe")
 
+    def nodes_without_quotas(self) -> Mapping[str, int | None]:
+        raise AuthorizationError("not allowed", operation="read")
+
 
 def test_what_could_not_be_read_is_a_note_and_no_finding() -> None:
     findings, notes = find_leftovers(Forbidden(), {user("alice"): {"producer_byte_rate": 5.0}})
@@ -90,5 +96,30 @@ def test_what_could_not_be_read_is_a_note_and_no_finding() -> None:
     assert notes == (
         "Leftover replication throttles were not looked for: not allowed",
         "Users with quotas were not compared with SCRAM credentials: not allowed",
+        "Nodes without quotas were not looked for: not allowed",
     )
     assert find_leftovers(FakeCluster(), {user("alice"): {}}) == ((), ())
+
+
+def test_since_when_a_throttle_stands_is_the_last_change_where_it_is_known() -> None:
+    seen = ReplicationThrottles(rates={1: RATE}, replicas={}, moving={})
+    (message,) = (str(finding.message) for finding in throttle_findings(seen))
+    assert "Since when is not known: brokers do not report it." in message
+    at = datetime.datetime(2026, 11, 20, 8, 30, tzinfo=datetime.UTC)
+    (message,) = (str(finding.message) for finding in throttle_findings(replace(seen, changed={1: at})))
+    assert "broker 1 leader 1 MiB/s (since 2026-11-20 08:30 UTC or earlier)" in message
+    assert "not known" not in message
+
+
+def test_a_node_is_removed_before_those_above_it_and_only_where_nothing_else_is_below() -> None:
+    empty = {"/config/users/a": 1, "/config/users/b": 2, "/config/users/a/clients/x": 3, "/config/users/b/clients/x": 4}
+    removable = dict(removable_nodes(empty, {"/config/users/a": 1, "/config/users/b": 2}))
+    assert list(removable.items()) == [
+        ("/config/users/a/clients/x", 3),
+        ("/config/users/b/clients/x", 4),
+        ("/config/users/a/clients", None),
+        ("/config/users/a", 1),
+    ]
+    (finding,) = node_findings(removable)
+    assert str(finding.message).startswith("ZooKeeper has 3 nodes ")
+    assert "'delete -v 4 /config/users/b/clients/x' 'delete /config/users/a/clients' 'delete -v 1 " in str(finding.message)
