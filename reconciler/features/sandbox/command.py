@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from reconciler.cli import output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
-from reconciler.errors import UsageError
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 from reconciler.model import display_name, escaped
 from reconciler.render import Line, Style, line
@@ -36,7 +35,6 @@ class KafkaOptions:
         "--zookeeper",
         help=f"keep the metadata in ZooKeeper, as clusters up to 3.9 can, only with {' or '.join(ZOOKEEPER_VERSIONS)}",
     )
-    chroot: str = option("--chroot", default="", metavar="/PATH", help="with --zookeeper: put all nodes below this one")
     user: tuple[str, ...] = option("--user", metavar="NAME", help="create a user who can log in (SASL/PLAIN) (repeatable)")
     request_log: bool = option("--request-log", help="log every request, as backtest reads it")
     record: bool = option("--record", help="record each client's traffic by second with the recorder. Needs a JDK")
@@ -44,10 +42,8 @@ class KafkaOptions:
 
     def spec(self) -> SandboxSpec:
         """The Kafka that these options describe; every user gets a random password. Raises ``UsageError``."""
-        from reconciler.features.sandbox import Login, SandboxSpec, ZooKeeperSpec
+        from reconciler.features.sandbox import Login, SandboxSpec
 
-        if self.chroot and not self.zookeeper:
-            raise UsageError("--chroot goes with --zookeeper: it is the node below which everything is kept there")
         return SandboxSpec(
             kafka_version=self.kafka_version,
             nodes=self.nodes,
@@ -56,7 +52,6 @@ class KafkaOptions:
             record=self.record,
             groups=self.groups,
             zookeeper=self.zookeeper,
-            zookeeper_server=ZooKeeperSpec(chroot=self.chroot),
         )
 
 
@@ -110,7 +105,7 @@ def demo(args: DemoArguments) -> Result:
 
 
 def sandbox_lines(sandbox: Sandbox) -> list[Line]:
-    """Where it runs, and how to stop it."""
+    """Return the lines about where it runs and how to stop it."""
     beside = " with ZooKeeper" if sandbox.zookeeper else ""
     nodes = count_of(len(sandbox.nodes), "node")
     running = line((f"Kafka {sandbox.kafka_version}{beside}, {nodes}, is running", Style.GOOD))
