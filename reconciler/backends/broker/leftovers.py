@@ -33,7 +33,7 @@ Refuse = Callable[[int, str | None], BackendError]
 def read_throttles(
     ask: Ask, refuse: Refuse, *, brokers: Sequence[int], topics: Sequence[str], controller: int | None
 ) -> ReplicationThrottles:
-    """The throttles that stand, and the reassignments that run. Raises ``BackendError``.
+    """Return the throttles that stand, and the reassignments that run. Raises ``BackendError``.
 
     Settings are read before reassignments: a tool sets a throttle before it starts what it throttles.
     """
@@ -54,7 +54,7 @@ def read_throttles(
 def _settings(
     ask: Ask, refuse: Refuse, kind: int, names: Sequence[str], keys: Sequence[str], broker: int | None
 ) -> Mapping[str, Sequence[tuple[str, str, int]]]:
-    """By resource, triples of setting, value and source."""
+    """Return, by resource, triples of setting, value and source."""
     answer = ask(lambda: settings_request(kind, names, keys), broker)
     by_name: dict[str, list[tuple[str, str, int]]] = {name: [] for name in names}
     for result in answer.results:
@@ -67,7 +67,7 @@ def _settings(
 
 
 def _reassignments(ask: Ask, refuse: Refuse, controller: int | None) -> Mapping[str, frozenset[int]]:
-    """By topic with a running reassignment, the brokers that take part."""
+    """Return, by topic with a running reassignment, the brokers that take part."""
     answer = ask(lambda: ListPartitionReassignmentsRequest(timeout_ms=_NO_REASSIGNMENT_MS, topics=None), controller)
     if answer.error_code:
         raise refuse(answer.error_code, answer.error_message)
@@ -80,7 +80,7 @@ def _brokers_of(partitions: Iterable[Any]) -> Iterator[int]:
 
 
 def read_scram_users(ask: Ask, refuse: Refuse, *, controller: int | None) -> frozenset[str]:
-    """The users with SCRAM credentials. Raises ``BackendError``, for want of the right to see them, too."""
+    """Return the users with SCRAM credentials. Raises ``BackendError``, for want of the right to see them, too."""
     # Empty is all, as null is. Kafka 4.4.0 never answers a null from a principal without the right.
     answer = ask(lambda: DescribeUserScramCredentialsRequest(users=[]), controller)
     if answer.error_code:

@@ -57,7 +57,7 @@ class _Panel:
 
 
 def _rate_panel(key: QuotaKey, title: str, unit: str) -> _Panel:
-    """Rates as lines, and the limit of each as a dashed line."""
+    """Show rates as lines, and the limit of each as a dashed line."""
     rates = f'topk(20, {RATE}{{{_CHOSEN},key="{key.value}"}})'
     limits = f'{GROUP_LIMIT}{{{_CHOSEN},key="{key.value}"}} and on (broker, user, client_id, key) {rates}'
     return _Panel(
@@ -177,7 +177,7 @@ def _variable(name: str, label: str, query: str, **current: str) -> dict[str, An
 
 
 def _placed(panels: Sequence[_Panel]) -> list[dict[str, Any]]:
-    """From left to right, in rows; a panel that fits below its left neighbour's top goes there."""
+    """Place panels from left to right, in rows, each as high up as it fits, and return them as Grafana's JSON has them."""
     made = []
     heights = [0] * _WIDTH
     for number, panel in enumerate(panels, start=1):

@@ -234,7 +234,7 @@ def _debts(quotas: QuotaRules, options: RuleOptions, clients: str) -> str:
 
 
 def _group_limits(quotas: QuotaRules, levels: Collection[int]) -> str:
-    """By the names that a group has, its limit: of the strongest level that has one."""
+    """Return PromQL for the limit of each group, by the names that it has: that of the strongest level with one."""
     terms: list[tuple[str, str, str]] = []
     """Matchers of groups, labels that agree, matchers of limits."""
     for level in CLIENT_PRECEDENCE:

@@ -66,7 +66,7 @@ def open_page(
 
 
 def exporter_rules(mapping: Path | None) -> tuple[MetricRule, ...]:
-    """How a mapping file reads series of other names; none without one.
+    """Return the rules by which a mapping file reads series of other names, none without a file.
 
     Raises ``ManifestError`` with all findings, ``TrafficError`` for a missing file and ``UsageError`` for a mapping of files.
     """
@@ -143,7 +143,7 @@ _SHOWN: Final = 3
 
 
 def foreign_page(source: str, names: Sequence[str]) -> Message | None:
-    """What a page without quota sensors is, with metric names that it has; ``None`` for a broker of Kafka, and without names."""
+    """Describe a page without quota sensors by its metric names. Returns ``None`` for a broker of Kafka, and without names."""
     is_broker = any(_BROKER.fullmatch(name) for name in names)
     for pattern, program, shows, advice in _SERVERS if is_broker else (*_SERVERS, *_EXPORTERS):
         example = next((name for name in names if re.fullmatch(pattern, name)), None)

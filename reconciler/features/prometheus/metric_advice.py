@@ -35,7 +35,10 @@ _JITTER: Final = 1.1
 
 
 def margin_factor(semantics: MetricSemantics, every_s: float) -> float | None:
-    """For samples so far apart (0: not known), between two rows of the table in proportion; ``None``: no recommendation."""
+    """Return the factor for samples ``every_s`` seconds apart, in proportion between two rows of the table.
+
+    ``None``, so no recommendation, for an interval that is longer than the table has, or 0, which is not known.
+    """
     rows = MARGINS[semantics]
     if every_s <= 0 or every_s > rows[-1][0] * _JITTER:
         return None

@@ -245,12 +245,12 @@ class AnsweredSamples:
 
     @property
     def read(self) -> MetricSeries | Unattributed | None:
-        """Whose series it is, why that is not known, or ``None`` for one of another sensor."""
+        """The client whose series it is, the reason why that is not known, or ``None`` for a series of another sensor."""
         return self.answered.read
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """With ``__name__``."""
+        """All labels, with ``__name__``."""
         return self.answered.label_values()
 
 

@@ -76,7 +76,7 @@ class MetricSeries:
 
     @property
     def amounts_a_unit(self) -> float:
-        """How many amounts of the canonical schema a value of 1 is: percent of a thread become nanoseconds."""
+        """The factor from a value to amounts of the canonical schema: percent of a thread become nanoseconds."""
         return self.kind.amounts_a_unit if self.measure is Measure.RATE else 1.0
 
 
@@ -124,7 +124,7 @@ _USER_AND_CLIENT: Final = re.compile(r"([^,]*), client-id=(.*)", re.DOTALL)
 def read_series(
     labels: Mapping[str, str], known: NameIndex | None = None, rules: Sequence[MetricRule] = ()
 ) -> MetricSeries | Unattributed | None:
-    """Whose series this is and what it measures; ``None`` for one of another sensor.
+    """Return the client and the measure of a series, the reason why they are not known, or ``None`` for one of another sensor.
 
     ``labels`` has ``__name__``. ``known``: names to look up where a metric name is all there is. ``rules`` come first. Of the
     series without user and client-id, only the queue size is of use.
@@ -176,7 +176,7 @@ class SeriesReader:
 
 
 def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> Layout | None:
-    """What made this series, whether or not its client is known; ``None`` for a series of another sensor."""
+    """Return the layout of a series, whether or not its client is known; ``None`` for a series of another sensor."""
     name = labels.get("__name__", "")
     if any(glob_pattern(rule.name).fullmatch(name) for rule in rules):
         return Layout.MAPPED

@@ -39,7 +39,7 @@ class ScrapeTarget:
 
     @property
     def name(self) -> str:
-        """How people know it: its instance, else its pod."""
+        """The name that people know: its instance, else its pod."""
         return self.labels.get("instance") or self.labels.get("pod") or self.labels.get("kubernetes_pod_name") or "(no instance)"
 
     def scrape_times(self) -> Integers:

@@ -117,7 +117,7 @@ def _worth_counting(means: Sequence[Mean], grouping: Grouping) -> set[int]:
 
 
 def _limit_before(index: int, grouping: Grouping) -> float | None:
-    """Of a target whose members shared one limit before, and with no others."""
+    """Return the limit that the members of a target shared before, with no others; ``None`` without one."""
     side = grouping.groups[index].before
     return None if side is None else side.limit
 
@@ -202,7 +202,7 @@ def _decided(
 
 
 def _metrics(index: int, world: _World) -> MetricSamples:
-    """Of gauges where there are any; of deltas the length with the highest average."""
+    """Return the samples of gauges where there are any, else those of the interval with the highest average."""
     means, grouping, window, counts = world.means, world.grouping, world.window, world.counts.get(index)
     target = grouping.targets[index]
     unit, gauges = target.kind.amounts_a_unit, gauges_of(means, target.members)
@@ -249,12 +249,12 @@ def _metrics(index: int, world: _World) -> MetricSamples:
 
 
 def _none_over(highest: float, limit: float) -> int | None:
-    """Without a count only that no sample is above the limit can be known."""
+    """Return 0 where even the sum of the highest samples is within the limit; else ``None``, since nothing was counted."""
     return 0 if highest <= limit else None
 
 
 def _over(metrics: MetricSamples, verdict: Verdict, *, first: datetime.datetime | None) -> SecondsOver:
-    """Of the sampled time: all of it, what is over its limit, and the most that may be."""
+    """Return the sampled time: all of it, the part over the limit, and the most that can be over it."""
     every_s = metrics.every_s or 1.0
     active = round(metrics.samples * every_s)
     if verdict not in (Verdict.THROTTLED, Verdict.POSSIBLE):
@@ -296,7 +296,7 @@ class ReportedVerdict(NamedTuple):
 def verdict_of_reports(
     target: Target, members: Sequence[tuple[Mean, Resolved | None]], metrics: MetricSamples, *, then_known: bool
 ) -> ReportedVerdict | None:
-    """What throttles that brokers reported beside the rates (``throttle-time``) decide; ``None``: nothing.
+    """Return the verdict of throttles that brokers reported beside the rates (``throttle-time``); ``None``: they decide nothing.
 
     Under the limit of then, a broker throttled some request. Up to the first one it recorded every request, and so does a broker
     with a lower limit. So that request, or an earlier one, is throttled under each limit that is not higher. About a higher limit
@@ -333,7 +333,7 @@ def verdict_of_reports(
 
 
 def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:
-    """``None``: not known, also where the quotas of then have no such group, so that others were in effect."""
+    """Return the limit of then; ``None`` where it is not known: also where the quotas of then have no such group."""
     series = mean.series
     if then is None or (series.has_tags and then.bucket != BucketName(user=series.user or "", client_id=series.client_id or "")):
         return None
@@ -349,7 +349,7 @@ def proven_rate(mean: Mean, window: Window) -> float:
 
 
 def possible_rate(mean: Mean, window: Window) -> float:
-    """What no rate can have exceeded, if all of a window's amount came at once."""
+    """Return the rate that no window can have exceeded, even if all of its amount came at once."""
     shortest_s = shortest_window_ms(window) / 1000
     if mean.is_gauge:
         return mean.series.amount * window.expiry_ms / 1000 / shortest_s
@@ -385,5 +385,5 @@ def share_interval(hits: int, samples: int, independent: float | None = None) ->
 
 
 def gauges_of(means: Sequence[Mean], members: Sequence[int]) -> list[Mean]:
-    """Those of some members that are gauges."""
+    """Return the members that are gauges."""
     return [means[member] for member in members if means[member].is_gauge]

@@ -45,7 +45,7 @@ class LabelledSeries(Protocol):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """With ``__name__``."""
+        """All labels, with ``__name__``."""
         ...
 
 
@@ -64,7 +64,7 @@ class ScrapedRows:
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.slots)
 
 
@@ -186,11 +186,11 @@ class RecordedFolder:
 
     @property
     def gaps_file(self) -> Path:
-        """Where times without samples are noted, one line each."""
+        """The file that notes times without samples, one line each."""
         return self.path / GAP_FILES[-1]
 
     def last_moment_s(self) -> float | None:
-        """Of the last sample in the newest file, in seconds since 1970; ``None`` when there is none that can be read."""
+        """Return the moment of the last sample in the newest file, in seconds since 1970; ``None`` when it cannot be read."""
         files = sorted(file for file in self.path.iterdir() if _FILE.fullmatch(file.name))
         try:
             return pc.max(pq.read_table(files[-1], columns=["ts"]).column("ts")).as_py().timestamp() if files else None
@@ -198,7 +198,7 @@ class RecordedFolder:
             return None
 
     def begin_new_gaps(self) -> None:
-        """The older notes get another name, and replace those that have it."""
+        """Give the older notes another name, and replace those that have it."""
         with _our_errors(self.path):
             self.gaps_file.replace(self.path / GAP_FILES[0])
 

@@ -68,7 +68,7 @@ class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def page_facts(path: Path) -> PageFacts | None:
-    """Of a page that is whole; ``None`` when there is none, or it is of an older release."""
+    """Return the facts of a page; ``None`` when there is no whole one, or it is of an older release."""
     try:
         metadata = pq.read_metadata(path).metadata or {}
         return msgspec.json.decode(metadata[_FACTS], type=PageFacts)
@@ -121,7 +121,7 @@ class _PageClients:
         return self._columns
 
     def with_rows(self) -> list[MetricSeries]:
-        """Those that have any."""
+        """Return the clients that have rows."""
         return list(itertools.compress(self.numbers, self.has_rows.tolist()))
 
 
@@ -268,7 +268,7 @@ class PageWriter:
 def _throttled(
     series: Sequence[MetricSeries], samples: Samples, begins: Integers, throttles: Mapping[MetricSeries, Integers]
 ) -> Integers:
-    """For each sample 1, 0 or ``UNKNOWN``."""
+    """Return for each sample 1, 0 or ``UNKNOWN``."""
     if not throttles:
         return np.full(len(samples.ts_ms), UNKNOWN)
     moments = [throttles.get(_throttle_time_of(rate)) for rate in series]
@@ -290,7 +290,7 @@ def _throttle_time_of(rate: MetricSeries) -> MetricSeries:
 
 
 def _throttles(series: Sequence[AnsweredSeries]) -> dict[MetricSeries, Integers]:
-    """When each client's throttle time was above 0."""
+    """Return the times, in milliseconds since 1970, at which each client's throttle time was above 0."""
     moments: dict[MetricSeries, Integers] = {}
     for some, samples in samples_of(series):
         ends = np.cumsum(samples.counts).tolist()
@@ -333,7 +333,7 @@ class SampleRows:
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.ts_us)
 
 
@@ -419,7 +419,7 @@ class SampleTotals:
         self._minutes.add(minutes_of_rows(rows.ts_us, charged.broker[rows.clients]))
 
     def metadata(self) -> dict[bytes, bytes]:
-        """For the footer; nothing where a time is not one of recorded traffic."""
+        """Return the totals for the file's footer; none where a time is not one of recorded traffic."""
         if not self._is_usable:
             return {}
         lines = pa.Table.from_pylist([{"status": GAUGE, "lines": self._rows}] * bool(self._rows), schema=CLIENT_TOTALS.schema)
@@ -443,7 +443,7 @@ def _charged(rows: SampleRows, clients: SampledClients) -> ChargedRows:
 
 
 def _packed(table: pa.Table) -> bytes:
-    """As text, because readers of Parquet take these values as UTF-8."""
+    """Return a table as base64 text, because readers of Parquet take these values as UTF-8."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
         stream.write_table(table.combine_chunks())

@@ -68,31 +68,31 @@ class RecorderTraffic(Traffic):
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:
-        """As ``Traffic.of``."""
+        """See ``Traffic.of``."""
         return cls(parquet=tuple(dict.fromkeys(file for argument in arguments for file in recorder_files_in(Path(argument)))))
 
     @property
     def semantics(self) -> str:
-        """As ``Traffic.semantics``."""
+        """See ``Traffic.semantics``."""
         return DELTA
 
     def look(self, log_timezone: str) -> None:
-        """As ``Traffic.look``: first lines are the recorder's, and of one cluster."""
+        """Require first lines of the recorder, and of one cluster."""
         del log_timezone
         headers = {file: read_header(Path(file)) for file in self.parquet}
         require_one({header.cluster: escaped(file) for file, header in headers.items() if header and header.cluster is not None})
 
     def source_file(self, file: str) -> SourceFile | None:
-        """As ``Traffic.source_file``: known by its first line, complete or still open."""
+        """Return what is known of a file by its first line, complete or still open; ``None`` while it has none."""
         header = read_header(Path(file))
         return None if header is None else SourceFile.of_beginning(Path(file), b"recorder\n" + header.line)
 
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
-        """As ``Traffic.batches``."""
+        """See ``Traffic.batches``."""
         return recorder_rows(self.parquet, with_file="file" in reading.also, between=self.between)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``."""
+        """See ``Traffic.rows_on``."""
         from reconciler.traffic import kept_rows
 
         sizes = [Path(file).stat().st_size for file in self.parquet]
@@ -100,7 +100,7 @@ class RecorderTraffic(Traffic):
         return kept_rows(spark, self.parquet, sizes, read, a_task=_BYTES_A_TASK)
 
     def notes(self) -> Iterator[Message]:
-        """As ``Traffic.notes``, of files that are not closed."""
+        """Yield a note for each file that is not closed."""
         for file in self.parquet:
             if file.endswith(OPEN):
                 yield compose(
@@ -219,7 +219,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _whole_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Those before the place where a crash cut the file short."""
+    """Yield the lines before the place where a crash cut the file short."""
     try:
         while (line := stream.readline(_LONGEST_LINE)).endswith(b"\n"):
             yield line

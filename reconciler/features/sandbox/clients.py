@@ -56,7 +56,7 @@ class TrafficReport:
 
 
 def create_topic(bootstrap_servers: str, topic: str, *, partitions: int = 1, replicas: int = 1) -> None:
-    """Makes the topic; one that exists already is left as it is. Raises ``SandboxError``."""
+    """Create the topic; one that exists already is left as it is. Raises ``SandboxError``."""
     wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=replicas)
     with (
         _translated(f"create topic {topic}"),
@@ -281,7 +281,7 @@ def _security(login: Login | None) -> dict[str, str]:
 
 
 def cluster_id(client: KafkaAdminClient) -> str:
-    """Which cluster answers."""
+    """Return the id of the cluster that answers."""
     return str(_metadata(client).cluster_id)
 
 

@@ -125,7 +125,7 @@ def _zookeeper(node_id: int, zookeeper: str) -> dict[str, str]:
 
 
 def _defaults(nodes: int) -> dict[str, str]:
-    """What makes a throw-away cluster of this size small and quick; everything that bears on quotas stays as Kafka has it."""
+    """Return the settings that make a throw-away cluster small and quick; those of quotas stay as Kafka has them."""
     replicas, in_sync = str(nodes), str(1 if nodes == 1 else 2)
     return {
         "auto.create.topics.enable": "true",

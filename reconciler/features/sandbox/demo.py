@@ -156,7 +156,7 @@ class _Demo:
             )
 
     def review(self) -> None:
-        """What CI shows the reviewer: validation, plan, backtest."""
+        """Show what CI shows the reviewer: validation, plan, backtest."""
         self._screen.heading("4. Review: are the files sound, and what would they change on this cluster?")
         self._run("validate", _QUOTAS)
         self._run("plan", _QUOTAS, *self._server)

@@ -107,7 +107,7 @@ def pyspark_folder() -> Path | None:
 
 
 def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = pyspark_folder) -> tuple[Fetcher, ...]:
-    """What this machine has, the faster first. Raises ``MissingDependencyError`` when it has nothing."""
+    """Return the downloaders of this machine, the faster first. Raises ``MissingDependencyError`` when it has none."""
     fetchers: list[Fetcher] = []
     if maven := shutil.which("mvn"):
         fetchers.append(maven_fetcher(Path(maven)))
@@ -221,7 +221,7 @@ def ensure_jars(
 
 
 def faults(folder: Path, artifacts: Sequence[Artifact]) -> tuple[str, ...]:
-    """What is wrong with the files of ``artifacts`` in ``folder``, one phrase a file; other files there do not matter."""
+    """Return one phrase for each file of ``artifacts`` that is wrong in ``folder``; other files there do not matter."""
     wrong: list[str] = []
     for artifact in artifacts:
         try:

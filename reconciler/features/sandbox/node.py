@@ -47,7 +47,7 @@ class ServerFiles(abc.ABC):
     @property
     @abc.abstractmethod
     def folder(self) -> Path:
-        """Everything of this server is below."""
+        """The folder of all files of this server."""
 
     @property
     def data(self) -> Path:
@@ -56,11 +56,11 @@ class ServerFiles(abc.ABC):
 
     @property
     def temporary(self) -> Path:
-        """What the JVM uses for temporary files."""
+        """The folder of the JVM's temporary files."""
         return self.folder / "tmp"
 
     def remove_data(self) -> None:
-        """Everything but the configuration and the logs."""
+        """Remove all but the configuration and the logs."""
         for folder in (self.data, self.temporary):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -74,7 +74,7 @@ class NodeFiles(ServerFiles):
 
     @property
     def folder(self) -> Path:
-        """Everything of this node is below."""
+        """The folder of all files of this node."""
         return self.sandbox_folder / f"node-{self.id}"
 
     @property
@@ -89,7 +89,7 @@ class NodeFiles(ServerFiles):
 
     @property
     def format_log(self) -> Path:
-        """What formatting the storage printed."""
+        """The output of formatting the storage."""
         return self.folder / "format.log"
 
     @property
@@ -99,7 +99,7 @@ class NodeFiles(ServerFiles):
 
     @property
     def recorded(self) -> Path:
-        """What the recorder writes, when the spec wants it."""
+        """The folder of the recorder's files, when the spec wants them."""
         return self.folder / "recorded"
 
     def write(self, spec: SandboxSpec, ports: Sequence[NodePorts], *, zookeeper: str | None = None) -> None:
@@ -147,7 +147,7 @@ class NodeFiles(ServerFiles):
         return [*jvm, *archive, *options, "kafka.Kafka", str(self.properties)]
 
     def running(self, spec: SandboxSpec, process: ProcessRef, ports: NodePorts) -> SandboxNode:
-        """What callers see of this node."""
+        """Return this node as callers see it."""
         return SandboxNode(
             id=self.id,
             process=process,
@@ -193,7 +193,7 @@ class ZooKeeperFiles(ServerFiles):
 
     @property
     def folder(self) -> Path:
-        """Everything of this server is below."""
+        """The folder of all files of this server."""
         return self.sandbox_folder / ZOOKEEPER_FOLDER
 
     @property

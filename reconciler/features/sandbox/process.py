@@ -84,7 +84,7 @@ def _mark_from_proc(pid: int) -> str | None:
 
 
 def _mark_from_ps(pid: int) -> str | None:
-    """For systems without ``/proc``: the start time to the second, as ``ps`` prints it."""
+    """Return the start time to the second, as ``ps`` prints it, on systems without ``/proc``."""
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}, check=False)
     state, _, started = done.stdout.strip().partition(" ")
@@ -142,7 +142,7 @@ class Guard:
         self._say(f"watch {process.pid} {process.mark}")
 
     def release(self) -> None:
-        """From now on, nothing happens when the owner ends."""
+        """Let nothing happen from now on when the owner ends."""
         self._say("release")
 
     def _say(self, line: str) -> None:

@@ -100,7 +100,7 @@ class ContractReport:
     """All checks, in a fixed order."""
 
     def count(self, state: CheckState) -> int:
-        """How many checks have this result."""
+        """Return the number of checks with this result."""
         return sum(check.state is state for check in self.checks)
 
     def fails(self, limit: Severity) -> bool:
@@ -370,7 +370,7 @@ def _moment(us: int) -> datetime.datetime:
 
 
 def counts_of_states(report: ContractReport) -> Mapping[CheckState, int]:
-    """How many checks have each state."""
+    """Return the number of checks with each state."""
     return {state: report.count(state) for state in CheckState}
 
 

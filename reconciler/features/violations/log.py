@@ -104,18 +104,18 @@ class ViolationLogs(Traffic):
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:
-        """As ``Traffic.of``."""
+        """See ``Traffic.of``."""
         return cls(logs=find_logs(arguments, named=False))
 
     def refused(self) -> UsageError:
-        """As ``Traffic.refused``."""
+        """See ``Traffic.refused``."""
         return UsageError(
             f"{list_some(self.files, 1)} is a violation log, which has throttles and no traffic. Give it to backtest or why, or "
             "give other traffic here"
         )
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
-        """As ``Traffic.open``."""
+        """See ``Traffic.open``."""
         del session, in_process
         throttles = SecondsOfThrottles(reading.log_timezone)
         for part in log_parts(self.logs, 1):
@@ -164,7 +164,7 @@ class SecondsOfThrottles:
         self._seconds[place] = throttle if known is None else _joined(known, throttle)
 
     def in_order(self) -> tuple[RecordedThrottle, ...]:
-        """By time."""
+        """Return the throttles in order of time."""
         places = sorted(self._seconds, key=lambda place: (*place[:3], place[3] or "", place[4] or ""))
         return tuple(self._seconds[place] for place in places)
 
@@ -318,7 +318,7 @@ def _of_tags(candidates: Collection[Candidate], second: RecordedThrottle) -> Can
 
 
 def _longest_episode(throttles: Sequence[RecordedThrottle]) -> tuple[int, int]:
-    """Its length in seconds, both ends counted, and when it began."""
+    """Return the longest episode: its length in seconds, both ends counted, and its begin in microseconds since 1970."""
     longest, best_from = 0, throttles[0].begin_us
     begin_us, begin, previous = best_from, best_from // _SECOND_US, best_from // _SECOND_US
     for throttle in throttles:
