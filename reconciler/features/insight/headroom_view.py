@@ -161,7 +161,7 @@ def _owner_lines(groups: Sequence[GroupLoad], top: int | None) -> Iterator[Block
 
 
 def _unused_lines(limits: Sequence[tuple[Headroom, UnusedLimit]], *, named: bool) -> Iterator[Block]:
-    """The limits without traffic, in one line. ``named``: each with its cluster."""
+    """Yield the limits without traffic in one line, with the command that judges them. ``named``: each with its cluster."""
     if not limits:
         return
     words = [
@@ -169,7 +169,9 @@ def _unused_lines(limits: Sequence[tuple[Headroom, UnusedLimit]], *, named: bool
     ]
     more = len(limits) - len(words)
     end = f" and {more:,} more" if more else ""
-    yield labelled("Without traffic now: ", Style.FAINT, f"{count_of(len(limits), 'limit')}: {', '.join(words)}{end}.")
+    command = f"kafka-quotas rightsize{' --all-clusters' if named else ''}"
+    advice = f"See {command} for those without traffic for months."
+    yield labelled("Unused now: ", Style.FAINT, f"{count_of(len(limits), 'limit')}: {', '.join(words)}{end}. {advice}")
 
 
 def _nearest(loads: Sequence[tuple[Headroom, GroupLoad]], *, details: bool) -> list[tuple[Headroom, GroupLoad, int]]:

@@ -190,7 +190,7 @@ def test_the_last_minute_of_a_request_log_has_rates_and_throttles(tmp_path: Path
     assert [limit["entity"] for limit in document["unused"]] == [{"user": "idle"}]
     text = invoke(*command, cwd=tmp_path).out
     assert "Note: The newest line is of 2026-11-21 13:04:59 UTC." in text
-    assert "Without traffic now: 1 limit: user=idle producer_byte_rate." in text
+    assert "Unused now: 1 limit: user=idle producer_byte_rate. See kafka-quotas rightsize for" in text
 
 
 def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:
