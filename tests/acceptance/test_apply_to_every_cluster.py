@@ -151,7 +151,7 @@ def test_interrupted_it_keeps_what_is_written_and_begins_no_other_cluster(fleet:
         with running(*command, cwd=fleet.folder) as process:
             wait_until((fleet.folder / "reports/s2.json").exists)
             process.send_signal(number)
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (4, "kafka-quotas: interrupted\n")
     assert set(fleet.live()) == {"s2-a", "s2-b"}
     assert "5 clusters: 1 applied (0 with withheld owners), 1 failed, 3 not begun." in out

@@ -91,20 +91,3 @@ def test_findings_are_posted_and_fail_the_step(folder, github):
     assert "unknown-unit" in comment(github)
     assert "these manifests cannot be planned" in comment(github)
     assert "Kafka quotas for prod-eu: blocked" in comment(github)
-
-
-def test_without_github_the_steps_end_as_they_would_with_it(folder):
-    with github_server() as gone:
-        down = gone.url
-    # No wait for a server that is not there.
-    planned = step(
-        PLAN_STEP.replace("plan quotas", "plan quotas --current now.json").replace("--warn-only", "--warn-only --wait 0"),
-        folder,
-        down,
-    )
-    applied = step(APPLY_STEP.replace("--warn-only", "--warn-only --wait 0"), folder, down)
-
-    assert (planned.returncode, applied.returncode) == (0, 1)
-    assert planned.stderr.count("warning: no comment was posted") == 1
-    assert applied.stderr.count("warning: no comment was posted") == 2
-    assert TOKEN not in planned.stderr + applied.stderr

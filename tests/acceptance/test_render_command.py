@@ -66,15 +66,6 @@ def saved(folder: Path) -> Path:
     return folder / "plan.json"
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_saved_plan_renders_as_the_plan_itself_did(folder: Path, form: str) -> None:
-    saved(folder)
-    done = invoke("tool", "render", "plan.json", "--format", form, cwd=folder)
-    assert (done.code, done.err) == (0, "")
-    assert done.out == plan(folder, "--format", form).out
-    assert len(done.out) > 100
-
-
 def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
     arguments = [part for form in FORMATS for part in ("--out", f"{form}=out.{form}")]
     planned = plan(folder, *arguments)

@@ -111,7 +111,7 @@ def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(rep
     try:
         wait_until(lambda: repository.live() == {ALICE: 50 * MIB})
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(60) == 4
+        assert process.wait(300) == 4
     finally:
         process.kill()
         process.wait()

@@ -85,14 +85,6 @@ def test_a_violation_that_a_pull_request_accepts_itself_is_not_accepted(merged: 
     assert "default-entity" not in tripped(invoke("plan", "--current", "../live.json", "--format", "json", cwd=merged.folder))
 
 
-def test_a_protection_that_a_pull_request_removes_still_holds(merged: GitRepository) -> None:
-    merged.write("clusters/prod.yaml", cluster(scope=SCOPE, prune="always"))
-    merged.commit()
-    done = plan(merged)
-    assert {"protected-entity", "prune"} <= tripped(done)
-    assert any("prune of" in note for note in done.json()["notes"])
-
-
 def test_a_scope_that_a_pull_request_widens_does_not_hold_yet(merged: GitRepository) -> None:
     merged.write("clusters/prod.yaml", cluster())
     merged.write("quotas.yaml", quotas(ALICE, ({"client-id": "app"}, {"consumer_byte_rate": 1})))

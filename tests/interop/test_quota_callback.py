@@ -169,7 +169,7 @@ def test_brokers_that_do_not_tell_the_plugin_the_leaders_are_asked_where_a_setti
             return {values["Partitions"] for values in instances.values()}
 
         if follows:
-            wait_until(lambda: partitions() != {"0"}, within_s=60)
+            wait_until(lambda: partitions() != {"0"})
         _, throttle_ms = broker.burst("alice", "app")
         assert (throttle_ms == 0) == follows
         assert (partitions() != {"0"}) == follows

@@ -81,7 +81,7 @@ def test_the_sums_of_seconds_are_those_of_the_request_log(version: str) -> None:
             return recorded == logged and missing >= 0
 
         # To the byte, for every client, whatever its name.
-        wait_until(have_equal_totals, within_s=60)
+        wait_until(have_equal_totals)
         logged, recorded = logged_requests(log_of(sandbox)), recorded_seconds(recorded_in(sandbox))
 
         assert ("produce", ALICE.name, HOSTILE) in recorded
@@ -120,7 +120,7 @@ def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with
         sending = threading.Thread(target=send)
         sending.start()
         try:
-            wait_until(lambda: len(seconds_so_far(folder).get(CLIENT, {})) >= 3, within_s=60)
+            wait_until(lambda: len(seconds_so_far(folder).get(CLIENT, {})) >= 3)
             before = recorded_seconds(folder)[CLIENT]
             os.kill(sandbox.nodes[0].pid, signal.SIGKILL)
         finally:
@@ -141,7 +141,7 @@ def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with
     assert all(amount <= after[second] for second, amount in cut.items())
     left.write_bytes(whole)
     with running(spec):
-        wait_until(lambda: len(list(folder.iterdir())) == 2, within_s=30)
+        wait_until(lambda: len(list(folder.iterdir())) == 2)
         assert left.with_name(left.name.removesuffix(".open")).is_file()
     assert sorted(path.suffix for path in folder.iterdir()) == [".gz", ".gz"]
     assert recorded_seconds(folder)[CLIENT] == after
@@ -176,7 +176,7 @@ def test_a_full_disk_costs_seconds_that_are_counted_and_no_request_waits(tmp_pat
             raw_quotas.alter(servers, {EVERYBODY: VISIBLE})
             raw_quotas.settled(servers, brokers=(1,))
             produce_steadily(servers, "orders", client_id="app", bytes_per_second=50_000, seconds=2)
-            wait_until(lambda: seconds_so_far(disk / "recorded"), within_s=60)
+            wait_until(lambda: seconds_so_far(disk / "recorded"))
             fill(disk)
 
             def sent_whole() -> bool:
@@ -185,11 +185,11 @@ def test_a_full_disk_costs_seconds_that_are_counted_and_no_request_waits(tmp_pat
                 return "cannot write and drops what it records" in log.read_text("utf-8")
 
             # Requests are answered before, while and after the recorder meets the full disk.
-            wait_until(sent_whole, within_s=120)
+            wait_until(sent_whole)
             assert "No space left on device" in log.read_text("utf-8")
             assert sent_whole()
             (disk / "filler").unlink()
-            wait_until(lambda: "writes again" in log.read_text("utf-8"), within_s=60)
+            wait_until(lambda: "writes again" in log.read_text("utf-8"))
         rows = [line for file in recorder_files_in(disk / "recorded") for line in _lines(Path(file))]
         dropped = [row for row in rows if row[0] == "d"]
         assert dropped
@@ -228,15 +228,15 @@ def test_a_running_broker_takes_new_settings_and_lets_the_recorder_go() -> None:
     with running(SandboxSpec(record=True, properties={"quota.recorder.file.seconds": "86400"})) as sandbox:
         folder = recorded_in(sandbox)
         raw_quotas.alter(sandbox.bootstrap_servers, {EVERYBODY: VISIBLE})
-        wait_until(lambda: any(folder.glob("*.open")), within_s=30)
+        wait_until(lambda: any(folder.glob("*.open")))
 
         def set_on_broker(setting: str) -> None:
             config_command.run(sandbox, "--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", setting)
 
         set_on_broker("quota.recorder.file.seconds=2")
-        wait_until(lambda: len(list(folder.glob("*.gz"))) >= 2, within_s=30)
+        wait_until(lambda: len(list(folder.glob("*.gz"))) >= 2)
         set_on_broker("metric.reporters=org.apache.kafka.common.metrics.JmxReporter")
-        wait_until(lambda: not any(folder.glob("*.open")), within_s=30)
+        wait_until(lambda: not any(folder.glob("*.open")))
         produce_steadily(sandbox.bootstrap_servers, "later", client_id="later", bytes_per_second=50_000, seconds=1)
         assert ("produce", "ANONYMOUS", "later") not in recorded_seconds(folder)
 

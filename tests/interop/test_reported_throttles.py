@@ -40,7 +40,7 @@ def test_a_limit_that_throttles_is_convicted_beside_a_quota_of_another_user_and_
                 for _ in range(14):
                     client.produce("orders", record_batch(30_000))
             throttled = 'count_over_time((kafka_server_quota_throttle_time{clientId="app",resource="Produce"} > 0)[1m:1s])'
-            wait_until(lambda: (server.value(throttled) or 0) >= 5, within_s=90)
+            wait_until(lambda: (server.value(throttled) or 0) >= 5)
             for limit in (LIMIT, LIMIT / 2, LIMIT * 10):
                 folder = tmp_path / f"{limit:.0f}"
                 folder.mkdir()

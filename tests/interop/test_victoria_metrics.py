@@ -75,12 +75,12 @@ def server(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             stderr=log,
         )
         try:
-            wait_until(lambda: process.poll() is not None or samples() >= 10, within_s=120)
+            wait_until(lambda: process.poll() is not None or samples() >= 10)
             assert process.poll() is None, (folder / "log").read_text()
             yield address
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(300)
 
 
 @pytest.fixture

@@ -162,15 +162,15 @@ def test_a_client_with_the_traffic_of_its_history_reaches_the_limit_and_is_seen_
     with prometheus(folder, [job]) as server:
         source = f"prometheus+http://127.0.0.1:{server.port}"
         with sending(servers, "app", record_batch(4_000)):
-            wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0, within_s=60)
+            wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0)
             code, report = watched(folder, source)
             # A sample since the end of the run comes within seconds.
-            before = wait_until(lambda: (done := compared(folder, source)).code != 1 and done, within_s=60)
+            before = wait_until(lambda: (done := compared(folder, source)).code != 1 and done)
             assert before
         with sending(servers, "app") as doubled:
-            wait_until(doubled.throttled, within_s=60)
+            wait_until(doubled.throttled)
             throttle = 'count_over_time((kafka_server_Produce_throttle_time{client_id="app"} > 0)[1m:1s])'
-            wait_until(lambda: (server.value(throttle) or 0) >= 3, within_s=60)
+            wait_until(lambda: (server.value(throttle) or 0) >= 3)
         after = compared(folder, source)
 
     assert (code, report["result"]) == (0, "done"), report
@@ -200,7 +200,7 @@ def test_a_broker_that_dies_while_a_step_is_watched_leaves_the_limits_of_before_
         folder = prepared(three, tmp_path)
 
         def kill_a_broker() -> None:
-            wait_until(lambda: raw_quotas.describe(servers)[APP][KEY] == 200_000, within_s=60)
+            wait_until(lambda: raw_quotas.describe(servers)[APP][KEY] == 200_000)
             os.kill(three.sandbox.nodes[2].pid, signal.SIGKILL)
 
         killer = threading.Thread(target=kill_a_broker)

@@ -116,7 +116,7 @@ class Soak:
         self._until(lambda: len(self.service.results()) >= wanted)
 
     def _until(self, look: Callable[[], object]) -> None:
-        wait_until(lambda: self.service.process.poll() is not None or look(), within_s=180)
+        wait_until(lambda: self.service.process.poll() is not None or look())
         assert self.service.process.poll() is None, "the service ended"
 
 
@@ -135,7 +135,7 @@ def test_whatever_happens_it_comes_back_to_the_manifests_and_needs_no_more_than_
     seen: dict[str, int] = {}
     with running(soak.folder, tmp_path / "log", *options) as service:
         soak.service = service
-        wait_until(soak.in_sync, within_s=120)
+        wait_until(soak.in_sync)
         while time.monotonic() - begun < SECONDS:
             faults = soak.faults()
             # Each kind once before any comes again, so that also a short soak has had them all.
@@ -143,12 +143,12 @@ def test_whatever_happens_it_comes_back_to_the_manifests_and_needs_no_more_than_
             name = order.choice(sorted(kind for kind in faults if seen.get(kind, 0) == rarest))
             seen[name] = rarest + 1
             faults[name]()
-            wait_until(lambda: service.process.poll() is not None or soak.in_sync(), within_s=180)
+            wait_until(lambda: service.process.poll() is not None or soak.in_sync())
             assert service.process.poll() is None, f"ended after: {name}"
             if early is None and time.monotonic() - begun > SECONDS / 4:
                 early = held(service.process.pid)
         late = held(service.process.pid)
-        wait_until(lambda: service.page("/readyz")[0] == 200, within_s=60)
+        wait_until(lambda: service.page("/readyz")[0] == 200)
         failed, passes = service.results().count("failed"), len(service.results())
         assert service.end(signal.SIGTERM) == 0
 

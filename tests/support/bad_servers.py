@@ -160,39 +160,3 @@ class ScriptedBroker:
                 response.API_VERSION = version
                 response.with_header(correlation_id=correlation_id)
                 connection.sendall(response.encode(header=True, framed=True))
-
-
-class WatchingProxy:
-    """Passes whole requests to a real broker, and calls ``then`` in place of passing the n-th AlterClientQuotas."""
-
-    _ALTER = 49
-
-    def __init__(self, port: int, *, nth: int, then: Callable[[], None]) -> None:
-        self._port = port
-        self._left = nth
-        self._then = then
-
-    def __call__(self, connection: socket.socket) -> None:
-        with socket.create_connection(("127.0.0.1", self._port)) as broker, connection.makefile("rb") as requests:
-            answers = threading.Thread(target=self._pass_answers, args=(broker, connection))
-            answers.start()
-            try:
-                while size := requests.read(4):
-                    request = requests.read(struct.unpack(">i", size)[0])
-                    if struct.unpack_from(">h", request)[0] == self._ALTER:
-                        self._left -= 1
-                        if self._left == 0:
-                            self._then()
-                            return
-                    broker.sendall(size + request)
-            finally:
-                for end in (broker, connection):
-                    with contextlib.suppress(OSError):
-                        end.shutdown(socket.SHUT_RDWR)
-                answers.join()
-
-    @staticmethod
-    def _pass_answers(broker: socket.socket, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := broker.recv(65536):
-                connection.sendall(data)

@@ -161,9 +161,9 @@ class ChangeSet:
         assert (last.json()["result"], last.json()["changes"]) == ("nothing_to_do", [])
 
 
-def ended(process: subprocess.Popen[str], *, within_s: float = 90.0) -> Done:
+def ended(process: subprocess.Popen[str]) -> Done:
     """Wait for a run's end; never with a traceback."""
-    out, err = process.communicate(timeout=within_s)
+    out, err = process.communicate(timeout=300)
     assert "Traceback" not in err, err
     return Done(code=process.returncode, out=out, err=err)
 

@@ -84,10 +84,10 @@ class Chromium:
         with contextlib.suppress(OSError, AssertionError):
             self._send("Browser.close", {})
         try:
-            self._process.wait(20)
+            self._process.wait(300)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, 9)
-            self._process.wait(20)
+            self._process.wait(300)
         os.close(self._in)
         os.close(self._out)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.support.command import COMMAND, Done, environment
+from tests.support.command import COMMAND, PROGRESS, Done, environment
 
 FULL = Path("/dev/full")
 
@@ -37,4 +37,4 @@ def run_with_room(
         command, cwd=cwd, env=environment(bytecode), stdin=subprocess.DEVNULL, text=True, timeout=timeout, check=False, **pipes
     )
     assert "Traceback" not in (done.stderr or ""), done.stderr
-    return Done(code=done.returncode, out=done.stdout or "", err=done.stderr or "")
+    return Done(code=done.returncode, out=done.stdout or "", err=PROGRESS.sub("", done.stderr or ""))

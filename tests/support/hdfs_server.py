@@ -73,7 +73,7 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
                 started.append(process.spawn(server, output=folder / "hdfs.log"))
                 guard.watch(started[-1])
             hdfs = HdfsServer(address=address, command=command)
-            wait_until(lambda: _writes(hdfs), within_s=120)
+            wait_until(lambda: _writes(hdfs))
             yield hdfs
         finally:
             process.end(started, grace_s=1.0)

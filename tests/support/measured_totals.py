@@ -48,7 +48,7 @@ def measured_rates(sandbox: Sandbox, senders: list[FastSender]) -> Mapping[str, 
     """By client and broker, bytes a second of half a minute after the first windows, as the brokers log them."""
     begun = time.monotonic()
     with sending(senders):
-        wait_until(lambda: time.monotonic() - begun > _WARM_UP_S + _SECONDS + 1, within_s=120)
+        wait_until(lambda: time.monotonic() - begun > _WARM_UP_S + _SECONDS + 1)
     rates: dict[str, dict[int, float]] = {sender.name: {} for sender in senders}
     for node in sandbox.nodes:
         assert node.request_log_file is not None

@@ -108,9 +108,9 @@ def prometheus(
         )
     try:
         server = Prometheus(port)
-        wait_until(lambda: process.poll() is not None or server.ready(), within_s=60)
+        wait_until(lambda: process.poll() is not None or server.ready())
         assert process.poll() is None, (folder / "prometheus.log").read_text()
         yield server
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(300)

@@ -60,13 +60,13 @@ class RunningRecorder:
         return [row for row in map(json.loads, whole.splitlines()) if row["event"] == event]
 
     def until(self, look: Callable[[], object]) -> None:
-        wait_until(lambda: self.process.poll() is not None or look(), within_s=60)
+        wait_until(lambda: self.process.poll() is not None or look())
         assert self.process.poll() is None, self._log.read_text()
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        code = self.process.wait(60)
-        wait_until(lambda: self.events("stopped"), within_s=20)
+        code = self.process.wait(300)
+        wait_until(lambda: self.events("stopped"))
         assert "Traceback" not in self._log.read_text()
         return code
 

@@ -32,7 +32,7 @@ class Running:
         return [row["result"] for row in self.events("pass")]
 
     def until(self, look: Callable[[], object]) -> None:
-        wait_until(lambda: self.process.poll() is not None or look(), within_s=60)
+        wait_until(lambda: self.process.poll() is not None or look())
         assert self.process.poll() is None, self._log.read_text()
 
     def page(self, path: str) -> tuple[int, str]:
@@ -51,7 +51,7 @@ class Running:
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 @contextmanager

@@ -102,7 +102,7 @@ def _running(arguments: Sequence[str], folder: Path, name: str) -> Iterator[None
     finally:
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(300)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

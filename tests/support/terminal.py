@@ -49,7 +49,7 @@ class Terminal:
             try:
                 self._read()
             except (OSError, EOFError) as error:
-                self.process.wait(60)
+                self.process.wait(300)
                 raise AssertionError(f"it ended without {text!r}, after {self.seen!r}") from error
 
     def type(self, text: str) -> None:
@@ -63,7 +63,7 @@ class Terminal:
             while True:
                 self._read()
         os.close(self._master)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
     def _read(self) -> None:
         ready, _, _ = select.select([self._master], [], [], 60)

@@ -111,7 +111,7 @@ class WireClient:
                     raise
                 return False
 
-        wait_until(sent, within_s=60)
+        wait_until(sent)
 
     def fetch(self, topic: str) -> int:
         """Reads partition 0 from its beginning, at most one batch: the throttle time in milliseconds."""

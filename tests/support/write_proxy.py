@@ -103,11 +103,11 @@ class Gate:
     def hold(self) -> None:
         """Called by whoever is held."""
         self._arrived.set()
-        assert self._open.wait(120), "the test never opened the gate"
+        assert self._open.wait(600), "the test never opened the gate"
 
     def await_arrival(self) -> None:
         """Returns once somebody is held."""
-        assert self._arrived.wait(60), "nobody came to the gate"
+        assert self._arrived.wait(300), "nobody came to the gate"
 
     def open(self) -> None:
         """Lets it pass."""

@@ -67,7 +67,7 @@ class Client:
         words = (f'"requestApiKeyName":"{api}"', f'"clientId":"{self.name}"')
         log = self._sandbox.nodes[0].request_log_file
         assert log is not None
-        wait_until(lambda: any(all(word in line for word in words) for line in log.read_text().splitlines()), within_s=30)
+        wait_until(lambda: any(all(word in line for word in words) for line in log.read_text().splitlines()))
 
     def backtest(self, quotas: Mapping[str, float], *, exact: bool, wraps: bool = True) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""

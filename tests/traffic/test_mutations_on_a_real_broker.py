@@ -66,7 +66,7 @@ class Admin:
 
         log = self._sandbox.nodes[0].request_log_file
         assert log is not None
-        wait_until(lambda: _lines(log.read_text(), "DELETE_TOPICS", self.name) >= 2 * TOPICS, within_s=30)
+        wait_until(lambda: _lines(log.read_text(), "DELETE_TOPICS", self.name) >= 2 * TOPICS)
         proposed = {Entity.of({"client-id": self.name}): {"controller_mutation_rate": limit}}
         needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)
         question = BacktestRequest(current={}, proposed=proposed, declared=proposed, needs=needs)

@@ -73,7 +73,7 @@ class Clients:
             runs = {role: pool.submit(self._ask, role, ask, seconds, pause_s) for role, ask in asks.items()}
             throttles = {role: run.result() for role, run in runs.items()}
         sent = {role: len(found) for role, found in throttles.items()}
-        wait_until(lambda: all(self._lines(log, before, role) >= count for role, count in sent.items()), within_s=30)
+        wait_until(lambda: all(self._lines(log, before, role) >= count for role, count in sent.items()))
         own = folder / "kafka-request.log"
         folder.mkdir()
         own.write_bytes(log.read_bytes()[before:])

@@ -25,7 +25,6 @@ from reconciler.formats import Json
 from reconciler.ports import Clock
 
 _MOST_AT_ONCE: Final = 128
-_WHOLE_CONNECTION_S: Final = 5.0
 _LONGEST_HEAD: Final = 16 * 1024
 _TEXT: Final = "text/plain; charset=utf-8"
 _WAITING: Final = 256
@@ -128,15 +127,20 @@ class EndpointError(ReconcilerError):
 
 
 class Endpoint:
-    """Serves while the block lasts, in threads of its own. ``port`` 0 takes a free one, which ``address`` shows."""
+    """Serves while the block lasts, in threads of its own. ``port`` 0 takes a free one, which ``address`` shows.
 
-    def __init__(self, host: str, port: int, health: HealthPages, exposition: Callable[[str], tuple[bytes, str]]) -> None:
+    ``patience``: the seconds after which a connection is closed, whether or not its request is complete or its answer is read.
+    """
+
+    def __init__(
+        self, host: str, port: int, health: HealthPages, exposition: Callable[[str], tuple[bytes, str]], *, patience: float = 5.0
+    ) -> None:
         pages: dict[str, Page] = {
             "/metrics": lambda accept: (HTTPStatus.OK, *exposition(accept)),
             "/healthz": lambda _: _as_page(health.alive()),
             "/readyz": lambda _: _as_page(health.ready()),
         }
-        self._connections = _Connections(pages)
+        self._connections = _Connections(pages, patience)
         try:
             self._socket = _listening_socket(host, port)
         except (OSError, OverflowError) as error:
@@ -188,8 +192,9 @@ class Endpoint:
 class _Connections:
     """Those that are open, the oldest first."""
 
-    def __init__(self, pages: Mapping[str, Page]) -> None:
+    def __init__(self, pages: Mapping[str, Page], patience: float) -> None:
         self._pages = pages
+        self._patience = patience
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -213,7 +218,7 @@ class _Connections:
         try:
             # A client that went away in the middle, or is too slow or too long, is not worth a word.
             with contextlib.suppress(OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
-                async with asyncio.timeout(_WHOLE_CONNECTION_S):
+                async with asyncio.timeout(self._patience):
                     writer.write(self._answer(await reader.readuntil(b"\r\n\r\n")))
                     await writer.drain()
                     writer.close()

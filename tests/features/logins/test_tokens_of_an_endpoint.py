@@ -165,7 +165,7 @@ def test_tokens_are_renewed_before_they_expire_while_the_connection_lives(provid
             assert opened.describe(EntityFilter()) is not None
             return len(provider.endpoint.requests) >= 4
 
-        wait_until(renewed, within_s=60)
+        wait_until(renewed)
     finally:
         opened.close()
 

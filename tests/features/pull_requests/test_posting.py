@@ -217,7 +217,7 @@ def test_comments_that_are_there_twice_are_folded_into_the_oldest(post: Post):
 
 
 def test_two_runs_at_once_leave_one_comment(post: Post):
-    together = threading.Barrier(2, timeout=20)
+    together = threading.Barrier(2, timeout=300)
 
     def meet(request: Request) -> None:
         if request.method == "POST":
@@ -229,7 +229,7 @@ def test_two_runs_at_once_leave_one_comment(post: Post):
     for one in runs:
         one.start()
     for one in runs:
-        one.join(timeout=30)
+        one.join(timeout=300)
 
     assert len(outcomes) == len(post.server.seen("POST")) == 2
     assert state_of(post.only) is PLANNED

@@ -126,7 +126,7 @@ def test_of_many_at_once_one_fetches_and_all_get_the_jars(tmp_path: Path) -> Non
     registry = Registry()
 
     def one() -> tuple[Path, ...]:
-        together.wait(10)
+        together.wait(300)
         return get(tmp_path, registry)
 
     with ThreadPoolExecutor(4) as pool:

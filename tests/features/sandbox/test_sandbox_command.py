@@ -160,7 +160,7 @@ def test_with_record_each_node_records_what_backtest_reads(environ: dict[str, st
                 return False
             return ("app", "throttled") in {(row["bucket"].get("client-id"), row["verdict"]) for row in done.json()["verdicts"]}
 
-        wait_until(throttled, within_s=60)
+        wait_until(throttled)
     assert left_over(environ) == []
 
 

@@ -82,17 +82,6 @@ def test_one_reading_serves_every_cluster_until_it_is_old(reading: CountedReadin
     assert (reading.load(), reading.readings) == (["east", "west"], 3)
 
 
-def test_files_that_change_while_they_are_read_change_the_fingerprint(reading: CountedReading) -> None:
-    before = reading.east.fingerprint()
-
-    def write() -> None:
-        (reading.folder / "new.yaml").write_text(rates(bob="1MiB"))
-
-    reading.meanwhile = write
-    reading.east.load(before)
-    assert reading.east.fingerprint() != before
-
-
 def test_no_more_passes_than_turns_at_once() -> None:
     turns, beats = Turns(2), list[int]()
     assert turns.take(lambda: False, lambda: None)
