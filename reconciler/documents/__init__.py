@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from reconciler.documents.apply_report import (
         APPLY_REPORT,
         APPLY_SUMMARY,
+        AUDIT,
+        AUDIT_ROWS,
         ApplySummary,
         AuditedRun,
-        WatchCounts,
+        AuditRecord,
         audit_line,
         failed_apply,
         read_apply_report,

@@ -1,6 +1,6 @@
 """Apply reports, with the values before each change, from which ``revert`` undoes a run, and the lines of an audit file.
 
-A line has counts and the digest, no entities and no values: those are in the report.
+A line has counts, the digest and the names of at most 50 entities. Values are in the report.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from reconciler.model import (
     RunContext,
     WatchRecord,
     WithheldReason,
+    in_canonical_order,
 )
 
 
@@ -279,18 +280,34 @@ class AuditRecord:
     """
     watched: WatchCounts | None = None
     """How the steps were watched. Absent when none was to be."""
+    entities: tuple[Entity, ...] = ()
+    """Entities that the run changed or may have changed. Absent when there are none, more than 50, or very long names."""
+
+    @property
+    def has_written(self) -> bool:
+        """Whether the run could have changed a cluster."""
+        return not self.run.validate_only and self.result is not ApplyResult.NOTHING_TO_DO
+
+    def is_of(self, cluster: ClusterIdentity) -> bool:
+        """Return whether it was a run on this cluster."""
+        return self.run.cluster.is_same(cluster)
+
+    def may_have_written(self, entity: Entity) -> bool:
+        """Return whether the run can have changed this entity. A line without names can be of any entity."""
+        return self.has_written and (not self.entities or entity in self.entities)
 
 
+_MOST_ENTITIES: Final = 50
+_MOST_TEXT: Final = 20_000
+AUDIT_ROWS: Final = {
+    AuditedRun: row("command started os_user principal source cluster validate_only context?"),
+    AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld? watched? entities?"),
+}
 AUDIT: Final = Document(
     cls=AuditRecord,
     name="audit",
     title="kafka-quotas audit record",
-    codec=VALUES.extended(
-        {
-            AuditedRun: row("command started os_user principal source cluster validate_only context?"),
-            AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld? watched?"),
-        }
-    ),
+    codec=VALUES.extended(AUDIT_ROWS),
     called="a record of a run",
 )
 
@@ -319,7 +336,19 @@ def _record(run: AuditedRun, ending: ApplyReport | BaseException, at: datetime.d
         failure_reason=ending.failure_reason,
         withheld=tuple(each.owner for each in ending.withheld),
         watched=None if ending.facts.watch is None else _counts_of_watch(ending.facts.watch),
+        entities=_changed_entities(ending),
     )
+
+
+def _changed_entities(report: ApplyReport) -> tuple[Entity, ...]:
+    changed = (
+        outcome.change.entity
+        for outcome in report.outcomes
+        if outcome.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) or outcome.reached
+    )
+    entities = () if report.validate_only else tuple(in_canonical_order(changed))
+    is_short = len(entities) <= _MOST_ENTITIES and sum(len(str(entity)) for entity in entities) <= _MOST_TEXT
+    return entities if is_short else ()
 
 
 def _counts_of_watch(watch: WatchRecord) -> WatchCounts:

@@ -177,6 +177,12 @@ class ClusterIdentity:
         for field_name, text in texts.items():
             object.__setattr__(self, field_name, None if text is None else ForeignText(text[:]))
 
+    def is_same(self, other: ClusterIdentity) -> bool:
+        """Compare by the clusters' own ids where both are known, else by their names."""
+        if self.id is not None and other.id is not None:
+            return self.id == other.id
+        return self.name is not None and self.name == other.name
+
     def named(self, name: str | None) -> ClusterIdentity:
         """The same cluster under the name of its manifest, if that has one."""
         return replace(self, name=None if (chosen := name or self.name) is None else ForeignText(chosen[:]))

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.documents import RecordedBaseline
+from reconciler.documents import AuditedRun, AuditRecord, RecordedBaseline
 from reconciler.errors import UnreachableError
 from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling
 from reconciler.features.insight.report import ClusterOverview, Overview, declared_only, overview_of
 from reconciler.features.insight.report_page import report_html
-from reconciler.features.insight.runs import RunCounts, RunRecord
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity, ForeignText, MatchKind, Selector, TypeMatch
 from reconciler.model.finding import Span
 from reconciler.model.message import compose
-from reconciler.model.plan import ClusterFailure, ManifestCommit
+from reconciler.model.plan import ApplyResult, ChangeStatus, ClusterFailure, ManifestCommit
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.workflows.drift import GivenBaseline
@@ -95,16 +94,21 @@ def cluster_of(
     return overview_of(intent(name, *entities, scope=scope), state, source=FakeCluster(live), baseline=given)
 
 
-def run(minutes: int, result: str = "done", **fields: object) -> RunRecord:
-    """A run that ended so long before noon."""
+def run(minutes: int, result: str = "done", **fields: object) -> AuditRecord:
+    """A run that ended so long before noon. ``fields``: of the run or of its ending."""
     ended = NOON - datetime.timedelta(minutes=minutes)
-    defaults: dict[str, object] = {
-        "file": "audit.jsonl", "started": ended - datetime.timedelta(seconds=3), "ended": ended, "command": "apply",
-        "cluster": ClusterIdentity(name="prod-eu", id="id-of-prod-eu"), "result": result, "failure_reason": None,
-        "verified": result == "done", "validate_only": False, "counts": RunCounts(applied=3 if result == "done" else 0),
-        "accepted": (), "principal": "quota-admin", "os_user": "ci", "source": ManifestCommit(commit=COMMIT, dirty=False),
+    begun: dict[str, object] = {
+        "started": ended - datetime.timedelta(seconds=3), "command": "apply", "principal": "quota-admin", "os_user": "ci",
+        "cluster": ClusterIdentity(name="prod-eu", id="id-of-prod-eu"), "source": ManifestCommit(commit=COMMIT, dirty=False),
+        "validate_only": False,
     }  # fmt: skip
-    return RunRecord(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+    ending: dict[str, object] = {
+        "ended": ended, "result": ApplyResult(result), "failure_reason": None, "verified": result == "done",
+        "summary": {ChangeStatus.APPLIED: 3 if result == "done" else 0},
+    }  # fmt: skip
+    begun |= {name: value for name, value in fields.items() if name in begun}
+    ending |= {name: value for name, value in fields.items() if name not in begun}
+    return AuditRecord(run=AuditedRun(**begun), **ending)  # type: ignore[arg-type]  # a test names fields as it likes
 
 
 def load(name: str, rate: float, limit: float | None, **fields: object) -> GroupLoad:
@@ -155,7 +159,7 @@ def company() -> Overview:
             2000,
             "partial",
             cluster=ClusterIdentity(name="prod-us", id="id-of-prod-us"),
-            counts=RunCounts(applied=2, unknown=1),
+            summary={ChangeStatus.APPLIED: 2, ChangeStatus.UNKNOWN: 1},
             failure_reason="unreachable",
             source=ManifestCommit(commit=COMMIT, dirty=True),
         ),
@@ -181,7 +185,7 @@ def hostile() -> Overview:
     runs = tuple(
         run(
             number, principal=name, os_user=name, failure_reason=name, source=ManifestCommit(commit=name),
-            accepted=(name,), result=name, command=name,
+            accepted=(name,), command=name,
             cluster=ClusterIdentity(name=name),
         )
         for number, name in enumerate(names)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reconciler.documents import AuditRecord
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption
-from reconciler.features.insight.runs import RunRecord
 from reconciler.features.insight.value_history import QuotaHistory
-from reconciler.model import DEFAULT, ClusterSpec, Drift, EntityDrift, Plan, display_name, escaped
+from reconciler.model import DEFAULT, ApplyResult, ChangeStatus, ClusterSpec, Drift, EntityDrift, Plan, display_name, escaped
 from reconciler.render import code, drift_view, fold, plan_view, prose, shorten, size, view_markdown
-from reconciler.text import amount, count_of
+from reconciler.text import amount, count_of, list_some
 from reconciler.yaml import scalar_text
 
 _LIMIT: Final = 60_000
@@ -22,32 +22,34 @@ TRAFFIC_BYTES: Final = 16_000
 MOST: Final = 20
 """Entities or quotas of one list."""
 _NAME: Final = 120
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftPast:
     """What is known from before the drift. ``runs``: audited ones of the cluster, the latest first."""
 
-    runs: tuple[RunRecord, ...] = ()
+    runs: tuple[AuditRecord, ...] = ()
     quotas: tuple[QuotaHistory, ...] = ()
     """Quotas that drifted, with the origin of their declared values."""
     left_out: int = 0
 
     @property
-    def complete(self) -> RunRecord | None:
+    def complete(self) -> AuditRecord | None:
         """The latest run after which the cluster had the declared values."""
         return next((run for run in self.runs if _is_complete(run)), None)
 
     @property
-    def since(self) -> tuple[RunRecord, ...]:
-        """Runs that wrote afterwards."""
-        complete = self.complete
-        return tuple(run for run in self.runs if run.has_written and (complete is None or run.ended > complete.ended))
+    def since(self) -> tuple[AuditRecord, ...]:
+        """Runs that wrote afterwards, and can have changed an entity that drifted."""
+        complete, entities = self.complete, {quota.entity for quota in self.quotas}
+        later = (run for run in self.runs if run.has_written and (complete is None or run.ended > complete.ended))
+        return tuple(run for run in later if self.left_out or not entities or any(map(run.may_have_written, entities)))
 
 
-def _is_complete(run: RunRecord) -> bool:
-    same = run.result == "nothing_to_do" or (run.result == "done" and run.verified)
-    return same and run.command in ("apply", "run") and not run.validate_only
+def _is_complete(run: AuditRecord) -> bool:
+    same = run.result is ApplyResult.NOTHING_TO_DO or (run.result is ApplyResult.DONE and run.verified)
+    return same and run.run.command in ("apply", "run") and not run.run.validate_only
 
 
 def proposal_title(drift: Drift, mode: str, count: int) -> str:
@@ -103,15 +105,17 @@ def _since(drift: Drift, past: DriftPast) -> Iterator[str]:
     yield f"Read at {drift.observed.at:%Y-%m-%d %H:%M} UTC."
     if past.since:
         yield ""
-        yield "Audited runs that wrote to the cluster since then:"
+        yield "Audited runs since then that changed these entities, or may have:"
         yield ""
         for run in past.since[:MOST]:
-            who = f"{code(run.command)} of {code(run.os_user, limit=_NAME)} until {run.ended:%Y-%m-%d %H:%M} UTC"
-            yield f"- {who}: {count_of(run.counts.applied, 'entity', 'entities')} written, {_run(run)}"
+            who = f"{code(run.run.command)} of {code(run.run.os_user, limit=_NAME)} until {run.ended:%Y-%m-%d %H:%M} UTC"
+            named = list_some([code(str(entity), limit=_NAME) for entity in run.entities], _NAMED)
+            count = count_of(run.summary[ChangeStatus.APPLIED], "entity", "entities")
+            yield f"- {who}: {named or count} written, {_run(run)}"
 
 
-def _run(run: RunRecord) -> str:
-    job = run.context.job.run if run.context is not None else None
+def _run(run: AuditRecord) -> str:
+    job = run.run.context.job.run if run.run.context is not None else None
     return code(job, limit=_NAME) if job is not None else "a run outside of CI"
 
 

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from reconciler.documents import AuditRecord
 from reconciler.errors import BackendError, GitError, ManifestError, ReconcilerError, UsageError
 from reconciler.features.insight.incident import LimitOrigin, MissingEvidence
-from reconciler.features.insight.runs import RunRecord
 from reconciler.manifest import compute_units
 from reconciler.model import (
     DEFAULT,
+    ApplyResult,
     BrokerFacts,
     ClusterIdentity,
     ClusterSpec,
@@ -45,7 +46,7 @@ from reconciler.workflows import (
 
 _MOST_STEPS: Final = 20
 """Commits that moved or reformatted the line of a value, and are passed over."""
-_APPLIED: Final = ("done", "partial")
+_APPLIED: Final = (ApplyResult.DONE, ApplyResult.PARTIAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +58,11 @@ class CommitThen:
 
     commit: str | None
     begin: datetime.datetime
-    run: RunRecord | None = None
+    run: AuditRecord | None = None
 
 
 def commits_then(
-    paths: Sequence[str], since: datetime.datetime, until: datetime.datetime, runs: Sequence[RunRecord]
+    paths: Sequence[str], since: datetime.datetime, until: datetime.datetime, runs: Sequence[AuditRecord]
 ) -> tuple[CommitThen, ...]:
     """The commit in effect at ``since``, and each one that came into effect before ``until``, in order of time.
 
@@ -70,9 +71,9 @@ def commits_then(
     """
     applied = sorted(
         (
-            CommitThen(commit=run.source.commit, begin=run.ended, run=run)
+            CommitThen(commit=run.run.source.commit, begin=run.ended, run=run)
             for run in runs
-            if run.ended < until and _has_applied(run)
+            if run.ended < until and _applied_commit(run) is not None
         ),
         key=lambda chosen: chosen.begin,
     )
@@ -96,7 +97,7 @@ def commits_then(
 
 
 def limit_origin(
-    then: ManifestsAt, paths: Sequence[str], *, cluster: str | None, entity: Entity, key: str, runs: Sequence[RunRecord] = ()
+    then: ManifestsAt, paths: Sequence[str], *, cluster: str | None, entity: Entity, key: str, runs: Sequence[AuditRecord] = ()
 ) -> LimitOrigin | None:
     """The commit that gave this quota the value that it has in ``then``; ``None`` when the manifests do not declare it.
 
@@ -125,12 +126,14 @@ def limit_origin(
             author=blamed.author,
             subject=blamed.subject,
             before=before.value if isinstance(before, DesiredQuota) else None,
-            # The first run of this commit or a later one.
+            # The first run of this commit or a later one that can have written the entity.
             applied=min(
                 (
                     run.ended
                     for run in runs
-                    if _has_applied(run) and run.source.commit and then.git.contains(run.source.commit, blamed.commit)
+                    if (commit := _applied_commit(run)) is not None
+                    and run.may_have_written(entity)
+                    and then.git.contains(commit, blamed.commit)
                 ),
                 default=None,
             ),
@@ -143,8 +146,8 @@ def _meaning(quota: WrittenQuota) -> object:
     return quota.unit if isinstance(quota, UnitQuota) else quota.value
 
 
-def _has_applied(run: RunRecord) -> bool:
-    return run.result in _APPLIED and not run.validate_only and run.source.commit is not None
+def _applied_commit(run: AuditRecord) -> str | None:
+    return run.run.source.commit if run.result in _APPLIED and run.has_written else None
 
 
 def declared_quota(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> DesiredQuota | UnitQuota | None:
@@ -175,7 +178,7 @@ class QuotaSources:
     paths: tuple[str, ...] = ()
     cluster: str | None = None
     access: Access = field(default_factory=Access)
-    runs: tuple[RunRecord, ...] = ()
+    runs: tuple[AuditRecord, ...] = ()
     """Of audit files."""
 
     @property

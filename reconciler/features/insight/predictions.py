@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from reconciler.documents import APPLY_SUMMARY, BACKTEST, VALUES, ApplySummary, Document, row
 from reconciler.errors import FileAccessError, ReconcilerError, StalePlanError, UsageError, WrongClusterError
 from reconciler.features.insight.recorded_rates import group_of_throttle, proposal_in_effect, question_in_effect
-from reconciler.features.insight.runs import is_same_cluster
 from reconciler.model import (
     BacktestReport,
     BucketVerdict,
@@ -214,9 +213,7 @@ def compare_runs(
     A run whose traffic cannot be read has no quota group that was checked, and the reason as a note.
     """
     proposal = proposal_in_effect(view, spec, trusted)
-    ended = [
-        (run.around.ended, run) for run in runs if run.around.ended is not None and is_same_cluster(run.cluster, view.cluster)
-    ]
+    ended = [(run.around.ended, run) for run in runs if run.around.ended is not None and run.cluster.is_same(view.cluster)]
     compared = []
     for since, run in sorted(ended, key=lambda pair: pair[0], reverse=True):
         if not now - MONTH < since < now:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 import reconciler
-from reconciler.documents import ApplySummary
+from reconciler.documents import ApplySummary, AuditRecord
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.features.insight.observe import Headroom, observe
 from reconciler.features.insight.predictions import RunComparison, compare_runs
 from reconciler.features.insight.rate_sources import RateRequest
-from reconciler.features.insight.runs import RecordedRuns, RunRecord
+from reconciler.features.insight.runs import RecordedRuns
 from reconciler.features.prometheus import trusted_reader
 from reconciler.manifest import allocations, budgets_of
 from reconciler.model import (
@@ -180,7 +180,7 @@ class Overview:
     """The commit of the manifests, when they are in git."""
     clusters: tuple[ClusterOverview, ...]
     """One object for each cluster, by name."""
-    runs: tuple[RunRecord, ...] = ()
+    runs: tuple[AuditRecord, ...] = ()
     runs_left_out: int = 0
     """Older runs of the audit files that are not listed."""
     audited: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.documents import Document, is_failure, row
+from reconciler.documents import AUDIT_ROWS, AuditRecord, Document, is_failure, row
 from reconciler.features.insight.headroom_view import LOADS, headroom_lines
 from reconciler.features.insight.predictions import (
     COMPARED,
@@ -24,10 +24,10 @@ from reconciler.features.insight.predictions import (
     observed_words,
 )
 from reconciler.features.insight.report import BudgetUse, ClusterOverview, EntityOverview, Overview
-from reconciler.features.insight.runs import RunRecord
 from reconciler.formats import Json
 from reconciler.model import (
     CLIENT_KEYS,
+    ApplyResult,
     ClusterFailure,
     DriftClass,
     ObservedFrom,
@@ -72,11 +72,11 @@ _STATES: Final = {
     None: ("not compared", Style.FAINT),
 }
 _RESULTS: Final = {
-    "done": ("done", Style.GOOD),
-    "nothing_to_do": ("nothing to do", Style.FAINT),
-    "refused": ("refused", Style.WARN),
-    "partial": ("partial", Style.BAD),
-    "failed": ("failed", Style.BAD),
+    ApplyResult.DONE: ("done", Style.GOOD),
+    ApplyResult.NOTHING_TO_DO: ("nothing to do", Style.FAINT),
+    ApplyResult.REFUSED: ("refused", Style.WARN),
+    ApplyResult.PARTIAL: ("partial", Style.BAD),
+    ApplyResult.FAILED: ("failed", Style.BAD),
 }
 _ORIGINS: Final = {ObservedFrom.BROKER: "from its brokers", ObservedFrom.ZOOKEEPER: "from ZooKeeper"}
 _SHARED: Final = {
@@ -216,7 +216,7 @@ def _cluster_row(row: ClusterOverview, overview: Overview) -> tuple[Line | str |
     about = (cluster.id, f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None)
     title = line((row.shown_name, Style.STRONG), *(f", {escaped(each)}" for each in about if each))
     last = next((run for run in overview.runs if run.has_written and run.is_of(cluster)), None)
-    change = line(f"{_moment(last.ended)}, ", _result(last.result)) if last else ""
+    change = line(f"{_moment(last.ended)}, ", chip(*_RESULTS[last.result])) if last else ""
     if row.failure is not None:
         state = chip("skipped", Style.WARN) if row.failure.skipped else chip("could not be read", Style.BAD)
         return title, state, f"{row.declared:,}", "?", "?", "?", "?", "", change
@@ -370,25 +370,22 @@ def _runs(overview: Overview) -> Iterator[Block]:
         yield line(f"{count_of(overview.runs_left_out, 'earlier run')} in the audit files.")
 
 
-def _result(result: str) -> TextSegment | str:
-    return chip(*_RESULTS[result]) if result in _RESULTS else result
-
-
-def _run(run: RunRecord) -> tuple[Line | str, ...]:
-    reason = f" ({run.failure_reason})" if run.failure_reason else ""
-    unverified = run.result in ("done", "partial") and not run.verified and not run.validate_only
-    counts = (f"{count:,} {word}" for word, count in run.counts.words if count)
+def _run(record: AuditRecord) -> tuple[Line | str, ...]:
+    run = record.run
+    reason = f" ({record.failure_reason})" if record.failure_reason else ""
+    unverified = record.result in (ApplyResult.DONE, ApplyResult.PARTIAL) and not record.verified and not run.validate_only
+    counts = (f"{count:,} {status.value.replace('_', ' ')}" for status, count in record.summary.items() if count)
     commit = run.source.commit[:12] + (" with uncommitted changes" if run.source.dirty else "") if run.source.commit else ""
     label = run.cluster.name or run.cluster.id
     return (
-        _moment(run.ended),
+        _moment(record.ended),
         display_name(label) if label else "",
         run.command + (" (validate only)" if run.validate_only else ""),
-        line(_result(run.result), reason, *((" ", chip("not verified", Style.WARN)) if unverified else ())),
+        line(chip(*_RESULTS[record.result]), reason, *((" ", chip("not verified", Style.WARN)) if unverified else ())),
         ", ".join(counts),
         run.os_user if run.principal is None else f"{run.principal} ({run.os_user})",
         commit,
-        ", ".join(run.accepted),
+        ", ".join(record.accepted),
     )
 
 
@@ -444,7 +441,7 @@ def _amounts(quotas: Quotas | None) -> Json:
     return None if quotas is None else {escaped(key): amount(key, value) for key, value in sorted(quotas.items())}
 
 
-def audited_runs(overview: Overview) -> tuple[RunRecord, ...] | None:
+def audited_runs(overview: Overview) -> tuple[AuditRecord, ...] | None:
     """Runs of the audit files, the latest first. ``None``: no audit file was given."""
     return overview.runs if overview.audited else None
 
@@ -465,10 +462,7 @@ REPORT: Final = Document(
             ComparedGroup: COMPARED,
             EntityOverview: row("entity class=drift declared live owner note source protected in_scope expiries?"),
             Overview: row("at version source clusters runs runs_left_out notes", runs=audited_runs),
-            RunRecord: row(
-                "file started ended command cluster result failure_reason verified validate_only summary=counts accepted "
-                "principal os_user source"
-            ),
+            **AUDIT_ROWS,
         }
     ),
 )

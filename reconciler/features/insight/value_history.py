@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.cli.results import Result
-from reconciler.documents import VALUES, Document, row
+from reconciler.documents import AUDIT_ROWS, VALUES, AuditRecord, Document, row
 from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.features.insight.incident import LimitOrigin
 from reconciler.features.insight.past_quotas import declared_quota, limit_origin
-from reconciler.features.insight.runs import RunRecord, read_runs
+from reconciler.features.insight.runs import read_runs
 from reconciler.model import (
     ClusterIdentity,
     CurrentState,
@@ -62,6 +62,8 @@ class QuotaHistory:
     """The values in git, the newest first. Empty for a quota that no manifest declares."""
     missing: str | None = None
     """Why the origin of the value is not known. ``None``: it is known."""
+    last_write: AuditRecord | None = None
+    """The last audited run that changed the entity, by name. ``None``: no run names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,8 @@ HISTORY: Final = Document(
     codec=VALUES.extended(
         {
             SetValue: row("value text *origin pull_request=request? run?"),
-            QuotaHistory: row("entity key live values missing?"),
+            **AUDIT_ROWS,
+            QuotaHistory: row("entity key live values missing? last_write?"),
         }
     ),
 )
@@ -112,7 +115,7 @@ def quota_history(
     paths: Sequence[str],
     quota: tuple[Entity, str, float | None],
     cluster: str | None,
-    runs: Sequence[RunRecord],
+    runs: Sequence[AuditRecord],
 ) -> QuotaHistory:
     """Find where the values of one quota come from. ``quota`` has its value on the cluster. ``runs``: those of the cluster."""
     entity, key, live = quota
@@ -133,14 +136,16 @@ def quota_history(
         missing = None if values else "no manifest declares it, so it was set by other means"
     except (GitError, ManifestError, UsageError) as error:
         missing = None if values else str(error)
-    return QuotaHistory(entity=entity, key=key, live=live, values=tuple(values), missing=missing)
+    last = next((run for run in runs if entity in run.entities), None)
+    return QuotaHistory(entity=entity, key=key, live=live, values=tuple(values), missing=missing, last_write=last)
 
 
-def _with_runs(value: SetValue, now: ManifestsAt, runs: Sequence[RunRecord]) -> SetValue:
+def _with_runs(value: SetValue, now: ManifestsAt, runs: Sequence[AuditRecord]) -> SetValue:
     """Add the first run that applied the value, and the request whose merge brought its commit."""
     commit, applied = value.origin.commit, value.origin.applied
-    job = next((run.context.job for run in runs if run.context is not None and run.ended == applied), None)
-    requests = (run.context.pull_request for run in runs if run.context is not None)
+    contexts = [(each.ended, each.run.context) for each in runs if each.run.context is not None]
+    job = next((context.job for ended, context in contexts if ended == applied), None)
+    requests = (context.pull_request for _, context in contexts)
     brought = (each for each in requests if each is not None and _has_brought(each, commit, now))
     return replace(value, run=job.run if job is not None else None, request=next(brought, None))
 
@@ -167,6 +172,9 @@ def _lines(result: Histories) -> Iterator[Line]:
             yield line(
                 f"    set by other means: the manifests declare {amount(quota.key, newest)}. kafka-quotas drift compares",
             )
+        if (last_run := quota.last_write) is not None:
+            user, ended = display_name(last_run.run.os_user), f"{last_run.ended:%Y-%m-%d %H:%M} UTC"
+            yield line(f"    entity last changed by {escaped(last_run.run.command)} of {user} until {ended}, by the audit")
         for number, value in enumerate(quota.values):
             yield from _value_lines(quota.key, value, is_first=number == 0)
 

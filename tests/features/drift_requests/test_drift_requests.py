@@ -102,7 +102,13 @@ CLUSTER = {"name": "prod", "id": "c1", "kafka_version": "4.3"}
 def audited(command: str, ended: str, commit: str | None, **more: object) -> str:
     """A line of the audit file."""
     run = {"format_version": "1.0", "started": ended, "ended": ended, "command": command, "cluster": CLUSTER, "result": "done"}
-    ending: dict[str, object] = {"failure_reason": None, "verified": True, "validate_only": False, "summary": COUNTS}
+    ending: dict[str, object] = {
+        "failure_reason": None,
+        "verified": True,
+        "validate_only": False,
+        "summary": COUNTS,
+        "digest": None,
+    }
     return json.dumps(
         run | ending | {"accepted": [], "principal": None, "os_user": "ci", "source": {"commit": commit, "dirty": False}} | more
     )
@@ -133,6 +139,8 @@ def test_the_request_names_who_set_the_declared_value_and_since_when_the_cluster
         audited("apply", "2026-01-01T08:00:00Z", commit, context={"job": job, "pull_request": request}),
         audited("apply", "2026-01-01T09:00:00Z", commit, result="nothing_to_do"),
         audited("alter", "2026-01-02T10:00:00Z", None, os_user="mallory`|<b>"),
+        audited("alter", "2026-01-02T10:30:00Z", None, os_user="trent", entities=[{"user": "alice"}]),
+        audited("alter", "2026-01-02T10:45:00Z", None, os_user="peggy", entities=[{"user": "somebody-else"}]),
         audited("alter", "2026-01-02T11:00:00Z", None, cluster={**CLUSTER, "id": "c2"}),
         "not a line",
     )
@@ -140,7 +148,8 @@ def test_the_request_names_who_set_the_declared_value_and_since_when_the_cluster
     text = by_github(repository.github.pulls[0]["body"]).text()
     assert "At 2026-01-01 09:00 UTC the cluster had the declared values" in text
     assert "alter of mallory`|<b> until 2026-01-02 10:00 UTC: 1 entity written, a run outside of CI" in text
-    assert "11:00" not in text
+    assert "alter of trent until 2026-01-02 10:30 UTC: user=alice written, a run outside of CI" in text
+    assert ("peggy" in text, "11:00" in text) == (False, False)
     assert f"user=alice producer_byte_rate: 11 MiB/s by Somebody on {TODAY}, commit {commit[:12]}" in text
     assert "request 7, approved by carol, applied at 2026-01-01 08:00 UTC" in text
 

@@ -11,7 +11,22 @@ from typing import Any
 import pytest
 
 from reconciler.documents import AuditedRun, audit_line
-from reconciler.model import ApplyReport, ApplyResult, ClusterIdentity, JobFacts, ManifestCommit, MergedRequest, RunContext
+from reconciler.model import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    ClusterIdentity,
+    Entity,
+    JobFacts,
+    KeyChange,
+    ManifestCommit,
+    MergedRequest,
+    Reason,
+    RunContext,
+)
 from tests.builders import NOON, user
 from tests.support import manifests
 from tests.support.command import Done, invoke
@@ -56,6 +71,25 @@ class History:
             context=RunContext(job=job, pull_request=request),
         )
         report = ApplyReport(cluster=ClusterIdentity(name="prod", id="c1"), digest=f"sha256:{'0' * 64}", result=ApplyResult.DONE)
+        with self.audit.open("a") as file:
+            file.write(audit_line(run, report, at=NOON + day * DAY) + "\n")
+
+    def wrote(self, entity: Entity, by: str, *, day: int, commit: str | None = None) -> None:
+        """A run of ``alter``, or of ``apply`` of a commit, that changed an entity."""
+        key = KeyChange(key="producer_byte_rate", before=None, after=7 * MIB, reason=Reason.VALUE_DIFFERS)
+        change = Change(entity=entity, action=Action.CREATE, keys=(key,))
+        report = ApplyReport(
+            cluster=ClusterIdentity(name="prod", id="c1"),
+            digest=f"sha256:{'0' * 64}",
+            result=ApplyResult.DONE,
+            outcomes=(ChangeOutcome(change=change, status=ChangeStatus.APPLIED),),
+        )
+        run = AuditedRun(
+            command="alter" if commit is None else "apply",
+            started=NOON + day * DAY,
+            os_user=by,
+            source=ManifestCommit(commit=commit),
+        )
         with self.audit.open("a") as file:
             file.write(audit_line(run, report, at=NOON + day * DAY) + "\n")
 
@@ -125,6 +159,24 @@ def test_a_commit_that_only_moves_the_line_did_not_set_the_value(history: Histor
 def test_a_value_by_other_means_is_said_to_be_one(history: History) -> None:
     done = history.ask(7 * MIB)
     assert "    set by other means: the manifests declare 2 MiB/s. kafka-quotas drift compares" in done.out.splitlines()
+
+
+def test_the_last_audited_run_that_names_the_entity_is_named(history: History) -> None:
+    history.wrote(ALICE, "mallory\x1b", day=3)
+    history.wrote(user("bob"), "peggy", day=4)
+    done = history.ask(7 * MIB)
+    assert (
+        '    entity last changed by alter of "mallory\\u001b" until 2026-01-05 12:00 UTC, by the audit' in done.out.splitlines()
+    )
+    (quota,) = json.loads(history.ask(7 * MIB, "--format", "json").out)["quotas"]
+    assert (quota["last_write"]["os_user"], quota["last_write"]["entities"]) == ("mallory\x1b", [{"user": "alice"}])
+
+
+def test_a_run_that_wrote_other_entities_did_not_apply_the_value(history: History) -> None:
+    history.wrote(user("bob"), "ci", day=3, commit=history.merge)
+    assert [value["applied"] for value in history.values(2 * MIB)] == [None, None]
+    history.wrote(ALICE, "ci", day=4, commit=history.merge)
+    assert history.values(2 * MIB)[0]["applied"] == "2026-01-06T12:00:00Z"
 
 
 def test_an_entity_that_no_manifest_declares_has_no_history(history: History) -> None:

@@ -250,3 +250,4 @@ def test_the_report_the_terminal_and_the_audit_line_have_the_figures() -> None:
     line = audit_line(AuditedRun(command="apply", started=NOON, os_user="root"), report, at=NOON)
     assert json.loads(line)["watched"] == {"steps": 2, "groups": 3, "throttled": 1, "given_back": True}
     assert AUDIT.build(json.loads(line)).failure_reason == "throttled"
+    assert json.loads(line)["entities"] == [{"user": "alice"}, {"user": "bob"}, {"user": "carol"}]
