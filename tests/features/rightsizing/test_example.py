@@ -1,0 +1,49 @@
+"""The example: what its README states about each limit comes out, and its commands run as they are written."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Done, invoke
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "rightsize"
+README = (EXAMPLE / "README.md").read_text("utf-8")
+EVERY, ONE, WRITE = re.findall(r"^    kafka-quotas (.*)$", README, re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(EXAMPLE, tmp_path / "examples" / "rightsize")
+    return tmp_path
+
+
+def run(folder: Path, command: str) -> Done:
+    done = invoke(*command.split(), cwd=folder)
+    assert done.code == 0, done.err
+    return done
+
+
+def test_each_limit_comes_out_as_the_readme_states(folder: Path) -> None:
+    prod, staging = run(folder, f"{EVERY} --format json").json()["clusters"]
+    rows = {quota["entity"]["user"]: (quota["verdict"], quota["value"]) for quota in prod["quotas"]}
+    mib = 1024 * 1024
+    assert rows == {
+        "payments": ("fits", 10.5 * mib),
+        "orders": ("lower", 50 * mib),
+        "reports": ("unused", None),
+        "billing": ("excluded", None),
+    }
+    assert [(quota["verdict"], quota["value"]) for quota in staging["quotas"]] == [("raise", 10.5 * mib)]
+    assert "Left: the value also applies on prod" in run(folder, ONE).out
+
+
+def test_the_files_get_the_values_and_keep_their_comments(folder: Path) -> None:
+    before = (EXAMPLE / "quotas.yaml").read_text("utf-8")
+    run(folder, WRITE)
+    after = (folder / "examples/rightsize/quotas.yaml").read_text("utf-8")
+    assert after == before.replace(": 8MiB", ": 10.5MiB").replace("100MiB", "50MiB")
+    assert "2 changes proposed" not in run(folder, EVERY).out
