@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         ChangeDirection,
         cluster_title,
         direction,
+        effect_order,
         plan_view,
         read_words,
         undecided_words,

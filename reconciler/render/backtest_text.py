@@ -73,17 +73,17 @@ _STAYING: Final = "Over a limit that stays"
 _NOT_CHECKED: Final = "Not checked"
 _GROUPS: Final = (
     Column(title="verdict", chosen=True),
-    Column(title="quota group", least=18, heads=True),
-    Column(title="limit", least=11),
-    Column(title="peak", least=11),
-    Column(title="over", to_the_right=True, least=6),
+    Column(title="quota group", least=16, heads=True, rows=4),
+    Column(title="limit", least=10),
+    Column(title="peak", least=10),
+    Column(title="over", to_the_right=True, least=7),
     Column(title="safe from"),
     Column(title="recommended", least=11),
 )
 _UNJUDGED: Final = (
     Column(title="verdict"),
-    Column(title="quota", least=18, heads=True),
-    Column(title="limit", least=12),
+    Column(title="quota", least=18, heads=True, rows=4),
+    Column(title="limit", least=10),
     Column(title="why", least=20),
 )
 

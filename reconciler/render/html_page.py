@@ -31,8 +31,9 @@ from reconciler.render.layout import (
     TextSegment,
     Tile,
     View,
+    cell_value,
     columns_on_pages,
-    rows_of,
+    rows_on_pages,
     sections_of,
 )
 from reconciler.render.markdown import NO_LINKS, RepositoryLinks, title_on_pages
@@ -266,11 +267,11 @@ def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
 
     Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
     """
-    columns, rows = columns_on_pages(block), list(rows_of(block))
+    columns, rows = columns_on_pages(block), rows_on_pages(block)
     titles = {at: text(title_on_pages(block.columns[at].title)) for at in columns}
     classes = {at: "number" if block.columns[at].to_the_right else "" for at in columns}
     chosen = next((at for at in columns if block.columns[at].chosen), None)
-    valued = {at for at in columns if any(_value(row[at]) >= 0 for row, _ in rows)}
+    valued = {at for at in columns if any(cell_value(row[at]) >= 0 for row, _ in rows)}
     if chosen is not None and len(rows) >= _FILTERED:
         options = (text(kind) for kind in dict.fromkeys(_text(row[chosen]) for row, _ in rows))
         yield '<form class="filter" role="search" autocomplete="off" hidden>'
@@ -289,7 +290,7 @@ def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
         for at in columns:
             lines = (row[at], *below) if at == columns[-1] else (row[at],)
             words = "<br>".join(filter(None, (_words(each, links) for each in lines)))
-            about = f'data-label="{titles[at]}"' + (f' data-sort="{_value(row[at]):g}"' if at in valued else "")
+            about = f'data-label="{titles[at]}"' + (f' data-sort="{cell_value(row[at]):g}"' if at in valued else "")
             kinds = " ".join(filter(None, (classes[at], "" if words else "empty")))
             is_head = at == columns[0]
             head, tag = ('th scope="row" role="rowheader"', "th") if is_head else (f'td role="cell"{_class(kinds)}', "td")
@@ -302,8 +303,3 @@ def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
 
 def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
-
-
-def _value(cell: Line) -> float:
-    """The first number of a cell; -1 without one."""
-    return next((segment.value for segment in cell.on_pages if segment.value is not None), -1.0)

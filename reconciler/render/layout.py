@@ -99,7 +99,8 @@ class Column:
     """A column of a table. ``least``: the fewest cells to which it may shrink by wrapping; ``None``: it never wraps.
 
     ``across``: a terminal writes the cell as a line above the rows that share it. These columns come first. On a page, ``heads``
-    comes first, and rows are filtered by ``chosen``.
+    comes first, rows are filtered by ``chosen``, and stand in the order of the values of ``sorts``. ``rows``: of a cell that is
+    wrapped to more rows on a terminal, the middle is left out.
     """
 
     title: str
@@ -108,6 +109,8 @@ class Column:
     across: bool = False
     heads: bool = False
     chosen: bool = False
+    sorts: bool = False
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,8 +316,19 @@ def sections_of(blocks: Iterable[Block]) -> list[tuple[Heading | None, tuple[Blo
     return sorted(filled, key=lambda section: 0 if section[0] is None else 1 if section[0].first else 2)
 
 
-def rows_of(table: Table) -> Iterator[tuple[tuple[Line, ...], tuple[Line, ...]]]:
-    """Each row of a table with the lines that belong to it."""
+def cell_value(cell: Line) -> float:
+    """Return the first number of a cell on a page; -1 without one."""
+    return next((segment.value for segment in cell.on_pages if segment.value is not None), -1.0)
+
+
+def rows_on_pages(table: Table) -> list[tuple[tuple[Line, ...], tuple[Line, ...]]]:
+    """Return each row of a table with the lines that belong to it, in the order of pages."""
+    at = next((at for at, column in enumerate(table.columns) if column.sorts), None)
+    rows = _rows_of(table)
+    return list(rows) if at is None else sorted(rows, key=lambda row: cell_value(row[0][at]))
+
+
+def _rows_of(table: Table) -> Iterator[tuple[tuple[Line, ...], tuple[Line, ...]]]:
     row: tuple[Line, ...] | None = None
     below: list[Line] = []
     for each in table.rows:

@@ -27,7 +27,7 @@ from reconciler.render.layout import (
     TextSegment,
     View,
     columns_on_pages,
-    rows_of,
+    rows_on_pages,
     sections_of,
 )
 from reconciler.text import count_of
@@ -333,7 +333,7 @@ class _Body:
                 columns = columns_on_pages(block)
                 titles = (title_on_pages(block.columns[at].title) for at in columns)
                 marks = (" ---: " if block.columns[at].to_the_right else " --- " for at in columns)
-                rows = [self._row(row, below, columns) for row, below in rows_of(block)]
+                rows = [self._row(row, below, columns) for row, below in rows_on_pages(block)]
                 self._rows(rows, (*above, f"| {' | '.join(titles)} |", f"|{'|'.join(marks)}|"))
             case LabelledWords():
                 shown = ((label, _words(words, self.links)) for label, words in block.rows)

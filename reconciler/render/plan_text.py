@@ -225,12 +225,16 @@ def _withheld(plan: Plan, most_changes: int | None) -> Iterator[Block]:
 
 
 def _by_file(changes: Sequence[Change]) -> dict[str, list[Change]]:
-    """By the file that declares them, files by name; those that no file declares come last."""
+    """Return the changes of each file, the worst first; files by name, and last those that no file declares."""
     groups: dict[str, list[Change]] = {}
     for change in changes:
         file = next((key.source.file for key in change.keys if key.source is not None), "")
         groups.setdefault(file, []).append(change)
-    return {file: groups[file] for file in sorted(groups, key=lambda file: (not file, file))}
+    return {file: sorted(groups[file], key=_worst_of) for file in sorted(groups, key=lambda file: (not file, file))}
+
+
+def _worst_of(change: Change) -> float:
+    return min(effect_order(direction(key), key.before, key.after) for key in change.keys)
 
 
 def _changes(every: Sequence[Change], leaders: LeaderSpread | None) -> Iterator[Table]:
@@ -244,13 +248,13 @@ def _changes(every: Sequence[Change], leaders: LeaderSpread | None) -> Iterator[
             entity = line((f"  {sign} ", style), (change.entity, style), pages=(change.entity,))
             for key in change.keys:
                 way = direction(key)
-                move = line(pages=(chip(way.value, _DIRECTIONS[way][0]),))
+                move = line(pages=(chip(way.value, _DIRECTIONS[way][0], value=effect_order(way, key.before, key.after)),))
                 rows.append((above, entity, move, *_key(key, file, headed=headed)))
                 if key.unit is not None or key.expiry is not None:
                     rows += [line((f"        {words}", Style.FAINT), hang=10) for words in value_sentences(key, leaders)]
             if change.note:
                 rows.append(labelled("      note: ", Style.FAINT, (change.note, Style.FAINT)))
-    across = (Column(title="file", across=True), _ENTITY, Column(title="effect", chosen=True))
+    across = (Column(title="file", across=True), _ENTITY, Column(title="effect", chosen=True, sorts=True))
     yield table((*across, *_KEYS), rows, indent=6, titled=False)
 
 
@@ -392,6 +396,19 @@ def direction(key: KeyChange) -> ChangeDirection:
     if key.before is None:
         return ChangeDirection.FIRST_LIMIT
     return ChangeDirection.LOOSENS if key.after > key.before else ChangeDirection.TIGHTENS
+
+
+_RISKS: Final = (ChangeDirection.REMOVED, ChangeDirection.TIGHTENS, ChangeDirection.FIRST_LIMIT, ChangeDirection.LOOSENS)
+
+
+def effect_order(way: ChangeDirection, before: float | None, after: float | None) -> float:
+    """Return a number that sorts changes by the size of their effect, the worst first.
+
+    Removals come first, then cuts, the deepest first, then first limits, then raises, the largest first.
+    """
+    if before is None or after is None or not (0 < before < math.inf and 0 < after < math.inf):
+        return _RISKS.index(way)
+    return _RISKS.index(way) + (before / after if after > before else after / before)
 
 
 def value_sentences(key: KeyChange | KeyDrift, leaders: LeaderSpread | None = None) -> Iterator[str]:

@@ -23,6 +23,7 @@ from reconciler.model import (
 from reconciler.render import (
     ChangeDirection,
     direction,
+    effect_order,
     value_sentences,
 )
 
@@ -64,8 +65,7 @@ _DIRECTIONS: Final = {
     ChangeDirection.FIRST_LIMIT: ("first limit", "\N{HEAVY PLUS SIGN}"),
     ChangeDirection.LOOSENS: ("loosened", "🔺"),
 }
-"""The sign of a change where nothing was checked, the riskiest first."""
-_DIRECTION_RANK: Final = {direction: rank for rank, direction in enumerate(_DIRECTIONS)}
+"""The sign of a change where nothing was checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +120,10 @@ class ChangeRow:
         return _DIRECTIONS[self.direction] if by_direction else self.state.value
 
     @property
-    def order(self) -> tuple[int, float, int]:
-        """Sorts the worst first."""
+    def order(self) -> tuple[int, float, float]:
+        """A value that sorts the worst first: the state, the time over the limit, and the size of the change."""
         share = self.groups[0].time_over.share if self.groups else 0.0
-        return _RANK[self.state], -share, _DIRECTION_RANK[self.direction]
+        return _RANK[self.state], -share, effect_order(self.direction, self.before[0] if self.before else None, self.after)
 
 
 def change_rows(plan: Plan, report: BacktestReport | None) -> list[ChangeRow]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model import Verdict
 from reconciler.render.backtest_text import backtest_view
@@ -99,3 +101,47 @@ def test_groups_that_stay_are_not_said_to_be_under_their_limits_where_quotas_thr
     both = plain(backtest_view(report_of(quiet, throttled)).lines)
     assert f"{begin} 2 more quota groups. Quotas throttled 1 of them when they were recorded." in both
     assert "No recorded client there" not in both
+
+
+SHORT_NAMES = st.text("abcdefghijklmnopqrstuvwxyz-._0123456789", min_size=1, max_size=24)
+RATES = st.sampled_from([1024.0, 9_999_999.0, 1048576.0 * 1023, 1e13])
+
+
+@given(
+    st.lists(
+        st.tuples(SHORT_NAMES, st.sampled_from(list(Verdict)), RATES, RATES), min_size=1, max_size=4, unique_by=lambda row: row[0]
+    ),
+    st.integers(1, 28_800),
+)
+def test_eighty_columns_are_a_table_for_each_verdict_and_each_name_of_24_characters(
+    rows: list[tuple[str, Verdict, float, float]], seconds: int
+) -> None:
+    groups = (
+        verdict(
+            user=name,
+            verdict=state,
+            limits_before=(before,),
+            limit_after=after,
+            peak=before,
+            seconds_over=seconds,
+            seconds_possible=seconds,
+            safe=before,
+            recommended=after,
+            requests=100,
+        )
+        for name, state, before, after in rows
+    )
+    shown = plain(backtest_view(report_of(*groups)).lines, width=80).splitlines()
+    heads = [row.split() for row in shown if row.split()[:1] == ["verdict"]]
+    assert [head[:5] for head in heads] == [["verdict", "quota", "group", "limit", "peak"]]
+    assert all(cells(row) <= 80 for row in shown)
+
+
+def test_the_middle_of_a_very_long_name_is_left_out_of_a_row_and_stands_in_the_details() -> None:
+    name = f"begin-{'x' * 200}-end"
+    report = report_of(verdict(user=name, verdict=Verdict.THROTTLED))
+    rows = plain(backtest_view(report).lines, width=80).splitlines()
+    first = next(at for at, row in enumerate(rows) if "begin-" in row)
+    assert rows[first + 1].split()[0] == "..."
+    assert rows[first + 2].split()[0] == "rate"
+    assert name in "".join(plain(backtest_view(report, details=True).lines, width=80).split())

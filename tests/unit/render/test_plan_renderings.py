@@ -26,10 +26,13 @@ from reconciler.model.plan import (
 )
 from reconciler.model.state import ObservedFrom
 from reconciler.render.apply_text import apply_report_lines
+from reconciler.render.html_page import view_html
+from reconciler.render.markdown import view_markdown
 from reconciler.render.plan_text import plan_view
 from reconciler.render.terminal import plain
 from reconciler.text import amount
 from tests.builders import pair, plan, span, user
+from tests.support.markdown_views import by_github, seen
 from tests.support.schemas import valid
 
 
@@ -90,11 +93,11 @@ def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
         "Legend: + create, ~ update, - delete, x0.5: the new value is half of the old one\n"
         "\n"
         "teams/payments.yaml\n"
+        "  + user=<default>\n"
+        "      request_percentage  not set -> 12.5 %                   new  line 8\n"
         "  ~ user=payments-api\n"
         "      producer_byte_rate  10 MiB/s -> 20 MiB/s                x2   line 8\n"
         "      note: peak of the\\u000asettlement run\n"
-        "  + user=<default>\n"
-        "      request_percentage  not set -> 12.5 %                   new  line 8\n"
         "\n"
         "No manifest declares these\n"
         '  - user="<default>" client-id="a b"\n'
@@ -196,3 +199,15 @@ def test_an_apply_report_ends_with_the_command_that_undoes_it() -> None:
 def test_the_message_of_a_report_ends_in_one_period() -> None:
     for message in ("guard prune: pass --accept prune", "guard prune: pass --accept prune."):
         assert plain(apply_report_lines(report(ApplyResult.REFUSED, message=message))).endswith("pass --accept prune.\n")
+
+
+def test_a_page_lists_the_worst_change_of_all_files_first_and_a_terminal_that_of_each_file() -> None:
+    moves = {"raised": (1.0, 2.0), "first": (None, 1.0), "cut": (8.0, 4.0), "deep-cut": (8.0, 1.0), "gone": (1.0, None)}
+    changes = tuple(change(user(name), before, after) for name, (before, after) in moves.items())
+    view = plan_view(replace(full_plan(), changes=changes))
+    order = [f"user={name}" for name in ("gone", "deep-cut", "cut", "first", "raised")]
+    assert [
+        row[0] for row in seen(view_html(view).removeprefix("<!DOCTYPE html>\n")).rows if row[:1] and row[0] in order
+    ] == order
+    assert [row[0] for row in by_github(view_markdown(view)).rows if row[:1] and row[0] in order] == order
+    assert [word for word in plain(view.lines).split() if word in order] == [*order[1:], order[0]]
