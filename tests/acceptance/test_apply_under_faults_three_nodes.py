@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support.bad_servers import serving
 from tests.support.change_set import ChangeSet, mixed
 from tests.support.command import Done
 from tests.support.polling import wait_until
-from tests.support.three_nodes import ThreeNodes, three_nodes
+from tests.support.three_nodes import ThreeNodes
 from tests.support.write_proxy import WriteProxy
 
 pytestmark = pytest.mark.kafka
 
 PART_OF_A_REQUEST = 20_000
 """Bytes; nothing else that nodes send one another is so large here, and a socket that nobody reads takes more."""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ThreeNodes]:
-    # The controller gives up on a broker after 9 s; a third of that makes the same things happen sooner.
-    sooner = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
-    with three_nodes(SandboxSpec(nodes=3, heap_mb=320, properties=sooner)) as nodes:
-        yield nodes
-
-
-@pytest.fixture
-def nodes(cluster: ThreeNodes) -> ThreeNodes:
-    cluster.mend()
-    return cluster
 
 
 @pytest.fixture

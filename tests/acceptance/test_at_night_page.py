@@ -13,7 +13,8 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke
-from tests.support.pages import before
+from tests.support.manifests import cluster, quotas
+from tests.support.pages import before, part
 
 pytestmark = pytest.mark.kafka
 
@@ -126,3 +127,25 @@ def test_the_freeze_that_the_page_shows_keeps_the_pipeline_away(tmp_path: Path, 
 def test_every_section_with_commands_is_found() -> None:
     assert [bool(commands) for commands in SECTIONS.values()] == [True] * 7
     assert sum(map(len, SECTIONS.values())) == PAGE.count("\nkafka-quotas ") + PAGE.count("\nkafka-configs ") == 16
+
+
+COMMANDS = re.findall(r"^\$ kafka-quotas (.*)$", part("emergency", "Roll back"), re.MULTILINE)
+
+
+def test_the_commands_roll_a_run_back_and_forth(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    folder = tmp_path / "quotas"
+    folder.mkdir()
+    (folder / "cluster.yaml").write_text(cluster("prod", connection={"bootstrapServers": [clean_kafka.bootstrap_servers]}))
+    live = []
+    for rate in ("20MiB", "30MiB"):
+        (folder / "alice.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": rate})))
+        done = invoke("apply", "quotas", "--auto-approve", "--report", "run.json", cwd=tmp_path)
+        assert done.code == 0, done.err
+    for command in COMMANDS:
+        approved = () if "--validate-only" in command else ("--auto-approve",)
+        done = invoke(*shlex.split(command), *approved, cwd=tmp_path)
+        assert done.code == 0, f"{command}\n{done.out}{done.err}"
+        assert "producer_byte_rate" in done.out
+        (found,) = raw_quotas.describe(clean_kafka.bootstrap_servers).values()
+        live.append((command.split()[1], found["producer_byte_rate"] / MIB))
+    assert live == [("run.json", 30), ("run.json", 20), ("back.json", 30)]

@@ -110,22 +110,6 @@ def test_the_example_of_the_kip_works_as_it_stands_there(shell: Shell) -> None:
     assert shown.out == "{user=<default>, client-id=my-client}\n  consumer_byte_rate=2000000000\n\n"
 
 
-@pytest.fixture
-def populated(shell: Shell) -> Shell:
-    quotas = {"producer_byte_rate": 10 * MIB, "consumer_byte_rate": 1e12}
-    for_users: list[dict[str, str | None]] = [
-        {"user": "payments-api"},
-        {"user": "payments-batch"},
-        {"user": "CN=pay, OU={x}"},
-        {"user": "<default>"},
-        {"user": None, "client-id": "app"},
-        {"client-id": "=1+1"},
-    ]
-    raw_quotas.alter(shell.server, {raw(names): quotas for names in for_users})
-    raw_quotas.alter(shell.server, {raw({"ip": "10.0.0.7"}): {"connection_creation_rate": 1e6}})
-    return shell
-
-
 FILTERS: list[tuple[list[str], int]] = [
     ([], 7),
     (["--strict"], 0),
@@ -135,30 +119,6 @@ FILTERS: list[tuple[list[str], int]] = [
     (["--prefix", "user=CN=pay, "], 1),
     (["--names", "user=<default>"], 1),
 ]
-
-
-def test_filters_say_what_they_select_live_and_on_a_snapshot(populated: Shell) -> None:
-    (populated.folder / "all.json").write_text(populated.describe("--format", "json").out, encoding="utf-8")
-    for arguments, expected in FILTERS:
-        live = populated.describe(*arguments, "--format", "json").json()
-        recorded = invoke("describe", "--current", "all.json", *arguments, "--format", "json", cwd=populated.folder).json()
-
-        jsonschema.validate(live, schema("snapshot"))
-        jsonschema.validate(recorded, schema("snapshot"))
-        assert len(live["entities"]) == expected, arguments
-        assert recorded["entities"] == live["entities"], arguments
-        assert (live["observed"]["from"], recorded["observed"]["from"]) == ("broker", "snapshot")
-        assert ("filter" in live) == bool(arguments)
-
-
-def test_a_literal_default_is_a_name_and_warned_of(shell: Shell) -> None:
-    done = shell.alter("--names", "user=<default>", "--add", "producer_byte_rate=1GiB", "--format", "json")
-
-    assert done.code == 0, done.err
-    assert "--defaults user" in done.err
-    assert shell.live() == {raw({"user": "<default>"}): {"producer_byte_rate": 1024 * MIB}}
-    jsonschema.validate(done.json(), schema("apply-report"))
-    assert done.json()["changes"][0]["entity"] == {"user": "<default>"}
 
 
 def test_altering_is_reported_audited_and_can_be_reverted(shell: Shell) -> None:

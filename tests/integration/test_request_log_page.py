@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
-from tests.support import config_command, raw_quotas
+from tests.support import raw_quotas
 from tests.support.pages import part
 from tests.support.polling import wait_until
 
@@ -85,14 +84,3 @@ def test_a_broker_with_the_snippet_logs_its_requests(
     broker = start_kafka(SandboxSpec(kafka_version=version, java_options=(option.format(file),)))
 
     wait_until(lambda: logs_requests(broker, log), within_s=WITHIN_S)
-
-
-def test_the_command_switches_the_log_on_without_a_restart(start_kafka: Callable[[SandboxSpec], Sandbox]) -> None:
-    broker = start_kafka(SandboxSpec())
-    (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    _, *arguments = shlex.split(block.replace("\\\n", " ").splitlines()[0])
-    assert not logs_requests(broker, broker.nodes[0].log_file)
-
-    config_command.run(broker, *arguments[2:])
-
-    wait_until(lambda: logs_requests(broker, broker.nodes[0].log_file), within_s=WITHIN_S)

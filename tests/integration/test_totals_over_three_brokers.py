@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +11,15 @@ import pytest
 from kafka.admin import NewTopic
 
 from reconciler.features.sandbox.clients import admin_client
-from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
-from tests.support.three_nodes import ThreeNodes, three_nodes
+from tests.support.three_nodes import ThreeNodes
 
 pytestmark = pytest.mark.kafka
 
 MIB = 2**20
 COPIED = {0: [1, 2], 1: [2, 3], 2: [3, 1]}
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ThreeNodes]:
-    sooner = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
-    with three_nodes(SandboxSpec(nodes=3, heap_mb=320, properties=sooner)) as nodes:
-        yield nodes
-
-
-@pytest.fixture
-def nodes(running: ThreeNodes) -> ThreeNodes:
-    running.mend()
-    return running
 
 
 def create(nodes: ThreeNodes, topic: str, assignment: Mapping[int, list[int]]) -> None:

@@ -153,7 +153,7 @@ def test_nobody_there_is_said_at_once_with_each_server_s_reason() -> None:
 def test_what_is_no_zookeeper_is_unreachable(says: bytes | None) -> None:
     """``None``: it takes connections and stays silent."""
     with answering(says) as place, pytest.raises((UnreachableError, UnsupportedClusterError), match=rf"ZooKeeper at {place} can"):
-        open_client(settings(place, connect_seconds=1.5))
+        open_client(settings(place, connect_seconds=1.5, session_seconds=3.0))
 
 
 @contextlib.contextmanager

@@ -167,4 +167,3 @@ def test_sparks_own_reader_stays_where_it_reads_less_or_has_to(tmp_path: Path, s
 
 
 HOUR = datetime.timedelta(hours=1)
-MIDNIGHT = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)

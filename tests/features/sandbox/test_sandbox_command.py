@@ -256,15 +256,6 @@ def test_even_a_killed_owner_leaves_no_broker_and_no_folder(
     wait_until(lambda: left_over(environ) == [])
 
 
-def test_an_interrupt_while_it_starts_leaves_no_process_and_no_folder(environ: dict[str, str]) -> None:
-    with begun(environ, "run") as owner:
-        wait_until(lambda: broker_runs(environ))
-        owner.send_signal(signal.SIGINT)
-        _, stderr = owner.communicate(timeout=300)
-    assert (owner.returncode, stderr.partition(" Kafka")[0]) == (130, "kafka-quotas: interrupted while starting")
-    assert left_over(environ) == []
-
-
 @contextlib.contextmanager
 def begun(environ: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """``kafka-quotas sandbox ARGUMENTS`` in a session of its own, killed when the test is done with it."""

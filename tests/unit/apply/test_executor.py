@@ -103,20 +103,6 @@ def test_answers_that_stay_lost_are_reported_as_unknown_after_bounded_attempts()
     assert cluster.writes == 1 + Backoff().attempts
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_by_a_retry() -> None:
-    def meddle(cluster: FakeCluster) -> None:
-        if cluster.writes == 1:
-            cluster.write_from_outside(user("u0"), {RATE: 99.0})
-
-    cluster = FakeCluster(faults=Faults(writes={1: Fault.BEFORE_APPLYING}), before_write=meddle)
-    report = execute(cluster, plan_for(2))
-    assert cluster.entities[user("u0")] == {RATE: 99.0}
-    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "stale-plan")
-    assert statuses(report) == ["unknown", "unknown"]
-    assert "is 99 now" in (report.outcomes[0].error or "")
-    assert cluster.writes == 1
-
-
 class Unreachable(FakeCluster):
     """Cannot be reached from its n-th write on; nothing of that request is sent."""
 
@@ -133,14 +119,6 @@ def test_an_error_before_the_first_write_leaves_through_the_error() -> None:
         execute(Unreachable(), plan_for(3))
 
 
-def test_an_error_after_a_write_is_a_partial_report() -> None:
-    cluster = Unreachable()
-    cluster.fails_from = 2
-    report = execute(cluster, plan_for(5))
-    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "unreachable")
-    assert statuses(report) == ["applied", "applied", "not_attempted", "not_attempted", "not_attempted"]
-
-
 class Interrupted(FakeCluster):
     """Ctrl-C while the n-th write is on its way."""
 
@@ -151,14 +129,6 @@ class Interrupted(FakeCluster):
         if not validate_only and self.writes == self.at:
             raise KeyboardInterrupt
         return results
-
-
-def test_an_interrupt_while_writing_is_a_truthful_report_not_a_lost_run() -> None:
-    cluster = Interrupted()
-    cluster.at = 2
-    report = execute(cluster, plan_for(5))
-    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "interrupted")
-    assert statuses(report) == ["applied", "applied", "unknown", "unknown", "not_attempted"]
 
 
 def test_reads_that_never_catch_up_are_a_partial_report() -> None:

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from reconciler.manifest.desired import DesiredResult, desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.units import compute_units, part_of_total, round_down
-from reconciler.model import BrokerFacts
+from reconciler.manifest.units import part_of_total, round_down
 from reconciler.model.entity import Entity
-from reconciler.model.quota import ClusterTotal, QuotaKey, Shares
+from reconciler.model.quota import QuotaKey
 from tests.support.manifests import cluster, quotas
 
 ALICE, BOB, CAROL = (Entity.of({"user": name}) for name in ("alice", "bob", "carol"))
 MIB = 2.0**20
-THREE = BrokerFacts(brokers=(1, 2, 3))
 
 
 def read(text: str) -> tuple[DesiredResult, tuple[str, ...]]:
@@ -38,29 +36,6 @@ def declared(*values: object, key: str = "producer_byte_rate", **spec: Any) -> t
     return read(
         f"{cluster(**spec)}---\n{quotas(*(({'user': name}, {key: value}) for name, value in zip(names, values, strict=False)))}"
     )
-
-
-def test_a_total_is_divided_by_the_brokers_and_keeps_what_was_declared() -> None:
-    result, findings = declared({"clusterTotal": "60MiB"})
-    state, wrong = compute_units(result.state, THREE)
-    quota = state.entities[ALICE].quotas[QuotaKey.PRODUCER_BYTE_RATE]
-
-    assert (findings, wrong) == ((), ())
-    assert (result.state.with_units, state.with_units) == ((ALICE,), ())
-    assert quota.value == 20 * MIB
-    assert quota.unit == ClusterTotal(value=60 * MIB, brokers=3)
-    assert quota.text == "clusterTotal: 60MiB"
-
-
-@pytest.mark.parametrize(("brokers", "each"), [(1, 25), (2, 25), (3, 20), (4, 15)])
-def test_the_smaller_of_a_part_and_the_limit_of_each_broker_applies(brokers: int, each: int) -> None:
-    result, findings = declared({"clusterTotal": "60MiB", "perBroker": "25MiB"})
-    state, wrong = compute_units(result.state, BrokerFacts(brokers=tuple(range(brokers))))
-    quota = state.entities[ALICE].quotas[QuotaKey.PRODUCER_BYTE_RATE]
-
-    assert (findings, wrong) == ((), ())
-    assert quota.value == each * MIB
-    assert quota.unit == ClusterTotal(value=60 * MIB, per_broker=25 * MIB, brokers=brokers)
 
 
 @pytest.mark.parametrize(
@@ -98,19 +73,6 @@ def test_a_percentage_is_rounded_down_to_three_decimals(exact: Fraction) -> None
         assert exact < Fraction(1, 1000)
     else:
         assert exact - Fraction(1, 1000) - Fraction(1, 10**6) < Fraction(number) <= exact
-
-
-def test_shares_divide_their_capacity_among_all_that_have_shares_of_it() -> None:
-    values = ({"shares": 2, "of": "200MiB"}, {"shares": 1, "of": "200MiB"}, {"shares": 0.5, "of": "200MiB"})
-    result, findings = declared(*values)
-
-    assert findings == ()
-    rates = {entity: values["producer_byte_rate"] for entity, values in result.state.values().items()}
-    assert rates == {ALICE: 200 * MIB * 4 // 7, BOB: 200 * MIB * 2 // 7, CAROL: 200 * MIB // 7}
-    assert sum(rates.values()) <= 200 * MIB
-    assert result.state.entities[ALICE].quotas[QuotaKey.PRODUCER_BYTE_RATE].unit == Shares(
-        count=Fraction(2), of=200 * MIB, total=Fraction(7, 2)
-    )
 
 
 def test_shares_without_a_capacity_of_their_own_divide_that_of_the_cluster() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.quota import ClusterTotal, Proportional, QuotaKey
 from reconciler.model.state import DesiredEntity, DesiredQuota
-from reconciler.planning.diff import brokers_of_part, difference, is_leader_part, keep_leader_parts, keep_parts
+from reconciler.planning.diff import brokers_of_part, difference, is_leader_part
 from reconciler.planning.drift import compare
 from tests.builders import current, desired, span, user
 
@@ -45,25 +45,6 @@ def test_the_limit_of_each_broker_counts_as_the_part_of_few_brokers(brokers: int
     assert brokers_of_part(ClusterTotal(value=60.0, per_broker=25.0, brokers=brokers), live) == before
 
 
-def test_a_change_because_of_brokers_is_distinguished_from_a_change_by_the_author() -> None:
-    wanted = desired(total(60.0, brokers=3), total(60.0, brokers=3, name="bob"))
-    live = current({user("alice"): {KEY: 15.0}, user("bob"): {KEY: 17.0}})
-    changes = difference(wanted, live, scope=Scope(), prune=Prune.NEVER).changes
-
-    assert {change.entity: change.keys[0].brokers_before for change in changes} == {user("alice"): 4, user("bob"): None}
-
-
-def test_a_part_that_is_kept_is_no_difference_any_more() -> None:
-    wanted = desired(total(60.0, brokers=3), total(60.0, brokers=3, name="bob"))
-    live = current({user("alice"): {KEY: 15.0}, user("bob"): {KEY: 17.0}})
-    kept, count = keep_parts(wanted, live.entities)
-
-    assert count == 1
-    assert kept.entities[user("alice")].quotas[KEY].unit == ClusterTotal(value=60.0, brokers=4)
-    changes = difference(kept, live, scope=Scope(), prune=Prune.NEVER).changes
-    assert [change.entity for change in changes] == [user("bob")]
-
-
 def test_a_total_that_was_not_divided_is_never_compared() -> None:
     wanted = replace(desired(total(60.0, brokers=3)), with_units=(user("alice"),))
 
@@ -91,14 +72,3 @@ def test_every_part_by_leaders_is_known_as_one(value: int, partitions: int, led:
 def test_a_value_that_is_no_part_by_leaders_is_the_authors(value: float) -> None:
     assert not is_leader_part(Proportional(value=60.0, partitions=3), value)
     assert not is_leader_part(Proportional(value=60.0), 20.0)
-
-
-def test_a_part_for_other_leaders_is_kept_without_them() -> None:
-    wanted = desired(by_leaders(60.0, leaders=((1, 2), (2, 2), (3, 2)), partitions=6))
-    live = current({user("alice"): {KEY: 30.0}})
-    kept, count = keep_leader_parts(wanted, live.entities)
-
-    assert count == 1
-    assert kept.entities[user("alice")].quotas[KEY].unit == Proportional(value=60.0, topics=("orders",))
-    assert difference(kept, live, scope=Scope(), prune=Prune.NEVER).changes == ()
-    assert keep_leader_parts(wanted, current({user("alice"): {KEY: 25.0}}).entities) == (wanted, 0)

@@ -53,20 +53,6 @@ class Run:
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "number"),
-    [
-        ("producer_byte_rate", "10MiB", 10 * 1024.0**2),
-        ("producer_byte_rate", "20 KB/s", 20_000.0),
-        ("request_percentage", "12.5%", 12.5),
-        ("controller_mutation_rate", "1e1", 10.0),
-        ("consumer_byte_rate", 5.0, 5.0),
-    ],
-)
-def test_values_are_numbers_or_text_as_in_manifests(key: str, text: str | float, number: float) -> None:
-    assert make_alter_request(user("alice"), add={key: text}).add == {key: number}
-
-
-@pytest.mark.parametrize(
     ("entity", "add", "delete", "words"),
     [
         (user("a"), {}, (), ["--add KEY=VALUE", "--delete KEY"]),
@@ -134,14 +120,6 @@ def test_nothing_to_do_asks_nobody_and_says_why() -> None:
 
     assert (report.result, cluster.writes, cluster.validations, run.asked) == (ApplyResult.NOTHING_TO_DO, 0, 0, [])
     assert run.seen[0].notes == ("producer_byte_rate is not set for user=b. Nothing to delete.",)
-
-
-def test_a_host_name_that_the_cluster_does_not_know_is_explained() -> None:
-    report = Run(FakeCluster()).alter(make_alter_request(ip("db.example"), add={"connection_creation_rate": 5.0}))
-
-    assert report.result is ApplyResult.FAILED
-    assert report.outcomes[0].error == "db.example is not a valid IP or resolvable host."
-    assert "The controller and each broker look up the name" in str(report.message)
 
 
 USERS = Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),))

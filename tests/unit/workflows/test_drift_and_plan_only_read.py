@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -96,12 +95,3 @@ def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_the_others_cou
     assert ("? user=u09" in text, "? user=u10" in text, "and 2 more. --format json lists all" in text) == (True, False, True)
     assert "other" not in text
     assert (len(drift.unmanaged_in_scope), drift.counts[DriftClass.UNMANAGED]) == (12, 13)
-
-
-def test_what_left_the_manifests_and_the_scope_is_named(tmp_path: Path) -> None:
-    everyone_else = Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="nobody")),))
-    base = intent(desired(), scope=dataclasses.replace(cluster_spec().scope, include=(everyone_else,)))
-    drift = find_drift(base, OnlyReads(), recorded(tmp_path))
-    assert not drift.differs
-    (note,) = drift.notes
-    assert note.startswith("Forgotten, not removed: user=alice, user=bob (declared at ")

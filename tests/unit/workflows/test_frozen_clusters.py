@@ -57,18 +57,6 @@ def planned(path: str, cluster: FakeCluster, now: datetime.datetime, name: str |
     return make_plan(load_intent([path], cluster=name), cluster, accepted=(), clock=At(now))
 
 
-def test_a_frozen_cluster_is_planned_and_not_written(tmp_path: Path) -> None:
-    path, cluster = manifests(tmp_path, WEEKEND), FakeCluster()
-    plan = planned(path, cluster, FRIDAY)
-    (frozen,) = plan.tripped
-    assert frozen.id == "freeze-window"
-    assert "frozen until 2026-11-22T23:00:00Z" in frozen.message
-    assert (plan.summary.create, plan.applyable, plan.errored) == (1, False, False)
-    report = applied(path, cluster, FRIDAY)
-    assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.REFUSED, "frozen", 0)
-    assert "--accept freeze-window" in str(report.message)
-
-
 def test_outside_of_the_windows_and_when_accepted_it_is_written(tmp_path: Path) -> None:
     path = manifests(tmp_path, WEEKEND)
     before = FakeCluster()
@@ -76,12 +64,6 @@ def test_outside_of_the_windows_and_when_accepted_it_is_written(tmp_path: Path) 
     accepted = FakeCluster()
     assert applied(path, accepted, FRIDAY, "freeze-window").result is ApplyResult.DONE
     assert before.entities == accepted.entities == {user("alice"): {"producer_byte_rate": 1048576.0}}
-
-
-def test_the_freeze_may_be_accepted_in_the_manifest_for_some_entities(tmp_path: Path) -> None:
-    accept = "accept: [{guard: freeze-window, match: {user: alice}, until: 2026-12-01, reason: incident}]"
-    assert applied(manifests(tmp_path, WEEKEND, accept), FakeCluster(), FRIDAY).result is ApplyResult.DONE
-    assert applied(manifests(tmp_path, WEEKEND, accept, name="bob"), FakeCluster(), FRIDAY).failure_reason == "frozen"
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from reconciler.features.sandbox.cluster import nearest_version, seed
-from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS
+from reconciler.features.sandbox.cluster import nearest_version
+from reconciler.features.sandbox.jars import KAFKA_VERSIONS
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
-from tests.builders import client, current, ip, plan, span, user
+from tests.builders import current, plan, span, user
 from tests.fakes import FakeCluster, Faults
 
 
@@ -31,27 +29,6 @@ def creation(entity: Entity, line: int = 1, **quotas: float) -> Change:
 
 def checked(one: Plan, cluster: FakeCluster) -> Plan:
     return check_on_cluster(one, cluster, progress=NO_PROGRESS)
-
-
-def test_a_refused_change_is_an_error_at_its_line_with_the_brokers_words_escaped() -> None:
-    words = "Quota producer_byte_rate must be\x1b[2J great"
-    cluster = FakeCluster(faults=Faults(refuse={user("alice"): (42, words)}))
-    changes = (
-        creation(client("app"), producer_byte_rate=1.0),
-        creation(user("alice"), line=8, consumer_byte_rate=5.0, producer_byte_rate=2.0),
-    )
-    one = plan(*changes)
-    done = checked(one, cluster)
-    (finding,) = done.findings
-    assert (finding.id, finding.severity.value, finding.entity, finding.key) == (
-        "refused-by-broker",
-        "error",
-        user("alice"),
-        "producer_byte_rate",
-    )
-    assert str(finding.span) == "quotas.yaml:9:7"
-    assert "must be\\u001b[2J great" in finding.message
-    assert (done.errored, done.applyable, done.digest) == (True, False, one.digest)
 
 
 def test_a_removal_that_no_manifest_asks_for_has_no_place() -> None:
@@ -96,19 +73,3 @@ def test_the_local_kafka_is_of_the_pinned_version_nearest_to_the_clusters(
     assert found in KAFKA_VERSIONS
     assert len(notes) == len(says)
     assert all(part in note for part, note in zip(says, notes, strict=True))
-
-
-def test_seeding_takes_over_everything_that_a_broker_takes_and_tells_what_it_left_out() -> None:
-    good = {"producer_byte_rate": 5.0, "request_percentage": 6.0}
-    entities = {
-        user("alice"): good,
-        user("zero"): {"producer_byte_rate": 0.0, "consumer_byte_rate": 7.0, "request_percentage": math.nan},
-        user("odd"): {"some_new_key": 1.0},
-        Entity.of({"client-id-prefix": "x"}): {"producer_byte_rate": 1.0},
-        ip("no-such-host.invalid"): {"connection_creation_rate": 2.0},
-    }
-    cluster = FakeCluster()
-    (note,) = seed(cluster, entities, kafka_version=DEFAULT_KAFKA_VERSION, progress=NO_PROGRESS)
-    assert repr(cluster.entities) == repr({user("alice"): good, user("zero"): {"consumer_byte_rate": 7.0}})
-    assert "did not take 5 values" in note
-    assert "user=zero: Quota producer_byte_rate must be greater than 0" in note
