@@ -34,6 +34,7 @@ from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 MOST_ENTITIES: Final = 10_000
 """Of one entry: a list of users and a list of client-ids name a product."""
 _TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)
+_NAMED: Final = _TYPES - {EntityType.IP.value}
 _DEFAULT: Final = {"const": True, "description": "The default entity of this type: everyone who has no quota by name."}
 _NAME: Final = {
     "description": "A literal name, taken exactly as it is written (on is the name on, 0123 is 0123), or {default: true} for the "
@@ -64,6 +65,17 @@ def _entities(match: YamlMapping, out: Collector) -> list[tuple[Entity, Span]] |
 
     The first is the entity of findings about the entry.
     """
+    if len(match.items) == 1:
+        # The entry of nearly every manifest.
+        ((entity_type, node),) = match.items.items()
+        if (
+            entity_type in _NAMED
+            and node.data.__class__ is str
+            and isinstance(node, YamlScalar)
+            and _ORDINARY.fullmatch(node.text)
+        ):
+            out.entity = Entity(parts=((entity_type, node.text),))
+            return [(out.entity, out.span(match))]
     names = {entity_type: _listed_names(entity_type, node, out) for entity_type, node in match.items.items()}
     if len(names) > 1 and EntityType.IP in names:
         out.add("illegal-entity", "an ip cannot be combined with a user or a client-id. Make two entries of it", match)
@@ -178,9 +190,12 @@ def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
     return entries
 
 
+_PLAIN: Final = frozenset({DesiredQuota})
+
+
 def _by_kind(written: dict[Any, Any]) -> dict[str, Any]:
     """The values of an entry or a group, by the field of ``DesiredEntity`` that has values of their kind."""
-    if all(value.__class__ is DesiredQuota for value in written.values()):
+    if _PLAIN.issuperset(map(type, written.values())):
         return {"quotas": written}
     kinds = {"quotas": DesiredQuota, "units": UnitQuota, "expiring": ExpiringQuota}
     return {field: {key: value for key, value in written.items() if isinstance(value, kind)} for field, kind in kinds.items()}

@@ -171,8 +171,8 @@ class QuotasShape(Shape):
                     out.add("value-missing", missing, value, key=name)
                 quotas[key] = None
             else:
-                read = _quota_value if isinstance(value, YamlScalar) else _computed_quota
-                if (quota := read(key, value, out)) is not None:
+                quota = _quota_value(key, value, out) if isinstance(value, YamlScalar) else _computed_quota(key, value, out)
+                if quota is not None:
                     quotas[key] = quota
         return quotas
 

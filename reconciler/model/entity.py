@@ -75,8 +75,11 @@ class Entity:
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("an entity has at least one type and name")
-        types = [entity_type for entity_type, _ in self.parts]
-        if len(types) > 1 and types != _PAIR and types != sorted(set(types), key=_type_order):
+        if (
+            len(self.parts) > 1
+            and (types := [name for name, _ in self.parts]) != _PAIR
+            and types != sorted(set(types), key=_type_order)
+        ):
             raise ValueError(f"the types of an entity are not in canonical order: {', '.join(self.types)}")
 
     @classmethod

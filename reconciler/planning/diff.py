@@ -71,18 +71,20 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
         raise uncomputed(desired)
     changes: list[Change] = []
     unmanaged: list[Entity] = []
-    unchanged = 0
+    unchanged = declared = 0
     for entity, wanted in desired.entities.items():
         if not scope.contains(entity):
             continue
         live = current.entities.get(entity, {})
+        declared += bool(live)
         keys = _declared_changes(wanted, live)
         if keys:
             changes.append(Change(entity=entity, action=action_of(live, keys), keys=keys, note=wanted.note))
         elif live or wanted.quotas:
             unchanged += 1
     may_prune = prune is not Prune.NEVER and desired.complete
-    for entity, live in current.entities.items():
+    # Most often every entity is declared: then none has to be looked for.
+    for entity, live in current.entities.items() if declared < len(current.entities) else ():
         if entity in desired.entities:
             continue
         keys = _removals(live) if may_prune and scope.contains(entity) and is_alterable(entity) else ()

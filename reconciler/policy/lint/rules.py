@@ -108,10 +108,12 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
 def migrated_name(subject: Subject) -> Iterator[Finding]:
     """Entities on the cluster that stay, and are called as ZooKeeper's nodes are; of declared ones the manifests show."""
     for entity in subject.before or {}:
-        if entity not in subject.after or entity in subject.desired.entities:
+        for _, name in entity.parts:
+            if name is not DEFAULT and ("%" in name or name == _DEFAULT_NODE):
+                break
+        else:
             continue
-        meant = _meant(entity)
-        if meant is not None:
+        if entity in subject.after and entity not in subject.desired.entities and (meant := _meant(entity)) is not None:
             message = compose(
                 "{entity} on the cluster has the spelling of a ZooKeeper node, which migrations with Kafka before 3.6.2 or 3.7.1 "
                 "left behind. Most likely it limits no client. If {meant} is meant, declare that and remove this one.",
@@ -129,9 +131,7 @@ def unreadable_node(subject: Subject) -> Iterator[Finding]:
 
 
 def _meant(entity: Entity) -> Entity | None:
-    """The entity that the nodes of these names stand for; ``None`` when no name looks like a node's."""
-    if not any(name is not DEFAULT and ("%" in name or name == _DEFAULT_NODE) for _, name in entity.parts):
-        return None
+    """Return the entity that the nodes of these names stand for; ``None`` when they are its own names."""
     meant = Entity.of({entity_type: _name(entity_type, name) for entity_type, name in entity.parts})
     return None if meant == entity else meant
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.formats.shapes import check, load_schema
-from reconciler.yaml.reading import read_yaml
+from reconciler.yaml import read_yaml
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n"
 

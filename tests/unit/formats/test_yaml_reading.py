@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.yaml.reading import MAX_DEPTH, YamlMapping, YamlScalar, YamlSequence, read_yaml
+from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence, read_yaml
+from reconciler.yaml.nodes import MAX_DEPTH
 
 
 def only(text):
