@@ -162,6 +162,9 @@ def intent_of(
     if any(finding.severity.at_least(early) for finding in findings):
         every = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired))
         stop_on(_compared(every, loaded, seen, spec.name), early)
+    before = None
+    if seen is not None:
+        seen, before = seen.for_cluster(spec)
     return Intent(
         spec=spec,
         desired=replace(desired, complete=False) if scope.errors else desired,
@@ -170,7 +173,7 @@ def intent_of(
         loaded=loaded,
         fail_on=fail_on,
         notes=(*(seen.notes(loaded, spec) if seen is not None else ()), *desired.notes),
-        before=None if seen is None else seen.before(spec),
+        before=before,
         trusted=None if seen is None else seen.trusted,
         scope=scope,
     )

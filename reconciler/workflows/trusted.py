@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.errors import FileAccessError, GitError, UnknownCommitError, UntrustedError
+from reconciler.errors import FileAccessError, GitError, ManifestError, UnknownCommitError, UntrustedError
 from reconciler.model import (
     ClusterSpec,
     DeclaredBrokers,
@@ -298,25 +298,29 @@ class ReadReferences:
     trusted: TrustedTree | None = None
     base: ManifestsAt | None = None
     missing: str | None = None
-    """Why the base is not there. Everything is new then."""
+    """Why nothing is known of the base. Everything is new then."""
 
     @property
     def trust(self) -> Trust | None:
         """For loading the work tree."""
         return None if self.trusted is None else self.trusted.trust()
 
-    def before(self, spec: ClusterSpec) -> Before | None:
-        """The quotas that the base declares for a cluster.
-
-        Raises ``ManifestError`` when the manifests contradict themselves there.
-        """
-        return None if self.base is None else _before(self.base, spec)
+    def for_cluster(self, spec: ClusterSpec) -> tuple[ReadReferences, Before | None]:
+        """Return what the base declares for a cluster, and the references, without the base where that contradicts itself."""
+        if self.base is None:
+            return self, None
+        try:
+            desired = declared_at(self.base, spec.name)
+        except ManifestError as error:
+            return replace(self, base=None, missing=str(error)), None
+        base = self.base
+        return self, Before(ref=base.ref, commit=base.commit, loaded=base.loaded, desired=desired, place=base.span)
 
     def findings(self) -> tuple[Finding, ...]:
-        """A warning when the base is not there."""
+        """Return a warning when nothing is known of the base."""
         if self.missing is None:
             return ()
-        message = compose("The base is not there, so every finding and change counts as new: {why}.", why=self.missing)
+        message = compose("The base cannot be compared, so every finding and change counts as new: {why}.", why=self.missing)
         return (Finding(id="base-not-found", severity=Severity.WARNING, message=message),)
 
     def notes(self, loaded: LoadedManifests, spec: ClusterSpec) -> tuple[str, ...]:
@@ -325,19 +329,17 @@ class ReadReferences:
         return (*(not_yet(loaded, spec.name) if loaded.trust is not None else ()), *behind)
 
 
-def _before(base: ManifestsAt, spec: ClusterSpec) -> Before:
-    desired = declared_at(base, spec.name)
-    return Before(ref=base.ref, commit=base.commit, loaded=base.loaded, desired=desired, place=base.span)
-
-
 def read_references(references: References, paths: Sequence[str]) -> ReadReferences:
-    """Read the manifests at both. Raises ``GitError``, ``UntrustedError``, ``UsageError``, ``ManifestError`` (errors there)."""
+    """Read the manifests at both. Nothing is known of a base that has errors or is not there.
+
+    Raises ``GitError``, ``UntrustedError``, ``UsageError``, and ``ManifestError`` for errors at the trusted one.
+    """
     trusted = trusted_tree(references.trusted, paths)
     if references.base is None or references.base == references.trusted:
         return ReadReferences(trusted=trusted, base=trusted.at if trusted else None)
     try:
         return ReadReferences(trusted=trusted, base=manifests_at(references.base, paths))
-    except UnknownCommitError as error:
+    except (UnknownCommitError, ManifestError) as error:
         return ReadReferences(trusted=trusted, missing=str(error))
 
 

@@ -139,6 +139,24 @@ def test_a_base_that_is_not_there_is_said_and_makes_everything_new(repo: GitRepo
     assert trusted.code == 1
 
 
+@pytest.mark.parametrize("base", ["a value", "an entity twice"])
+def test_a_base_with_errors_counts_as_nothing_known(repo: GitRepository, base: str) -> None:
+    repo.git("checkout", "-q", "main")
+    change(repo, *(entries(user_3="many") if base == "a value" else entries() * 2))
+    repo.git("checkout", "-q", "pull-request")
+    command = ("plan", "--base", "main", "--current", "../now.json", "--format", "json")
+
+    mended = invoke(*command, cwd=repo.folder)
+    change(repo, *entries(user_5="few"))
+    wrong = invoke(*command, cwd=repo.folder)
+
+    assert (mended.code, wrong.code) == (0, 1)
+    new = [each for each in mended.json()["findings"] if not each.get("as_before")]
+    assert (len(new), new[0]["id"]) == (31, "base-not-found")
+    assert "the manifests at main have errors" in new[0]["message"]
+    assert {each["file"] for each in wrong.json()["findings"] if each["severity"] == "error"} == {"quotas.yaml"}
+
+
 def test_a_base_of_its_own_decides_what_validate_counts_as_before(repo: GitRepository) -> None:
     repo.git("checkout", "-q", "main")
     repo.write("kafka-quotas.yaml", repository(lint={"percentage-small": "info"}))
