@@ -84,12 +84,12 @@ def test_a_throttle_is_named_before_and_after_a_reassignment_with_its_last_chang
         assert partition in client.list_partition_reassignments()
         assert leftovers(kafka, folder) == []
         assert partition in client.list_partition_reassignments()
-        set_throttles(kafka, 10**9)
+        set_throttles(kafka, 2**30)
         wait_until(lambda: client.list_partition_reassignments() == {}, within_s=60)
     on_brokers, on_topics = leftovers(kafka, folder)
     changed = {node: f"(since {last_change(kafka, node)} or earlier)" for node in (f"topics/{TOPIC}", "brokers/3")}
     assert f"list throttled replicas: '{TOPIC}' {changed[f'topics/{TOPIC}']}. " in on_topics
-    assert f"broker 3 follower 1 GB/s, leader 1 GB/s {changed['brokers/3']}. " in on_brokers
+    assert f"broker 3 follower 1 GiB/s, leader 1 GiB/s {changed['brokers/3']}. " in on_brokers
     assert "not known" not in on_brokers + on_topics
     (check,) = (one for one in run(kafka, folder, "doctor").json()["checks"] if one["id"] == "leftovers")
     assert (check["status"], check["message"]) == ("warn", f"{on_brokers} {on_topics}")
