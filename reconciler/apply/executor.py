@@ -188,7 +188,7 @@ class Executor:
             cluster=plan.cluster,
             digest=plan.digest,
             result=result,
-            outcomes=self._outcomes.in_order(),
+            outcomes=self._outcomes.of(plan.changes),
             verified=verified,
             seconds=round(self._clock.monotonic() - self._begun, 3) if plan.changes else None,
             failure_reason=stop.reason if stop else None,

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from reconciler.errors import BackendError, OutcomeUnknownError, ReconcilerError, RequestRefusedError, UnreachableError
 from reconciler.logs import log_event
-from reconciler.model import AlterationResult, Change, ChangeOutcome, ChangeStatus
+from reconciler.model import AlterationResult, Change, ChangeOutcome, ChangeStatus, Entity
 from reconciler.ports import Clock
 
 DEADLINE: Final = "deadline"
@@ -45,49 +45,56 @@ class Stop:
         return cls(reason="internal", message=f"internal error: {type(error).__name__}: {error}. Please report it")
 
 
+_Fate: TypeAlias = tuple[ChangeStatus, str | None, int | None]
+"""A status, the error and its code. The changes of a request share one, and only a report makes an object for each."""
+_FIRST: Final[_Fate] = (ChangeStatus.NOT_ATTEMPTED, None, None)
+
+
 class Outcomes:
     """One outcome for each change, always; they start as not attempted."""
 
     def __init__(self, changes: Sequence[Change]) -> None:
-        self._of = {c.entity: ChangeOutcome(change=c, status=ChangeStatus.NOT_ATTEMPTED) for c in changes}
-
-    def __getitem__(self, change: Change) -> ChangeOutcome:
-        return self._of[change.entity]
+        self._changes = changes
+        self._of: dict[Entity, _Fate] = dict.fromkeys((change.entity for change in changes), _FIRST)
 
     def note(self, results: Iterable[AlterationResult], *, good: ChangeStatus) -> None:
         """Take over the cluster's answers; ``good`` is what code 0 means. Entities that were not sent are passed over."""
+        done: _Fate = (good, None, None)
         for result in results:
-            known = self._of.get(result.entity)
-            if known is None:
+            if result.entity not in self._of:
                 continue
-            status = good if result.error_code == 0 else ChangeStatus.FAILED
-            if result.stale:
-                status = ChangeStatus.NOT_ATTEMPTED
-            code = result.error_code or None
-            if (known.status, known.error_code, known.error) != (status, code, result.error):
-                self.mark((known.change,), status, error=result.error, code=code)
+            code = result.error_code
+            if code == 0 and result.error is None and not result.stale:
+                self._of[result.entity] = done
+                continue
+            status = ChangeStatus.NOT_ATTEMPTED if result.stale else good if code == 0 else ChangeStatus.FAILED
+            self._of[result.entity] = (status, result.error, code or None)
 
-    def mark(self, changes: Iterable[Change], status: ChangeStatus, *, error: str | None = None, code: int | None = None) -> None:
+    def mark(self, changes: Iterable[Change], status: ChangeStatus, *, error: str | None = None) -> None:
         """Set them all to one status."""
-        for change in changes:
-            self._of[change.entity] = ChangeOutcome(change=change, status=status, error_code=code, error=error)
+        self._of.update(dict.fromkeys((change.entity for change in changes), (status, error, None)))
 
     def explain(self, change: Change, text: str) -> None:
         """Keep its status and add to its message."""
-        self.mark((change,), self[change].status, error=text)
+        self.mark((change,), self.status(change), error=text)
+
+    def status(self, change: Change) -> ChangeStatus:
+        """The status of one change."""
+        return self._of[change.entity][0]
 
     def having(self, *statuses: ChangeStatus) -> tuple[Change, ...]:
         """The changes with one of these, in the plan's order."""
-        return tuple(outcome.change for outcome in self._of.values() if outcome.status in statuses)
+        return tuple(change for change in self._changes if self._of[change.entity][0] in statuses)
 
     @property
     def may_have_written(self) -> bool:
         """True when something may be on the cluster that was not there before."""
-        return any(o.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) for o in self._of.values())
+        return any(status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) for status, _, _ in self._of.values())
 
-    def in_order(self) -> tuple[ChangeOutcome, ...]:
-        """All of them, in the plan's order."""
-        return tuple(self._of.values())
+    def of(self, changes: Iterable[Change]) -> tuple[ChangeOutcome, ...]:
+        """The outcomes of these changes, in their order."""
+        fates = ((change, self._of[change.entity]) for change in changes)
+        return tuple(ChangeOutcome(change=change, status=s, error=error, error_code=code) for change, (s, error, code) in fates)
 
 
 Jitter: TypeAlias = Callable[[], float]

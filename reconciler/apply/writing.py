@@ -2,8 +2,8 @@
 
 A plan is cut by keys and size, never through an entity, and each request is sent until its fate is known. Changes that may have
 been done are looked for on the cluster, and only those that are still as before are sent again. A KRaft controller refuses a
-request of more than 10,000 changed keys as a whole (since 3.5), and one atomic batch must fit its 8 MiB raft batch; requests stay
-far below both.
+request of more than 10,000 changed keys as a whole (since 3.5), and one atomic batch must fit its 8 MiB raft batch, in which the
+entity stands once for each of its keys. Each request waits for the quorum, so few large ones take less time than many.
 
 Kafka has no compare-and-set for quotas, so another writer may come in unseen between a read and the write after it. Reading
 often keeps that time short. Each is a full describe, which a large cluster takes a second for: reads take a tenth of a run at
@@ -27,7 +27,7 @@ from reconciler.errors import (
     UnreachableError,
 )
 from reconciler.logs import log_event
-from reconciler.model import DEFAULT, Change, ChangeStatus, Entity, Quotas, same_value
+from reconciler.model import DEFAULT, Change, ChangeStatus, Entity, KeyChange, Quotas, same_value
 from reconciler.ports import BrokerNode, Clock, EntityFilter, EveryBroker, FilterComponent, FilterKind, QuotaCluster
 from reconciler.text import list_some, number_text
 
@@ -38,8 +38,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 _NAMED: Final = 5
+_NO_QUOTAS: Final[Quotas] = {}
 _FIRST_WAIT: Final = 0.02
 _LONGEST_WAIT: Final = 1.0
+_WAITS_GROW: Final = 1.25
+"""A read of one entity takes a millisecond, and what shows between two of them is waited for in vain."""
 _SECONDS_BETWEEN: Final = 3.0
 _COST_BETWEEN: Final = 9.0
 """At least so many times the duration of a look passes until the next one."""
@@ -49,8 +52,8 @@ _COST_BETWEEN: Final = 9.0
 class ChunkLimits:
     """Upper bounds of one request; an entity that is larger alone still goes, alone."""
 
-    keys: int = 5_000
-    size: int = 400 * 1024
+    keys: int = 10_000
+    size: int = 1024 * 1024
     """Bytes, estimated from the names' UTF-8 lengths."""
 
 
@@ -72,8 +75,11 @@ def split_into_requests(changes: Sequence[Change], limits: ChunkLimits) -> Itera
 
 def estimated_size(change: Change) -> int:
     """Bytes that a change takes in a request, rounded up."""
-    names = sum(len(n.encode("utf-8", "surrogatepass")) for _, n in change.entity.parts if isinstance(n, str))
-    return _ENTITY_OVERHEAD + names + _KEY_OVERHEAD * len(change.keys)
+    size = _ENTITY_OVERHEAD + _KEY_OVERHEAD * len(change.keys)
+    for _, name in change.entity.parts:
+        if isinstance(name, str):
+            size += len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
+    return size
 
 
 class RequestWriter:
@@ -121,7 +127,7 @@ class RequestWriter:
                 return Stop(reason=DEADLINE, message=f"{self._budget}. The last error: {failed}")
         else:
             return stop
-        return self._refusal(request)
+        return self._refusal(request) if any(self._outcomes.status(c) is not ChangeStatus.APPLIED for c in request) else None
 
     def _send(self, pending: Sequence[Change]) -> BackendError | None:
         """Send once; ``None``: there is an answer, and it is noted."""
@@ -150,17 +156,14 @@ class RequestWriter:
         except BackendError:
             return pending, None
         if self._doubt is not None:
-            self._outcomes.mark([c for c in pending if is_written(c, live)], ChangeStatus.APPLIED)
-            pending = [c for c in pending if not is_written(c, live)]
-        changed = self._conflicts.compare(live, planned=[c for c in pending if not is_unchanged(c, live)])
-        return pending, changed
+            self._outcomes.mark([c for c in pending if unlike(c, live, written=True) is None], ChangeStatus.APPLIED)
+            pending = [c for c in pending if unlike(c, live, written=True) is not None]
+        return pending, self._conflicts.compare(live, planned=pending)
 
     def _refusal(self, request: Sequence[Change]) -> Stop | None:
         """Why not everything in a request that was answered is done. What is not attempted then, the cluster found changed."""
-        if all(self._outcomes[change].status is ChangeStatus.APPLIED for change in request):
-            return None
         self._look_again(request)
-        left = [self._outcomes[c] for c in request if self._outcomes[c].status is not ChangeStatus.APPLIED]
+        left = [outcome for outcome in self._outcomes.of(request) if outcome.status is not ChangeStatus.APPLIED]
         if not left:
             return None
         stale = [outcome for outcome in left if outcome.status is ChangeStatus.NOT_ATTEMPTED]
@@ -170,47 +173,33 @@ class RequestWriter:
 
     def _look_again(self, request: Sequence[Change]) -> None:
         """All this was accepted when it was validated: a refusal may be an answer that was garbled on its way."""
-        refused = [change for change in request if self._outcomes[change].status is ChangeStatus.FAILED]
+        refused = [change for change in request if self._outcomes.status(change) is ChangeStatus.FAILED]
         if not refused:
             return
         try:
             live = self._cluster.current_state().entities
         except BackendError:
             return
-        self._outcomes.mark([change for change in refused if is_written(change, live)], ChangeStatus.APPLIED)
+        self._outcomes.mark([change for change in refused if unlike(change, live, written=True) is None], ChangeStatus.APPLIED)
 
 
-def is_written(change: Change, live: Mapping[Entity, Quotas]) -> bool:
-    """True when the cluster has every key of the change as planned."""
-    quotas = live.get(change.entity, {})
-    return all(same_value(quotas.get(key.key), key.after) for key in change.keys)
-
-
-def is_unchanged(change: Change, live: Mapping[Entity, Quotas]) -> bool:
-    """True when the cluster has every key of the change as it was when planned."""
-    quotas = live.get(change.entity, {})
-    return all(same_value(quotas.get(key.key), key.before) for key in change.keys)
-
-
-def difference_from_before(change: Change, live: Mapping[Entity, Quotas]) -> str | None:
-    """What differs from the moment of planning; ``None`` when the cluster still has every key as it was then."""
-    quotas = live.get(change.entity, {})
+def unlike(change: Change, live: Mapping[Entity, Quotas], *, written: bool) -> tuple[KeyChange, float | None] | None:
+    """Return the first key of the change that the cluster has not as ``written``, else not as before, with its value now."""
+    quotas = live.get(change.entity, _NO_QUOTAS)
     for key in change.keys:
-        now = quotas.get(key.key)
-        if not same_value(now, key.before):
-            return f"{change.entity} {key.key} was {number_text(key.before)} when planned and is {number_text(now)} now"
+        now, expected = quotas.get(key.key), key.after if written else key.before
+        if now != expected and not same_value(now, expected):
+            return key, now
     return None
 
 
-def difference_from_written(change: Change, live: Mapping[Entity, Quotas]) -> str | None:
-    """What differs from what was written; ``None`` when the cluster has every key as written."""
-    quotas = live.get(change.entity, {})
-    for key in change.keys:
-        now = quotas.get(key.key)
-        if not same_value(now, key.after):
-            before, after = number_text(key.before), number_text(key.after)
-            return f"{change.entity} {key.key} was {before} when planned, was written as {after}, and is {number_text(now)} now"
-    return None
+def _differences(changes: Sequence[Change], live: Mapping[Entity, Quotas], *, written: bool) -> Iterator[tuple[Change, str]]:
+    """Yield the changes that the cluster has not as ``written``, else not as before, each with a sentence about one key."""
+    for change in changes:
+        if (seen := unlike(change, live, written=written)) is not None:
+            key, now = seen
+            then = f", was written as {number_text(key.after)}, and" if written else " and"
+            yield change, f"{change.entity} {key.key} was {number_text(key.before)} when planned{then} is {number_text(now)} now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +241,7 @@ def await_visible(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline
             gone = error
             continue
         gone = None
-        if is_written(last, live) or not is_unchanged(last, live):
+        if unlike(last, live, written=True) is None or unlike(last, live, written=False) is not None:
             return True
     if gone is not None:
         raise gone
@@ -276,7 +265,7 @@ def poll(clock: Clock, deadline: float) -> Iterator[None]:
     yield None
     while (left := deadline - clock.monotonic()) > 0:
         clock.sleep(min(wait, left))
-        wait = min(2 * wait, _LONGEST_WAIT)
+        wait = min(_WAITS_GROW * wait, _LONGEST_WAIT)
         yield None
 
 
@@ -289,10 +278,10 @@ def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: C
         caught_up = await_visible(cluster, written[-1], clock=clock, deadline=deadline)
         for _ in poll(clock, deadline if caught_up else clock.monotonic()):
             live = cluster.current_state().entities
-            missing = [change for change in missing if not is_written(change, live)]
+            missing = [change for change in missing if unlike(change, live, written=True) is not None]
             if not missing:
                 return None
-            if any(not is_unchanged(change, live) for change in missing):
+            if any(unlike(change, live, written=False) is not None for change in missing):
                 # Neither as before nor as written: another writer's; waiting does not bring ours back.
                 return _unverified(missing, live, len(written))
         if len(missing) == before or clock.monotonic() >= end:
@@ -300,7 +289,7 @@ def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: C
 
 
 def _unverified(missing: Sequence[Change], live: Mapping[Entity, Quotas], written: int) -> str:
-    texts = [text for change in missing if (text := difference_from_written(change, live)) is not None]
+    texts = [text for _, text in _differences(missing, live, written=True)]
     return f"{len(texts)} of {written} entities do not read back as written: {list_some(texts, _NAMED, between='; ')}"
 
 
@@ -316,7 +305,7 @@ def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadl
                 reasons[number] = f"{_broker_text(waiting[number])} does not answer: {answer}"
                 if not isinstance(answer, UnreachableError):
                     hopeless[number] = reasons[number]
-            elif is_written(last, answer):
+            elif unlike(last, answer, written=True) is None:
                 current += 1
                 del waiting[number]
             else:
@@ -382,9 +371,7 @@ class ConflictCheck:
 
     def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
         """What another writer did, noted with every entity that it happened to."""
-        compared = [(change, difference_from_before(change, live)) for change in planned]
-        compared += [(change, difference_from_written(change, live)) for change in written]
-        differences = [(change, text) for change, text in compared if text is not None]
+        differences = [*_differences(planned, live, written=False), *_differences(written, live, written=True)]
         if not differences:
             return None
         for change, text in differences:

@@ -202,7 +202,8 @@ def entry_point() -> None:
     if sys.stderr is None:  # closed; what is for people must not end up in the result then
         sys.stderr = io.StringIO()
     entry = find_command(command_of(sys.argv[1:]) or "")
-    if entry is not None and entry.is_short:
+    is_short = entry is not None and entry.is_short
+    if is_short:
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
     try:
@@ -214,3 +215,6 @@ def entry_point() -> None:
                 stream.flush()
             except OSError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if is_short:
+            # Python searches for cycles when it ends, too.
+            gc.freeze()

@@ -123,7 +123,7 @@ class ClusterQuotas:
 
         A row has an entity and its keys with their values, as in ``plan_alter``. ``None`` removes a key. Keys that a row does not
         name stay. The cluster is read once, the guards judge all changes together (``too-many-changes``, too), and one
-        request carries up to 5,000 keys. Raises as ``plan_alter``, and ``UsageError`` for an entity in two rows.
+        request carries up to 10,000 keys. Raises as ``plan_alter``, and ``UsageError`` for an entity in two rows.
 
         >>> with connect("b1:9092") as quotas:
         ...     rows = [(entity(user=f"batch-{number}"), {"producer_byte_rate": "1MiB"}) for number in range(3)]

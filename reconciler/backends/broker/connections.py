@@ -147,16 +147,15 @@ class _Choice:
         return self._other(host=host, **settings)
 
 
-class _EndAfterData:
-    """Decides when the end of a connection may be shown: not in the same round of reading as data before it."""
+class _EndAfterData(Socket):
+    """Shows the end of a connection only in a round of reading that had no data before it."""
 
-    def __init__(self) -> None:
-        self._data_before = False
+    _data_before = False
 
-    def __call__(self, read: Any, flags: int) -> bytes:
+    def recv(self, _size: int = 0, flags: int = 0, /) -> bytes:
         data: bytes = b""
         try:
-            data = read(_CHUNK, flags)
+            data = super().recv(_CHUNK, flags)
         except ConnectionError:
             if not self._data_before:
                 raise
@@ -168,27 +167,15 @@ class _EndAfterData:
         return data
 
 
-class _BrokerSocket(Socket):
-    def recv(self, _size: int, flags: int = 0, /) -> bytes:
-        return self._end(super().recv, flags)
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._end = _EndAfterData()
-
-
 class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no types here
     """A direct connection."""
 
     SCHEMES = ("kafka-quotas-direct",)
-
-    def __init__(self, proxy_url: str | None = None) -> None:
-        super().__init__(proxy_url)
-        self._last: Socket | None = None
+    _last: Socket | None = None
 
     def socket(self, *arguments: Any) -> Socket:
         """Make a socket, and remember it until it is connected."""
-        self._last = _BrokerSocket(*arguments)
+        self._last = _EndAfterData(*arguments)
         return self._last
 
     async def connect(self, *arguments: Any, **options: Any) -> Socket:
@@ -212,19 +199,15 @@ class TlsSockets:
         made: list[ssl.SSLSocket] = []
         shown: dict[str, bytes] = {}
 
-        class Remembered(ssl.SSLSocket):
+        class Remembered(_EndAfterData, ssl.SSLSocket):
             def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of the base class
                 if self not in made:
                     made.append(self)
-                    self._end = _EndAfterData()
                 super().do_handshake(block)
                 certificate = self.getpeercert(binary_form=True)
                 if certificate is not None:
                     host, port = self.getpeername()[:2]
                     shown[server_text(self.server_hostname or host, port)] = certificate
-
-            def recv(self, _size: int = 0, flags: int = 0) -> bytes:
-                return self._end(super().recv, flags)
 
         self._made = made
         self.shown = shown
