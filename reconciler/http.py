@@ -47,7 +47,7 @@ class ApiAddress:
         return f"{self.scheme}://{host}{port}{self.path}{path}"
 
     def joined(self, url: str, reference: str) -> str:
-        """What a redirection or a link to the next page means, found in the answer from ``url``.
+        """Resolve a redirection or a link to the next page, found in the answer from ``url``.
 
         Raises ``ForgeError`` for an address of another server, which must not be sent the token.
         """

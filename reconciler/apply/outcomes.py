@@ -126,7 +126,7 @@ class Budget:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """What is inside does not count."""
+        """Stop counting while the body runs."""
         start = self._clock.monotonic()
         try:
             yield

@@ -87,7 +87,7 @@ def _in_round(change: Change, ways: dict[str, tuple[float, ...]], number: int) -
 
 
 def stepping_notes(changes: Sequence[Change], step_down: StepDown) -> Iterator[Message]:
-    """What a person should know before agreeing, with the values of the steps; nothing when nothing goes in steps."""
+    """Yield the facts to know before agreeing, with the values of the steps; nothing when nothing goes in steps."""
     stepped = [(change.entity, key) for change in changes for key in change.keys if is_stepped(key, step_down.factor)]
     if not stepped:
         return

@@ -161,7 +161,7 @@ class RequestWriter:
         return pending, self._conflicts.compare(live, planned=pending)
 
     def _refusal(self, request: Sequence[Change]) -> Stop | None:
-        """Why not everything in a request that was answered is done. What is not attempted then, the cluster found changed."""
+        """Return why an answered request is not done whole. The cluster found a change that is not attempted changed."""
         self._look_again(request)
         left = [outcome for outcome in self._outcomes.of(request) if outcome.status is not ChangeStatus.APPLIED]
         if not left:
@@ -260,7 +260,7 @@ def exact_filter(entity: Entity) -> EntityFilter:
 
 
 def poll(clock: Clock, deadline: float) -> Iterator[None]:
-    """Once at once, then with growing waits until the deadline has passed."""
+    """Yield at once, then after growing waits until the deadline has passed."""
     wait = _FIRST_WAIT
     yield None
     while (left := deadline - clock.monotonic()) > 0:
@@ -370,7 +370,7 @@ class ConflictCheck:
         return self.compare(live, planned=self._outcomes.having(ChangeStatus.NOT_ATTEMPTED), written=written)
 
     def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
-        """What another writer did, noted with every entity that it happened to."""
+        """Return a stop for the changes of another writer, and note each with its entity."""
         differences = [*_differences(planned, live, written=False), *_differences(written, live, written=True)]
         if not differences:
             return None

@@ -52,7 +52,7 @@ class ClusterQuotas:
     """
 
     def __init__(self, cluster: QuotaCluster, target: ClusterTarget) -> None:
-        """For ``connect``, which checks that it is the right cluster."""
+        """Take a cluster that ``connect`` has checked to be the right one."""
         self._cluster: QuotaCluster | None = cluster
         self._target = target
         self._turn = threading.RLock()
@@ -119,7 +119,7 @@ class ClusterQuotas:
         return self._planned((make_alter_request(target, add=add, delete=delete),))
 
     def plan_alter_many(self, targets: Iterable[tuple[Entity, Mapping[str, str | float | None]]]) -> PlannedAlteration:
-        """What setting the keys of many entities would change. Nothing is written before its ``apply``.
+        """Plan to set the keys of many entities. Nothing is written before its ``apply``.
 
         A row has an entity and its keys with their values, as in ``plan_alter``. ``None`` removes a key. Keys that a row does not
         name stay. The cluster is read once, the guards judge all changes together (``too-many-changes``, too), and one

@@ -67,7 +67,7 @@ class ManifestCluster:
     """One cluster of some manifests. It keeps no connection, and threads can share it."""
 
     def __init__(self, where: Where, *, baseline: str | None = None, owners: tuple[str, ...] = ()) -> None:
-        """For ``manifests``, which checks the arguments."""
+        """Take arguments that ``manifests`` has checked."""
         self._where = where
         self._baseline = baseline
         self._owners = owners

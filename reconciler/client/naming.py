@@ -36,7 +36,7 @@ def entity(*, user: EntityName | None = None, client_id: EntityName | None = Non
 
 
 def prefix(text: str) -> TypeMatch:
-    """In ``matching``: names that begin so. Never the default."""
+    """Match, in ``matching``, the names that begin so. Never the default."""
     return TypeMatch(kind=MatchKind.PREFIX, text=text)
 
 
@@ -47,7 +47,7 @@ def matching(
     ip: EntityName | TypeMatch | None = None,
     strict: bool = False,
 ) -> Selector:
-    """Which entities to describe: those that have every type that is given, and match it.
+    """Describe the entities that have every type given here, and match it.
 
     A string is exactly that name, ``DEFAULT`` the default. ``ANY``, ``NAMED`` and ``prefix`` are wider. Types that are left out
     may be present unless ``strict``, as in Kafka's own filters.

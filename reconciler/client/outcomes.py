@@ -250,7 +250,7 @@ class BacktestFrames:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """As ``close``."""
+        """Close the file."""
         self.close()
 
     @property

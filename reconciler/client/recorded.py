@@ -44,17 +44,17 @@ class RecordedQuotas:
 
     @property
     def cluster(self) -> ClusterIdentity:
-        """Which cluster, as far as that is known."""
+        """The cluster, as far as it is known."""
         return self._view.cluster
 
     @property
     def observed(self) -> Observed | None:
-        """When (UTC) and from where it was read. ``None`` for manifests alone."""
+        """The moment (UTC) and the place of reading. ``None`` for manifests alone."""
         return self._view.observed
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know about every answer: assumptions, and what this state does not show."""
+        """The assumptions of every answer, and what this state does not show."""
         return self._view.notes
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
@@ -120,7 +120,7 @@ def open_snapshot(path: str | Path) -> RecordedQuotas:
 
 
 def open_manifests(paths: Sequence[str | Path] = (".",), *, cluster: str | None = None) -> RecordedQuotas:
-    """What manifests declare for one cluster, as if that were all. ``cluster`` names it where there are several.
+    """Read what manifests declare for one cluster, as if that were all. ``cluster`` names it where there are several.
 
     Raises ``ManifestError`` with its findings, and ``UsageError`` when it is not clear which cluster is meant.
 
@@ -140,7 +140,7 @@ def after_plan(
     zookeeper: str | None = None,
     command_config: str | Path | None = None,
 ) -> RecordedQuotas:
-    """What a cluster will have once the manifests are applied: what they do not own stays. Nothing is written.
+    """Return what a cluster will have once the manifests are applied. What they do not own stays, and nothing is written.
 
     The cluster is read once, from ``snapshot``, or as ``connect`` reaches it. Raises ``ManifestError``, ``UsageError``,
     ``FileAccessError`` for a snapshot that cannot be read, and ``BackendError``.
@@ -156,7 +156,7 @@ def after_plan(
 
 
 def compare(before: RecordedQuotas, after: RecordedQuotas, clients: Iterable[Entity] | None = None) -> Differences:
-    """Whose limits differ: among ``clients``, in their order, or (``None``) among all that either state names.
+    """Compare the limits of ``clients``, in their order, or (``None``) of all that either state names.
 
     Raises ``UsageError`` for an entity that no client can be.
     """
@@ -168,7 +168,7 @@ def compare(before: RecordedQuotas, after: RecordedQuotas, clients: Iterable[Ent
 def access_of(
     bootstrap_server: str | None, zookeeper: str | None, command_config: str | Path | None, *, snapshot: str | Path | None = None
 ) -> Access:
-    """How to reach a cluster. Raises ``UsageError`` for settings that exclude each other."""
+    """Return the way to a cluster. Raises ``UsageError`` for settings that exclude each other."""
     places = [source for source in (bootstrap_server, zookeeper, snapshot) if source is not None]
     if len(places) > 1 or (snapshot is not None and command_config is not None):
         msg = "give one of bootstrap_server, zookeeper and snapshot. The argument command_config is for the first two"

@@ -109,7 +109,7 @@ class ApplySummary:
 
     @property
     def context(self) -> RunContext | None:
-        """Why the run was made. ``None`` outside of a job."""
+        """The reason for the run. ``None`` outside of a job."""
         return self.around.context
 
 
@@ -127,7 +127,7 @@ def withheld_entities(report: ApplyReport) -> tuple[WithheldEntities, ...] | Non
 
 
 def surroundings(report: ApplyReport) -> RunSurroundings:
-    """What is known around the run."""
+    """Return the facts around the run."""
     facts = report.facts
     return RunSurroundings(context=facts.context, predictions=facts.predictions, watch=facts.watch, ended=facts.ended)
 
@@ -198,7 +198,7 @@ def read_apply_report(text: str, *, name: str) -> ApplyReport:
 
 
 def failed_apply(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> ApplySummary:
-    """Of a run that an error ended before there was a plan to write, or anything written."""
+    """Report a run that an error ended before there was a plan to write, or anything written."""
     return ApplySummary(
         cluster=cluster,
         result=ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED,

@@ -90,7 +90,7 @@ def _by_verdict(counts: Mapping[Verdict, int]) -> GroupsByVerdict:
 
 
 def report_of(*, summary: BacktestSummary, **given: Any) -> BacktestReport:
-    """With the counts of all quota groups, where some are not listed."""
+    """Add the counts of all quota groups, where some are not listed."""
     groups = None
     if summary.rows != len(given["verdicts"]):
         changed, unchanged = (

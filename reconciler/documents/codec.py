@@ -85,14 +85,14 @@ class Codec:
         return Codec({**self._specs, **rows}, {**self._given, **(kinds or {})})
 
     def row(self, cls: type) -> Row:
-        """How a class stands in JSON."""
+        """Return the form of a class in JSON."""
         if (made := self._rows.get(cls)) is None:
             spec = self._specs.get(cls) or row(" ".join(field.name for field in dataclasses.fields(cls)))
             made = self._rows[cls] = Row(cls, [*self._members(cls, spec)], spec.build)
         return made
 
     def kind(self, hint: Any) -> JsonKind:
-        """How values of a type stand in JSON. Raises ``TypeError`` for a type that has no place there."""
+        """Return the form of a type's values in JSON. Raises ``TypeError`` for a type that has none."""
         if (made := self._kinds.get(hint)) is None:
             given = self._given.get(hint)
             made = self._kinds[hint] = self._make(hint) if given is None else given(self)
@@ -334,5 +334,5 @@ class InnerReader:
     row: Row
 
     def __call__(self, data: Any) -> dict[str, Any]:
-        """The arguments."""
+        """Return the arguments of a generic type."""
         return self.row.arguments(data)

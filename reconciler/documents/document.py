@@ -51,7 +51,7 @@ from reconciler.model import (
 
 
 def whole_message(text: str) -> str:
-    """The sentence."""
+    """Return the sentence."""
     return str.__str__(text)
 
 
@@ -68,12 +68,12 @@ def message_of(*, message: str, parts: tuple[MessagePart, ...] | None = None) ->
 
 
 def value_that_follows(expiry: ValueExpiry) -> float | None:
-    """Before the expiry: the value that follows, for each broker. Absent when none does."""
+    """The value that follows the expiry, for each broker, before it. Absent when none does."""
     return None if expiry.expired else expiry.other
 
 
 def value_that_expired(expiry: ValueExpiry) -> float | None:
-    """After the expiry: the value that expired, for each broker. Absent when there was none."""
+    """The value that expired, for each broker, after the expiry. Absent when there was none."""
     return expiry.other if expiry.expired else None
 
 
@@ -88,12 +88,12 @@ def share_over_limit(metrics: MetricSamples) -> tuple[float, ...] | None:
 
 
 def share_of_moments(metrics: MetricSamples) -> float | None:
-    """Of all moments, the share that gauges show: 0 to 1. ``None``: these are averages."""
+    """The share of all moments that gauges show: 0 to 1. ``None``: these are averages."""
     return metrics.moments if metrics.semantics is MetricSemantics.GAUGE else None
 
 
 def metrics_of(*, share_over: tuple[float, ...] | None, **given: Any) -> MetricSamples:
-    """With the share of moments above the limit."""
+    """Make samples with the share of moments above the limit."""
     low, high = share_over or (0.0, 1.0)
     del given["moments"]
     return MetricSamples(share_low=low, share_high=high, **given)

@@ -51,7 +51,7 @@ class FindingList:
 
     @classmethod
     def of(cls, findings: Sequence[Finding], counts: Mapping[str, int] | None = None, *, cluster: str | None = None) -> Self:
-        """With how many they are. ``counts``: of files, clusters and entities."""
+        """Make the document, and count its findings. ``counts``: of files, clusters and entities."""
         return cls(cluster=cluster, findings=tuple(findings), summary=FindingCounts.of(findings, counts))
 
 

@@ -141,7 +141,7 @@ def clusters_to_json(documents: Iterable[Json]) -> dict[str, Json]:
 
 
 def cluster_failure_to_json(failure: ClusterFailure) -> dict[str, Json]:
-    """What stands in the list for a cluster without a result."""
+    """Return the row of a cluster without a result."""
     return _FAILED.write(FailedCluster(failure=failure))
 
 

@@ -198,7 +198,7 @@ BASELINE: Final = Document(
 def baseline_of(
     desired: DesiredState, cluster: ClusterIdentity, source: ManifestCommit, *, unmanaged: Iterable[Entity] = ()
 ) -> RecordedBaseline:
-    """Equal for equal state, cluster, commit and unmanaged entities of the scope."""
+    """Make a baseline, equal for equal state, cluster, commit and unmanaged entities of the scope."""
     entities = {
         entity: {key.value: quota.value for key, quota in declared.quotas.items()}
         for entity, declared in desired.entities.items()

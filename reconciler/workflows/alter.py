@@ -129,7 +129,7 @@ def _value(key: QuotaKey, value: str | float) -> float:
 
 
 def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
-    """What a broker would answer to this value, if it was sent one; nothing for what is not a number at all."""
+    """Return the answer of a broker to this value; an empty text for one that is not a number at all."""
     number = _NO_BROKER_TAKES.get(rule_id)
     if number is None:
         try:
@@ -226,7 +226,7 @@ def _summary(changes: Sequence[Change], *, unchanged: int) -> Summary:
 
 
 def _desired(requests: Sequence[AlterRequest]) -> DesiredState:
-    """What the requests lead to, for guards that look at it; the command line stands where manifests would."""
+    """Return the state that the requests lead to, for the guards. The command line stands in place of manifests."""
     entities = {
         r.entity: DesiredEntity(
             entity=r.entity,

@@ -321,7 +321,7 @@ class AuditFile:
         self._run = replace(self._run, cluster=cluster, source=source, principal=principal)
 
     def knows(self, context: RunContext | None) -> None:
-        """Why the run was made."""
+        """Take the reason for the run."""
         self._run = replace(self._run, context=context)
 
     def ended(self, report: ApplyReport) -> None:

@@ -100,7 +100,7 @@ def release(version: str | None) -> tuple[int, int] | None:
 def chosen_callback(
     spec: ClusterSpec, trusted: TrustedTree | None, *, named: str | None, remembers_kinds: bool = False
 ) -> Callable[[], QuotaCallback] | None:
-    """What makes an instance; ``None``: the brokers have Kafka's own rule.
+    """Return the maker of an instance; ``None``: the brokers have Kafka's own rule.
 
     ``named``: the class as given on the command line, which the Cluster manifest need not name; its options are the document's
     when it names the same one. The class of our own broker plugin is known here, and needs no trust. Raises ``UntrustedError``

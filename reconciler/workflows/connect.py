@@ -134,7 +134,7 @@ def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trus
 
 
 def known_principal(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None) -> str | None:
-    """As ``principal``, and ``None`` for settings that cannot be used: connecting reports those."""
+    """Return what ``principal`` does, and ``None`` for settings that cannot be used: connecting reports those."""
     with contextlib.suppress(ReconcilerError):
         return principal(spec, access, trusted=trusted)
     return None
@@ -210,7 +210,7 @@ class ClusterTarget:
     paths: tuple[str, ...] = ()
 
     def managed_at(self, entity: Entity) -> ManagedAt | None:
-        """Where manifests own the entity; ``None`` when they do not."""
+        """Return the place where manifests own the entity; ``None`` when they do not."""
         if not self.managed or not self.spec.scope.contains(entity):
             return None
         declared = self.desired.entities.get(entity)

@@ -234,7 +234,7 @@ class _Past:
         return self.read[commit]
 
     def _commit(self, ref: str) -> str | None:
-        """What a reference is at; only one of many, which each cluster has for itself, may be missing."""
+        """Return the commit of a reference. Only one of many, which each cluster has for itself, may be missing."""
         if ref not in self.commits:
             try:
                 self.commits[ref] = repository_around(self.paths[0]).commit(ref)

@@ -14,7 +14,7 @@ from reconciler.text import near_miss, shown
 
 
 def explanations() -> Mapping[str, Explanation]:
-    """Everything, by id: findings in the order of their catalogues, then guards, then classes of drift."""
+    """Return every explanation by id: findings in the order of their catalogues, then guards, then classes of drift."""
     tables = catalogue_tables()
     examples = {rule_id: example_of(row) for table in tables.values() for rule_id, row in table.items()}
     of_features: dict[str, Rule] = {}

@@ -52,7 +52,7 @@ def rewrite_file(file: str, before: bytes, after: bytes, *, paths: Sequence[str]
 
 
 def _target(file: str, paths: Sequence[str]) -> str:
-    """Where links lead to. Raises ``FileAccessError`` for a place outside of the repository and of the named folders."""
+    """Follow links. Raises ``FileAccessError`` for a place outside of the repository and of the named folders."""
     target = os.path.realpath(file)
     folders = [path if Path(path).is_dir() else str(Path(path).parent) for path in paths]
     with contextlib.suppress(GitError):

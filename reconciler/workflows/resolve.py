@@ -72,7 +72,7 @@ def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[
 
 
 def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[Entity] | None = None) -> ViewComparison:
-    """Whose limits differ in value or source: of these, in their order, or of all known clients of both states.
+    """Compare limits and their sources: of these clients, in their order, or of all known clients of both states.
 
     Raises ``UsageError`` for an entity that no client can be.
     """
@@ -169,7 +169,7 @@ class Sources:
         return replace(view, expiries=live_expiries(loaded.desired(self._spec[0]), view))
 
     def owners(self) -> Mapping[Entity, str]:
-        """Who declares an entity, as far as manifests are read; none without a path and a cluster's name."""
+        """Return the owner of each declared entity; none without a path and a cluster's name."""
         if not self._where.paths and self._where.cluster is None:
             return {}
         desired = self._intent(everything=True).desired.entities.values()
@@ -223,7 +223,7 @@ class Sources:
         return seen, loaded
 
     def _intent(self, *, everything: bool) -> Intent:
-        """What the manifests want; ``everything`` of the root, since every manifest can change effective quotas."""
+        """Read the manifests; ``everything`` of the root, since every manifest can change effective quotas."""
         seen, loaded = self._loaded
         if everything and loaded.root is not None:
             loaded = replace(loaded, selected=None, complete=True)
@@ -289,7 +289,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
 
 
 def manifests_view(intent: Intent) -> QuotaView:
-    """What the manifests declare for one cluster, as if that were all."""
+    """Return what the manifests declare for one cluster, as if that were all."""
     written = _written(intent.spec)
     view = QuotaView(
         kind=ViewKind.MANIFESTS,
@@ -327,7 +327,7 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
 
 
 def _state_of(view: QuotaView) -> CurrentState:
-    """What was read. Raises ``ValueError`` when nothing was."""
+    """Return the state that was read. Raises ``ValueError`` when none was."""
     if view.observed is None:
         raise ValueError("this view was never observed")
     return CurrentState(
@@ -357,7 +357,7 @@ _PLUGIN: Final = "the brokers have the plugin of groups: members of a group shar
 
 
 def _written(spec: ClusterSpec | None) -> str | None:
-    """Why answers are not known, by the Cluster manifest."""
+    """Return why answers are not known, by the Cluster manifest."""
     if spec is None or spec.brokers.callback is None or has_group_plugin(spec):
         return None
     return (
@@ -385,7 +385,7 @@ def _callback(state: CurrentState) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _static_defaults(source: object, version: str | None) -> dict[str, str]:
-    """By key, why a client without a quota may be limited all the same."""
+    """Return, by key, why a client without a quota may be limited all the same."""
     about = f"the brokers are of Kafka {version}: where no quota is set, their settings {' and '.join(_STATIC.values())} apply"
     if isinstance(source, StaticDefaultsInspector):
         try:

@@ -124,7 +124,7 @@ class BrokerCluster:
         return tuple(sorted(nodes, key=lambda node: node.id))
 
     def current_state(self) -> CurrentState:
-        """Everything, in one request if the broker can: Kafka has no paging. Raises ``BackendError``."""
+        """Return all quotas, read in one request if the broker can: Kafka has no paging. Raises ``BackendError``."""
         return self.current_matching(EntityFilter())
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
@@ -145,7 +145,7 @@ class BrokerCluster:
         )
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
-        """What one broker has now; it may lag what was written.
+        """Return what one broker has now, which may lag the last write.
 
         Raises ``AuthorizationError``, ``RequestRefusedError`` (a filter that Kafka does not take, or error -1 when the answer is
         too large for the broker's memory), ``UnsupportedClusterError`` or ``UnreachableError``.
@@ -190,7 +190,7 @@ class BrokerCluster:
     def describe_on(
         self, entity_filter: EntityFilter, brokers: Sequence[int]
     ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
-        """What each of these brokers has, or why it does not answer; all are asked at once, each of them once."""
+        """Return what each of these brokers has, or why it does not answer. All are asked at once, each of them once."""
         answers = self._transport.request_each(brokers, lambda: describe_request(entity_filter))
         return {broker: self._read_each(answer) for broker, answer in answers.items()}
 
@@ -258,7 +258,7 @@ class BrokerCluster:
         return value
 
     def leader_spread(self) -> LeaderSpread:
-        """How many partitions each broker leads, of the topics that the principal may describe. Raises ``BackendError``."""
+        """Count the partitions that each broker leads, of topics that the principal may describe. Raises ``BackendError``."""
         answer = self._retry_elsewhere(self._transport.topics_metadata)
         up = {broker.node_id for broker in answer.brokers}
         partitions = [partition for topic in answer.topics for partition in topic.partitions]
@@ -301,7 +301,7 @@ class BrokerCluster:
         return {}
 
     def server_certificates(self) -> Sequence[Certificate]:
-        """Those of the brokers that were connected to, as they showed them."""
+        """Return the certificates that brokers showed when they were connected to."""
         from reconciler.backends.security.certificates import server_certificates
 
         return server_certificates(self._transport.certificates)

@@ -91,7 +91,7 @@ class _ExchangeMechanism:
         return self._is_done
 
     def auth_details(self) -> str:
-        """For the library's log."""
+        """Return a text for the library's log."""
         return f"authenticated with {self._name}"
 
 

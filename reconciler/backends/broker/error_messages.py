@@ -147,14 +147,14 @@ def is_tls_failure(error: BaseException) -> bool:
 
 
 def connection_hint(error: BaseException | None, protocol: str) -> str:
-    """What to try when a server accepts a connection and then does not understand a request; else nothing."""
+    """Return what to try when a server accepts a connection and does not understand a request; else an empty text."""
     if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or describe_error(error) in (_CLOSED, _NO_TLS)):
         return ""
     return _HINTS.get(protocol, "")
 
 
 def connection_remedy(error: BaseException | None) -> str | None:
-    """What to check after a connection that failed, by the reason; ``None`` for one that decides nothing."""
+    """Return what to check after a connection that failed, by the reason; ``None`` for a reason that decides nothing."""
     return None if error is None else _REMEDIES.get(describe_error(error))
 
 

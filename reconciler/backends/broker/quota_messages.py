@@ -67,7 +67,7 @@ class RawAnswer:
 
     @property
     def throttle_time_ms(self) -> int:
-        """How long the broker asks to wait; the library obeys. The first field of every answer to a quota request."""
+        """The wait that the broker asks for, which the library obeys: the first field of every answer to a quota request."""
         return int.from_bytes(self.body[:4], signed=True)
 
 
@@ -121,7 +121,7 @@ def _values_one_by_one(body: bytes, position: int, encoding: Encoding) -> tuple[
 
 
 def read_alter_answer(answer: RawAnswer) -> Mapping[Entity, tuple[int, str | None]]:
-    """By entity: error code (0 is success) and the broker's message. Raises ``MalformedAnswerError``."""
+    """Return, by entity, the error code (0 is success) and the broker's message. Raises ``MalformedAnswerError``."""
     body, encoding = answer.body, COMPACT if answer.version else FIXED
     codes: dict[Entity, tuple[int, str | None]] = {}
     with reading():
@@ -222,7 +222,7 @@ class Encoding:
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Whatever goes wrong while reading inside is a ``MalformedAnswerError``."""
+    """Turn errors of reading inside into ``MalformedAnswerError``."""
     try:
         yield
     except (IndexError, struct.error) as error:
@@ -366,7 +366,7 @@ class RawRequest:
         self.header: _Header | None = None
 
     def with_header(self, *, correlation_id: int, client_id: str) -> None:
-        """What the library states of a request before it encodes it."""
+        """Take what the library states of a request before it encodes it."""
         self._message.API_VERSION = self.API_VERSION
         self._message.with_header(correlation_id=correlation_id, client_id=client_id)
         self.header = _Header(correlation_id, self._answer, self.API_VERSION or 0)

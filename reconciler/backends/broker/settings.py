@@ -195,7 +195,7 @@ class LoginKind:
 
 
 def read_login(settings: JavaProperties) -> BrokerLogin:
-    """What the ``sasl.*`` settings state. Raises ``UsageError`` naming the one that cannot be used."""
+    """Read the login from the ``sasl.*`` settings. Raises ``UsageError`` naming the one that cannot be used."""
     mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
     kind = next((kind for kind in _kinds() if kind.mechanism == mechanism), None)
     if kind is None:

@@ -173,7 +173,7 @@ class Transport:
 
     @property
     def certificates(self) -> Mapping[str, bytes]:
-        """By address, the certificate in DER of each server that was connected to. Empty without TLS."""
+        """The certificates in DER of the servers that were connected to, by address. Empty without TLS."""
         return {} if self._tls is None else dict(self._tls.shown)
 
     def offers(self, api_key: int) -> bool:
@@ -386,7 +386,7 @@ class NoConnectionError(UnreachableError):
 
 
 def _metadata_request(topics: list[str] | None) -> Any:
-    """``None``: all topics."""
+    """Ask for these topics; ``None``: all."""
     return MetadataRequest(
         topics=topics,
         allow_auto_topic_creation=False,

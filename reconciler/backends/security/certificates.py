@@ -100,7 +100,7 @@ def local_certificates(tls: Tls) -> tuple[Certificate, ...]:
 
 
 def server_certificates(shown: Mapping[str, bytes]) -> tuple[Certificate, ...]:
-    """Those that servers showed, in DER by their addresses."""
+    """Read the certificates that servers showed, in DER by address."""
     return tuple(
         Certificate(owner=CertificateOwner.SERVER, name=address, ends=certificate.ends)
         for address, content in sorted(shown.items())
@@ -151,7 +151,7 @@ _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE
 def _read_each(
     contents: Iterable[bytes], owner: CertificateOwner, load: Callable[[bytes], x509.Certificate]
 ) -> Iterator[Certificate]:
-    """What cannot be read is left out: OpenSSL decides whether it can be used."""
+    """Yield the certificates that can be read. OpenSSL decides about the others."""
     for content in contents:
         try:
             with allow_old_serials():

@@ -59,7 +59,7 @@ class BrokerLogin(Protocol):
 
     @property
     def actions(self) -> Mapping[str, str]:
-        """By ACL operation, what a policy of the identity has to allow in its place; empty where rights are ACLs."""
+        """The actions that a policy of the identity has to allow, by ACL operation; empty where rights are ACLs."""
         return {}
 
     def known_name(self) -> str | None:
@@ -67,7 +67,7 @@ class BrokerLogin(Protocol):
         return None
 
     def opened(self, host: str, /) -> OpenedLogin:
-        """What a connection needs of it; ``host`` is that of a bootstrap server."""
+        """Return what a connection needs of it; ``host`` is that of a bootstrap server."""
         ...
 
 
@@ -83,7 +83,7 @@ class SaslLogin(BrokerLogin):
     password: str = field(repr=False)
 
     def known_name(self) -> str | None:
-        """The username."""
+        """Return the username."""
         return self.username
 
     def opened(self, _host: str, /) -> SaslLogin:
@@ -132,7 +132,7 @@ class KerberosLogin(BrokerLogin):
         return () if self.keytab is None else (self.keytab,)
 
     def known_name(self) -> str | None:
-        """What Kafka's default rules make of the principal, ``None`` when only the ticket shows it."""
+        """Return the name that Kafka's default rules make of the principal, ``None`` when only the ticket shows it."""
         return None if self.principal is None else self.principal.partition("@")[0].partition("/")[0]
 
     def opened(self, _host: str, /) -> KerberosLogin:

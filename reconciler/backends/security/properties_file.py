@@ -89,7 +89,7 @@ class JavaProperties:
             raise self.refused(key, f"the value cannot be read: {error}") from None
 
     def name(self, key: str) -> str:
-        """What the setting is called in the file."""
+        """Return the setting's name in the file."""
         return key
 
     def refused(self, key: str, why: str) -> UsageError:
@@ -201,7 +201,7 @@ class ConfigProviders:
         return text
 
     def _kind(self, provider: str) -> Callable[[str, str, str], str]:
-        """How references to a provider are read."""
+        """Return the reader of references to a provider. Raises ``ValueError`` for an unknown provider."""
         java_class = self._properties.get(f"{_NAMES}.{provider}.class", "").strip() or _BUILT_IN.get(provider, "")
         match java_class.rpartition(".")[2]:
             case "EnvVarConfigProvider":

@@ -57,7 +57,7 @@ class Tls:
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
-    """What the settings mean for Python. Raises ``OSError`` (of which ``ssl.SSLError`` is one) or ``ValueError`` for bad ones."""
+    """Make Python's context of the settings. Raises ``OSError`` (also as ``ssl.SSLError``) or ``ValueError`` for bad ones."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = tls.check_host_name
@@ -83,7 +83,7 @@ class Settings(Protocol):
         ...
 
     def name(self, key: str) -> str:
-        """What the setting is called in the file."""
+        """Return the setting's name in the file."""
         ...
 
     def refused(self, key: str, why: str) -> UsageError:
@@ -92,7 +92,7 @@ class Settings(Protocol):
 
 
 def read_tls(settings: Settings) -> Tls:
-    """What the ``ssl.*`` settings state. Raises ``UsageError`` naming the one that cannot be used."""
+    """Read the ``ssl.*`` settings. Raises ``UsageError`` naming the one that cannot be used."""
     if settings.get("ssl.engine.factory.class"):
         raise settings.refused("ssl.engine.factory.class", "Java classes cannot be used here")
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").lower()

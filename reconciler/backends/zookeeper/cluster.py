@@ -148,7 +148,7 @@ class ZooKeeperCluster:
         return now
 
     def brokers(self) -> Sequence[BrokerNode]:
-        """None: what is read comes from ZooKeeper, and no broker can be asked for what it has."""
+        """Return no broker: quotas are read from ZooKeeper, and no broker can be asked for its own."""
         return ()
 
     def current_state(self) -> CurrentState:
@@ -194,7 +194,7 @@ class ZooKeeperCluster:
         return dict(removable_nodes(nodes.empty, nodes.clients))
 
     def server_certificates(self) -> Sequence[Certificate]:
-        """That of the ZooKeeper server that was connected to, as it showed it."""
+        """Return the certificate that the ZooKeeper server showed."""
         from reconciler.backends.security.certificates import server_certificates
 
         handler = self._client.handler
@@ -210,7 +210,7 @@ class ZooKeeperCluster:
         return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
-        """What ZooKeeper has for the entities that match.
+        """Return what ZooKeeper has for the entities that match.
 
         Raises ``UnsupportedClusterError`` for a ``broker``, because ZooKeeper does not know what one has, and as brokers do for a
         filter that they do not take.
@@ -314,7 +314,7 @@ def _written(writer: QuotaWriter, alterations: Sequence[Alteration]) -> Sequence
 
 
 def _needed(entity_filter: EntityFilter) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """Which folders have what can match, and which users, when only some can."""
+    """Return the folders with entities that can match, and the users, when only some can."""
     asked = {component.entity_type: component for component in entity_filter.components}
     if not asked:
         return () if entity_filter.strict else ALL_KINDS, None
@@ -373,7 +373,7 @@ class NodeReader:
         self._pipeline = pipeline
 
     def read(self, *, kinds: Iterable[str] = ALL_KINDS, users: Iterable[str] | None = None) -> ReadNodes:
-        """What the nodes of these kinds state (``user``: with the client ids of users); of ``users`` only these nodes."""
+        """Read the nodes of these kinds (``user``: with the client-ids of users); of ``users`` only these nodes."""
         read_nodes = ReadNodes()
         folders = {_FOLDERS[kind]: kind for kind in kinds}
         nodes = dict(self._pipeline.ask(self._client.get_children_async, folders))

@@ -105,7 +105,7 @@ def node_path(entity: Entity) -> str:
 
 
 def clients_of(user_path: str) -> str:
-    """Where the client ids of one user are."""
+    """Return the folder of one user's client-ids."""
     return f"{user_path}/clients"
 
 
@@ -116,7 +116,7 @@ def parents(path: str) -> tuple[str, ...]:
 
 
 def notification(path: str) -> bytes:
-    """What a broker reads of a change: version 2, the path below ``/config``."""
+    """Return the bytes that brokers read of a change: version 2, the path below ``/config``."""
     return json.dumps({"version": 2, "entity_path": path[len(CONFIG) + 1 :]}, separators=(",", ":")).encode()
 
 
@@ -175,7 +175,7 @@ class NodeText:
         return not self.config and self.document.keys() <= {"version", "config"}
 
     def altered(self, texts: Mapping[str, str | None]) -> NodeText:
-        """With these keys set to a text, or removed."""
+        """Return a copy with these keys set to a text, or (``None``) removed."""
         config = {key: value for key, value in {**self.config, **texts}.items() if texts.get(key, "") is not None}
         return NodeText(document={**self.document, "config": config}, config=config)
 

@@ -72,7 +72,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
 
     @property
     def rounds(self) -> int:
-        """How often every server was tried."""
+        """Return how often every server was tried."""
         return min(self._attempts.values(), default=0)
 
     def create_connection(
@@ -97,7 +97,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         return made
 
     def select(self, readers: Sequence[Any], *others: Any) -> Any:
-        """As kazoo's; a TLS socket that has decrypted more than was read counts as readable, which the system does not know."""
+        """Select as kazoo does. A TLS socket with decrypted bytes is readable, too, which the system does not know."""
         ready = [reader for reader in readers if isinstance(reader, ssl.SSLSocket) and reader.pending() > 0]
         return (ready, [], []) if ready else super().select(readers, *others)
 
@@ -143,7 +143,7 @@ def _error_text(error: OSError) -> str:
 
 
 def translated_error(error: Exception) -> BackendError:
-    """What went wrong, for a request that changes nothing."""
+    """Return kazoo's error of a request that changes nothing, as one of ours."""
     if isinstance(error, NoAuthError):
         msg = "ZooKeeper does not let this client read the quotas: its ACLs want the identity of the brokers"
         return AuthorizationError(msg, operation="read")
@@ -296,7 +296,7 @@ class Pending(Protocol):
     """A request that is on its way: kazoo's ``IAsyncResult``, as far as it is used here."""
 
     def get(self, *, timeout: float) -> Any:
-        """Its answer. Raises the error of kazoo that the server answers, or its timeout."""
+        """Return the answer. Raises the error of kazoo that the server answers, or its timeout."""
         ...
 
 

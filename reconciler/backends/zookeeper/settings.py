@@ -186,5 +186,5 @@ class _TlsSettings(JavaProperties):
         return value if value or self.name(key) in self._properties else default
 
     def name(self, key: str) -> str:
-        """What the setting is called in the file."""
+        """Return the setting's name in the file."""
         return f"zookeeper.{'ssl.keystore.password' if key == 'ssl.key.password' else key}"

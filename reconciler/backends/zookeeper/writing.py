@@ -113,7 +113,7 @@ class QuotaWriter:
         return self._pipeline.run(map(self._alter, alterations))
 
     def check(self, alterations: Sequence[Alteration]) -> list[AlterationResult]:
-        """What would be refused, without writing."""
+        """Return the results of a write without writing."""
         return self._pipeline.run(map(self._check, alterations))
 
     def _check(self, alteration: Alteration) -> Task[AlterationResult]:
@@ -202,7 +202,7 @@ class QuotaWriter:
 
 
 def zookeeper_refusal(alteration: Alteration) -> str | None:
-    """Why the alteration is not written; ``None`` when it can be."""
+    """Return why the alteration is not written; ``None`` when it can be."""
     if refused := refusal(alteration, finite_only=False):
         return refused
     try:
@@ -244,7 +244,7 @@ class NodeRead:
 
 
 def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | AlterationResult:
-    """What the node shall be, or the answer when nothing is to be written."""
+    """Return the node's new text, or the answer when nothing is to be written."""
     try:
         text = parse_node(node.data if node is not None else None)
     except UnreadableNodeError as error:

@@ -65,7 +65,7 @@ def exposure(quotas: QuotaTable, keys: Collection[str], *, static: Collection[st
 
 
 def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: ClusterTarget) -> tuple[AlterRequest, Exposure]:
-    """What to alter, and what becomes of each key, by the quotas of the cluster and those that the manifests declare.
+    """Return the alterations and the outcome of each key, by the quotas of the cluster and those that the manifests declare.
 
     Raises ``RefusedError`` when nothing can be set without lifting a limit, ``WrongClusterError`` and ``BackendError``.
     """

@@ -150,7 +150,7 @@ def _plan(
 
 
 def _desired(changes: tuple[Change, ...], file: str) -> DesiredState:
-    """What the way back leads to, for guards that look at it; the report stands where manifests would."""
+    """Return the state that the way back leads to, for the guards. The report stands in place of manifests."""
     here = Span(file=file, line=1, column=1)
     return DesiredState(
         entities={

@@ -170,7 +170,7 @@ def _place(key: QuotaKey, entity: Entity, target: ClusterTarget) -> DesiredQuota
 
 
 def _obstacles(key: QuotaKey, entity: Entity, target: ClusterTarget, quota: object) -> Iterator[str]:
-    """Why a value cannot be replaced where it stands."""
+    """Return why a value cannot be replaced where it stands."""
     by_hand = "Change the manifest by hand"
     expiry = target.desired.entities[entity].expiries.get(key)
     if expiry is not None:

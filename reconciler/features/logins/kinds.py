@@ -61,7 +61,7 @@ class IamLogin(BrokerLogin):
 
     @property
     def actions(self) -> Mapping[str, str]:
-        """What Amazon MSK asks for in place of ACL operations."""
+        """The actions that Amazon MSK asks for in place of ACL operations."""
         return _ACTIONS
 
     def opened(self, host: str, /) -> BearerTokens | IamIdentity:
@@ -200,7 +200,7 @@ class _IamExchange:
         return self._is_complete
 
     def respond(self, _challenge: bytes | None, /) -> bytes:
-        """The message."""
+        """Return the message."""
         self._is_complete = True
         return self._message
 

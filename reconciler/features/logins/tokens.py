@@ -121,7 +121,7 @@ class TokenEndpoint(BrokerLogin):
 
 
 def unverified_claims(token: str) -> Mapping[str, Any]:
-    """What a JWT states, its signature unchecked; empty for anything else."""
+    """Return the claims of a JWT, its signature unchecked; empty for anything else."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -131,7 +131,7 @@ def unverified_claims(token: str) -> Mapping[str, Any]:
 
 
 def read_tokens(settings: JavaProperties, line: JaasLine) -> TokenFile | TokenEndpoint:
-    """Where tokens come from. Raises ``UsageError`` naming the setting that cannot be used."""
+    """Return the source of tokens. Raises ``UsageError`` naming the setting that cannot be used."""
     retriever = settings.get(_RETRIEVER, _RETRIEVERS[0]).rpartition(".")[2]
     if retriever not in _RETRIEVERS:
         raise settings.refused(_RETRIEVER, f"Java classes cannot be used here. Supported are {', '.join(_RETRIEVERS)}")
@@ -206,7 +206,7 @@ class _JaasSettings(JavaProperties):
         self._file = file
 
     def name(self, key: str) -> str:
-        """Where the option stands."""
+        """Return the place of the option in the file."""
         return f"{_JAAS} ({key})"
 
     def refused(self, key: str, why: str) -> UsageError:

@@ -215,5 +215,5 @@ def _json_lines(answers: EffectiveQuotas, asked: Iterable[AskedClient], wanted: 
 
 
 def _notes_aside(args: ResolveArguments, notes: Iterable[str]) -> tuple[str, ...]:
-    """What JSON lines have no place for."""
+    """Return the notes that JSON lines have no place for."""
     return tuple(f"note: {note}" for note in notes) if args.format == "jsonl" and not output.is_quiet() else ()

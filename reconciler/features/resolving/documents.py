@@ -112,7 +112,7 @@ def unlisted_differences(compared: ViewComparison) -> int:
 
 
 def unknown_comparison(compared: ViewComparison) -> str | None:
-    """Why nothing can be compared. ``None``: the states can be."""
+    """Return why nothing can be compared. ``None``: the states can be."""
     return compared.comparison.unknown
 
 
@@ -246,7 +246,7 @@ class _Writer:
 
 
 def _tail(level: int, user: str, client_id: str) -> str:
-    """Of a limit, what follows the value, up to its bucket; ``user`` and ``client_id`` are the client's own tags."""
+    """Return the JSON of a limit after its value, up to its bucket; ``user`` and ``client_id`` are the client's own tags."""
     source, bucket = _source(level, user, client_id), _bucket_text(level, user, client_id)
     return f',"source":{{{source}}},"level":{level},"bucket":{{{bucket}}}'
 
