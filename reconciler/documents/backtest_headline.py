@@ -33,7 +33,6 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
 
 
 def judged_words(report: BacktestReport) -> str | None:
-<<<<<<< HEAD
     """Return how many of the changed quotas were not checked, and of how many the evidence is too thin; ``None``: of none."""
     count, judged = len(report.unjudged), report.judged
     of_all = "" if judged is None else f" of {judged.changed:,}"
@@ -41,22 +40,6 @@ def judged_words(report: BacktestReport) -> str | None:
     if judged is not None and judged.too_little:
         parts.append(f"Inconclusive: {judged.too_little:,}{of_all} changed quotas (too little recorded traffic).")
     return " ".join(parts).replace(" 1 changed quotas", " 1 changed quota") or None
-=======
-    """Count the changed quotas that could be judged, with the reasons of the others; ``None``: all of them could."""
-    count = len(report.unjudged)
-    limit, effect = ("limits", "its effect is") if count == 1 else ("limit", "their effects are")
-    if report.judged is None:
-        if not count:
-            return None
-        words = f"Not judged: {count_of(count, 'changed quota')} that {limit} no recorded traffic"
-        return f"{words}. {effect[0].upper()}{effect[1:]} not known."
-    judged = report.judged
-    if judged.judged == judged.changed:
-        return None
-    parts = [f"{count:,} {limit} no recorded traffic, so {effect} not known"] if count else []
-    parts += [f"the history shows too little of {judged.too_little:,}"] if judged.too_little else []
-    return f"{judged.judged:,} of {count_of(judged.changed, 'changed quota')} could be judged: {', and '.join(parts)}."
->>>>>>> 57c797a2 (Begin docstrings around writes with what the function does)
 
 
 def _changed_words(changed: Mapping[Verdict, int]) -> tuple[str, Tone]:

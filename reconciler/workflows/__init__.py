@@ -126,7 +126,6 @@ if TYPE_CHECKING:
         require_client,
         resolve_known,
     )
-    from reconciler.workflows.server_check import Seeded, check_plan
     from reconciler.workflows.traffic_inputs import (
         FetchedSamples,
         PrometheusRequest,

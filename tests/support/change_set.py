@@ -1,7 +1,7 @@
 """Changes that take several requests, and the proof that whatever was said about them agrees with what the brokers hold.
 
-A request of this tool holds 400 KiB. Names of 20,000 letters make three requests of 60 entities, which costs a tenth of what the
-same takes with the 10,000 changed keys of short names.
+A request of this tool holds 1 MiB. Names of 30,000 letters make three requests of 102 entities, which costs a fifth of what the
+same takes with the 30,000 changed keys of short names.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def mixed(requests: int = 3, *, team: str = "") -> tuple[dict[RawEntity, dict[st
     """What is there and what is wanted: higher limits (written first), then ones that go down, lose a key, or are new."""
     before: dict[RawEntity, dict[str, float]] = {}
     wanted: dict[RawEntity, dict[str, float]] = {}
-    for n in range(requests * 20):
-        name = user(f"{team}{n:04}-{('looser', 'tighter', 'new')[n % 3]}".ljust(20_000, "x"))
+    for n in range(requests * 34):
+        name = user(f"{team}{n:04}-{('looser', 'tighter', 'new')[n % 3]}".ljust(30_000, "x"))
         if n % 3 < 2:
             before[name] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
         wanted[name] = (

@@ -11,6 +11,8 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import CHANGED_SINCE, ChosenClusters, Wanted, result_for
 from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import PLAN_FORMATS, OutFile, Result, result_of_plan
+from reconciler.errors import UsageError
+from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
     from reconciler.model import Plan
@@ -131,7 +133,7 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
             plan = in_steps(plan, StepDown(factor=args.views.step_down))
         if args.views.server_check is None:
             return plan
-        # It loads the client of Kafka, which most plans can do without.
-        from reconciler.workflows import check_plan
-
-        return check_plan(plan, args.views.server_check, source, intent, progress=progress)
+        for place in added("SERVER_CHECKS"):
+            checked: Plan = load(place)(plan, args.views.server_check, source, intent, progress=progress)
+            return checked
+        raise UsageError("--server-check needs the feature sandbox, and its folder is not installed")

@@ -52,7 +52,7 @@ COMMANDS: Final = (
     ),
 )
 
-LOCAL_KAFKAS: Final = ("reconciler.features.sandbox.cluster:seeded_sandbox",)
-"""Each opens a local Kafka of a version that has a state."""
+SERVER_CHECKS: Final = ("reconciler.features.sandbox.server_check:check_plan",)
+"""Each lets a broker check a plan."""
 
 __getattr__ = lazy_face(__name__)

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +38,6 @@ from reconciler.java import find_java
 from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped
 from reconciler.ports import NO_PROGRESS, Progress, QuotaCluster
 from reconciler.resolution import refusal
-from reconciler.workflows import Seeded
 
 _PORT_ATTEMPTS: Final = 3
 _STOP_GRACE_S: Final = 3.0
@@ -244,6 +243,15 @@ def _numbers(version: str) -> tuple[int, ...]:
     """``(3, 9)`` of ``"3.9"``; empty for what does not begin with a number."""
     number = re.match(r"\d+(?:\.\d+)*", version, re.ASCII)
     return tuple(map(int, number[0].split("."))) if number else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeded:
+    """A local Kafka with a cluster's state; ``notes`` state in what the two differ."""
+
+    kafka_version: str
+    cluster: QuotaCluster
+    notes: tuple[str, ...]
 
 
 @contextlib.contextmanager

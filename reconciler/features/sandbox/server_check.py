@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reconciler.apply import ChunkLimits, split_into_requests
 from reconciler.errors import AuthorizationError, UsageError
-from reconciler.hooks import added, load
+from reconciler.features.sandbox.cluster import seeded_sandbox
 from reconciler.model import (
     AlterationResult,
     Change,
@@ -24,18 +23,7 @@ from reconciler.model import (
 )
 from reconciler.ports import ModeInspector, Progress, QuotaCluster, QuotaReader
 from reconciler.resolution import needs_broker
-from reconciler.workflows.connect import read_for
-from reconciler.workflows.intent import Intent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seeded:
-    """A local Kafka with a cluster's state; ``notes`` state in what the two differ."""
-
-    kafka_version: str
-    cluster: QuotaCluster
-    notes: tuple[str, ...]
-
+from reconciler.workflows import Intent, read_for
 
 REFUSED: Final = "refused-by-broker"
 """The id of the findings."""
@@ -89,23 +77,15 @@ def check_on_cluster(plan: Plan, cluster: QuotaCluster, *, progress: Progress) -
 def check_in_sandbox(plan: Plan, current: CurrentState, *, progress: Progress) -> Plan:
     """The plan with what a local Kafka answers that has ``current``; it runs only as long as this takes.
 
-    Raises ``SandboxError`` or ``MissingDependencyError`` when none can be started, and ``UsageError`` without that feature.
+    Raises ``SandboxError`` or ``MissingDependencyError`` when none can be started.
     """
     if not plan.changes:
         return _noted(plan, _NOTHING)
-    with _local_kafka(plan.cluster.kafka_version, current, progress) as local:
+    with seeded_sandbox(plan.cluster.kafka_version, current, progress=progress) as local:
         progress.step(f"asking the local Kafka to validate {len(plan.changes)} changes")
         results = validated(plan.changes, local.cluster)
     findings = _refusals(plan.changes, results, of_host_names=_LOOKED_UP)
     return _noted(plan, f"checked by a local Kafka {local.kafka_version}", *local.notes, findings=findings)
-
-
-def _local_kafka(version: str | None, current: CurrentState, progress: Progress) -> AbstractContextManager[Seeded]:
-    for place in added("LOCAL_KAFKAS"):
-        opened: AbstractContextManager[Seeded] = load(place)(version, current, progress=progress)
-        return opened
-    msg = "--server-check=sandbox starts a local Kafka, and the folder of the feature sandbox is not installed"
-    raise UsageError(msg)
 
 
 def validated(changes: Sequence[Change], cluster: QuotaCluster) -> tuple[AlterationResult, ...]:

@@ -6,10 +6,10 @@ import pytest
 
 from reconciler.features.sandbox.cluster import nearest_version
 from reconciler.features.sandbox.jars import KAFKA_VERSIONS
+from reconciler.features.sandbox.server_check import check_in_sandbox, check_on_cluster
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.ports import NO_PROGRESS
-from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from tests.builders import current, plan, span, user
 from tests.fakes import FakeCluster, Faults
 
