@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Budget, Jitter, Stop
 from reconciler.apply.steps import StepDown, rounds_of
-from reconciler.apply.writing import difference_from_before, is_unchanged, is_written
+from reconciler.apply.writing import differences, unlike
 from reconciler.errors import BackendError, ReconcilerError
 from reconciler.logs import log_event
 from reconciler.model import (
@@ -196,10 +196,10 @@ class SteppedExecutor:
             # Without an answer, the write looks again before it begins.
             with contextlib.suppress(BackendError):
                 live = self._cluster.current_state().entities
-                done = tuple(change for change in back if is_written(change, live))
-                untouched = tuple(change for change in back if is_unchanged(change, live))
-                others = (difference_from_before(change, live) for change in back if change not in (*done, *untouched))
-                foreign = [text for text in others if text is not None]
+                done = tuple(change for change in back if unlike(change, live, written=True) is None)
+                untouched = tuple(change for change in back if unlike(change, live, written=False) is None)
+                others = [change for change in back if change not in (*done, *untouched)]
+                foreign = [text for _, text in differences(others, live, written=False)]
             report = self._execute(replace(plan, changes=untouched, summary=Summary(update=len(untouched))), self._settings)
             outcomes = (*(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in done), *report.outcomes)
             verified, reason = report.verified, report.message or ""

@@ -193,7 +193,7 @@ def unlike(change: Change, live: Mapping[Entity, Quotas], *, written: bool) -> t
     return None
 
 
-def _differences(changes: Sequence[Change], live: Mapping[Entity, Quotas], *, written: bool) -> Iterator[tuple[Change, str]]:
+def differences(changes: Sequence[Change], live: Mapping[Entity, Quotas], *, written: bool) -> Iterator[tuple[Change, str]]:
     """Yield the changes that the cluster has not as ``written``, else not as before, each with a sentence about one key."""
     for change in changes:
         if (seen := unlike(change, live, written=written)) is not None:
@@ -289,7 +289,7 @@ def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: C
 
 
 def _unverified(missing: Sequence[Change], live: Mapping[Entity, Quotas], written: int) -> str:
-    texts = [text for _, text in _differences(missing, live, written=True)]
+    texts = [text for _, text in differences(missing, live, written=True)]
     return f"{len(texts)} of {written} entities do not read back as written: {list_some(texts, _NAMED, between='; ')}"
 
 
@@ -371,12 +371,12 @@ class ConflictCheck:
 
     def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
         """Return a stop for the changes of another writer, and note each with its entity."""
-        differences = [*_differences(planned, live, written=False), *_differences(written, live, written=True)]
-        if not differences:
+        changed = [*differences(planned, live, written=False), *differences(written, live, written=True)]
+        if not changed:
             return None
-        for change, text in differences:
+        for change, text in changed:
             self._outcomes.explain(change, text)
-        texts = [text for _, text in differences]
+        texts = [text for _, text in changed]
         return Stop.of(
             StalePlanError(f"the cluster changed after planning: {list_some(texts, _NAMED, between='; ')}. Plan again")
         )
