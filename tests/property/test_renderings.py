@@ -7,11 +7,8 @@ import json
 import re
 
 from hypothesis import given
-from jsonschema import Draft202012Validator
 
 from reconciler.cli.results import result_of_plan
-from reconciler.documents import PLAN
-from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import escaped
 from reconciler.model.plan import GuardStatus, ManifestCommit, Plan
 from reconciler.model.state import ClusterIdentity
@@ -25,7 +22,6 @@ from tests.support.markdown_views import by_github, by_markdown_it, seen
 from tests.support.random_plans import PLANS, all_hostile, everything_called
 
 TAGS = frozenset("h3 h4 p strong code ul li table thead tbody tr th td br details summary".split())  # noqa: SIM905 - a list of that many strings is a column
-PLAN_SCHEMA = Draft202012Validator(load_schema("plan"))
 
 
 @all_hostile
@@ -55,13 +51,6 @@ def test_prose_keeps_its_words_and_becomes_nothing_but_text_and_code(text: str) 
         assert [len(row) for row in cell.rows] == [2, 2]
         assert "".join(cell.rows[1][0].split()) == wanted
         assert cell.rows[1][1].strip() == escaped(text).strip()
-
-
-@given(PLANS)
-def test_a_plan_document_reads_back_as_the_plan(one: Plan) -> None:
-    document = json.loads(PLAN.text(one))
-    PLAN_SCHEMA.validate(document)
-    assert PLAN.build(document) == one
 
 
 @given(PLANS)

@@ -3,10 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.resolver import Resolver
-from tests.support.quota_walk import limit_of, tags_of
 
 KEY = "consumer_byte_rate"
 NAMES = ["a", "b", "<default>"]
@@ -15,26 +13,6 @@ SHAPES = [(u, c) for u in [None, DEFAULT, *NAMES] for c in [None, DEFAULT, *NAME
 
 def entity_of(user: EntityName | None, client: EntityName | None) -> Entity:
     return Entity.of({t: n for t, n in (("user", user), ("client-id", client)) if n is not None})
-
-
-@settings(max_examples=150)
-@given(
-    table=st.dictionaries(st.sampled_from(SHAPES), st.integers(1, 99).map(float), max_size=10),
-    user=st.sampled_from([*NAMES, "other"]),
-    client=st.sampled_from(["", *NAMES, "other"]),
-)
-def test_buckets_and_limits_agree_with_the_walk(
-    table: dict[tuple[EntityName | None, EntityName | None], float], user: str, client: str
-) -> None:
-    quotas = {entity_of(*shape): {KEY: value, "other_key": 1.0} for shape, value in table.items()}
-    resolver = Resolver(quotas, KEY)
-    tags, hit = tags_of(table, user, client), limit_of(table, user, client)
-    found = resolver.resolve(user, client)
-    assert found.bucket == BucketName(user=tags[0], client_id=tags[1])
-    assert found.value == (hit.value if hit else None)
-    assert found.source == (entity_of(*hit.entity) if hit else None)
-    matching = {(u, c) for u, c in table if u in (None, DEFAULT, user) and c in (None, DEFAULT, client)}
-    assert {c.entity for c in found.overridden} | ({found.source} - {None}) == {entity_of(*m) for m in matching}
 
 
 TABLES = st.dictionaries(st.sampled_from(SHAPES), st.integers(1, 3).map(float), max_size=8)

@@ -52,21 +52,3 @@ def test_a_value_is_put_back_while_removals_of_another_team_wait(tmp_path: Path)
     world.run(100)
     assert world.results == ["withheld", "withheld"]
     assert world.metric("changes_total", action="update", status="applied") == 1
-
-
-def test_a_broken_file_of_one_team_stops_no_other(tmp_path: Path) -> None:
-    write(tmp_path, a1="1MiB", b1="8MiB")
-    (tmp_path / "a.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: [\n")
-    world = ServiceWorld(tmp_path, live(a1=1, a2=1, b1=2))
-
-    world.run(50)
-
-    assert world.results == ["withheld"]
-    assert rates_of(world.cluster) == {"user=a1": 1, "user=a2": 1, "user=b1": 8}
-    assert any("a.yaml" in line for line in world.log)
-    assert world.metric("manifests_valid") == 0
-    write(tmp_path, a1="1MiB", a2="1MiB", b1="8MiB")
-    world.run(100)
-    assert world.results[-1] == "in_sync"
-    assert world.metric("withheld_owners") == 0
-    assert world.metric("manifests_valid") == 1

@@ -79,10 +79,3 @@ def test_every_field_declares_one_option_of_its_own_name(name: str) -> None:
     names = list(options_of(kind))
     assert len(names) == len(set(names))
     assert vars(namespace).keys() - set(names) <= NO_OPTIONS_OF_THEIR_OWN
-
-
-def test_arguments_cannot_be_changed() -> None:
-    namespace, kind = parsed_by("explain")
-
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(read(kind, namespace), "id", "elsewhere")  # noqa: B010 - mypy knows that no field can be set

@@ -13,7 +13,7 @@ from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument,
 from reconciler.manifest.ownership import ownership_findings
 from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
-from reconciler.model.quota import GroupPart, QuotaKey
+from reconciler.model.quota import QuotaKey
 from reconciler.resolution.callback import GroupQuotaCallback, callback_limits
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
 from tests.support.manifests import cluster, quotas, repository
@@ -40,19 +40,6 @@ def read(
 
 def group(*users: str, rate: object = "60MiB", **fields: Any) -> dict[str, object]:
     return {"users": list(users), "quotas": {KEY.value: rate}, **fields}
-
-
-def test_without_the_plugin_each_member_has_an_equal_part() -> None:
-    members = {**group("alice", "bob"), "client-ids": ["batch"]}
-    result, findings = read({"payments": members})
-
-    assert findings == ()
-    assert result.state.values() == {
-        each: {KEY.value: 20 * MIB} for each in (user("alice"), user("bob"), Entity.of({"client-id": "batch"}))
-    }
-    assert result.state.entities[user("bob")].quotas[KEY].unit == GroupPart(group="payments", members=3, limit=60 * MIB)
-    (note,) = result.state.notes
-    assert "Group 'payments' is divided: each of 3 members has an equal part, and none can borrow" in note
 
 
 def test_with_the_plugin_the_members_share_the_limit_as_its_rules_store_it() -> None:

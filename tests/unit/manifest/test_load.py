@@ -5,12 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import UsageError
 from reconciler.model.cluster import ClusterSpec, Prune
-from reconciler.model.entity import Entity
 from reconciler.workflows.load import desired_for, load_manifests
 from tests.support.spans import span_of
 
@@ -91,16 +89,6 @@ def test_a_file_of_that_name_that_holds_only_quotas_is_no_root(tmp_path, write):
     assert loaded.complete
 
 
-def test_moving_an_entity_to_another_file_changes_nothing_but_its_place(tmp_path, write):
-    write("a.yaml", QUOTAS % "a")
-    _, before, _ = desired_for(load_manifests([str(tmp_path)]), None)
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    (tmp_path / "a.yaml").rename(tmp_path / "deep" / "er" / "z.yml")
-    _, after, _ = desired_for(load_manifests([str(tmp_path)]), None)
-
-    assert before.values() == after.values() == {Entity.of({"user": "a"}): {"request_percentage": 5.0}}
-
-
 def test_a_file_name_that_is_not_unicode_is_read_and_shown_escaped(tmp_path):
     path = os.fsencode(tmp_path) + b"/\xff.yaml"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -154,25 +142,3 @@ KINDS = ("client-quotas", "cluster", "repository")
 WORDS = st.sampled_from(
     sorted({w for k in KINDS for w in re.findall(r'"([\w-]+)": \{', (SCHEMAS / f"{k}.v1.schema.json").read_text("utf-8"))})
 )
-SCALARS = st.sampled_from(["null", "true", "5", "-1", "1e999", "10Mb", "kafka-quotas/v1", "'('", "''", "x", "2026-13-01", "~"])
-TREES = st.recursive(
-    SCALARS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3).map(lambda items: "[" + ", ".join(items) + "]"),
-        st.dictionaries(WORDS, inner, max_size=4).map(lambda pairs: "{" + ", ".join(f"{k}: {v}" for k, v in pairs.items()) + "}"),
-    ),
-    max_leaves=12,
-)
-
-
-@given(kind=st.sampled_from(["ClientQuotas", "Cluster", "Repository"]), metadata=TREES, spec=TREES, entry=TREES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_document_however_odd_breaks_the_loader(write, kind, metadata, spec, entry):
-    head = f"apiVersion: kafka-quotas/v1\nkind: {kind}\nmetadata: {metadata}\n"
-    path = write("odd.yaml", f"{head}spec: {spec}\n---\n{head}spec: {{prune: never, quotas: [{entry}], accept: [{entry}]}}\n")
-    loaded = load_manifests([path])
-
-    names: list[str | None] = [*sorted(loaded.clusters)]
-    for name in names or [None]:
-        desired_for(loaded, name)
-    assert all(finding.span is not None and finding.message for finding in loaded.findings)

@@ -11,7 +11,7 @@ from reconciler.manifest.reading import read_documents
 from reconciler.manifest.units import compute_units
 from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
-from reconciler.model.quota import LeaderSpread, Proportional, QuotaKey, QuotaUnit
+from reconciler.model.quota import LeaderSpread, QuotaUnit
 from reconciler.model.state import DesiredState
 from reconciler.resolution.callback import ClusterMetadata, GroupQuotaCallback, PartitionLeader, callback_limits
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, ProportionalTotal, reserved_entity
@@ -37,20 +37,6 @@ def declared(value: object, **spec: Any) -> tuple[DesiredState, tuple[str, ...]]
     return result.state, tuple(finding.id for finding in (*content.findings, *result.findings))
 
 
-def test_without_the_plugin_all_brokers_get_the_largest_part_and_the_loss_is_noted() -> None:
-    state, findings = declared({"proportional": 600, "topics": ["orders"]})
-    computed, wrong = compute_units(state, FACTS)
-    quota = computed.entities[ETL].quotas[QuotaKey.PRODUCER_BYTE_RATE]
-    assert (findings, wrong) == ((), ())
-    # Broker 1 leads three of six partitions. One has no leader, and nobody gets its part.
-    assert quota.value == 300.0
-    assert quota.unit == Proportional(value=600.0, topics=("orders",), leaders=((1, 3), (2, 2)), partitions=6)
-    assert UNIT.read(UNIT.written(quota.unit)) == quota.unit
-    assert list(computed.entities) == [ETL]
-    (note,) = proportional_notes(computed, (1, 2, 3))
-    assert "3 brokers together allow 1.5 times the total" in note
-
-
 def test_leaders_of_all_topics_leave_kafkas_own_topics_out() -> None:
     computed, _ = compute_units(declared({"proportional": 700, "to": "leaders"})[0], FACTS)
     assert computed.values() == {ETL: {KEY: 300.0}}
@@ -69,14 +55,3 @@ def test_with_the_plugin_the_total_is_stored_and_each_broker_has_its_own_part() 
     assert [limits.at(broker).resolve("etl", "app").value for broker in (1, 2, 3)] == [300.0, 200.0, 100.0]
     (note,) = proportional_notes(computed, (1, 2, 3))
     assert "broker 1 300 B/s, broker 2 200 B/s, broker 3 100 B/s" in note
-
-
-def test_unknown_leaders_are_refused() -> None:
-    state, _ = declared({"proportional": 600, "topics": ["payments"]})
-    (unseen,) = compute_units(state, FACTS)[1]
-    assert (unseen.id, "no partition of payments has a leader that can be seen" in unseen.message) == ("unknown-leaders", True)
-    counts_only = LeaderSpread(partitions=((1, 3),))
-    for leaders in (None, counts_only):
-        (unknown,) = compute_units(state, BrokerFacts(brokers=(1,), leaders=leaders))[1]
-        assert unknown.id == "unknown-leaders"
-        assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in unknown.message

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.documents import PLAN
-from reconciler.formats.canonical import document_text
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import (
@@ -33,7 +31,6 @@ from reconciler.render.terminal import plain
 from reconciler.text import amount
 from tests.builders import pair, plan, span, user
 from tests.support.markdown_views import by_github, seen
-from tests.support.schemas import valid
 
 
 def change(
@@ -139,12 +136,6 @@ def test_a_plan_of_many_changes_is_counted_by_file() -> None:
     assert "user=team-" not in text
     assert "kafka-quotas plan shows every change." in text
     assert text.endswith(f"Digest {plan().digest}\n")
-
-
-def test_live_values_that_json_cannot_hold_are_spelled_out() -> None:
-    document = PLAN.write(plan(change(user("a"), float("nan"), 5)))
-    valid(document, "plan")
-    assert '"before": "NaN"' in document_text(document)
 
 
 def report(result: ApplyResult, *statuses: ChangeStatus, **fields: object) -> ApplyReport:
