@@ -298,7 +298,7 @@ def progress_text(step: str, counted: Counted | None, *, seconds: float, width: 
     figures = [] if share is None else [f"{share * 100:.0f} %"]
     figures.append(progress_amount(counted.done, counted.total, counted.unit))
     rate = left = ""
-    if seconds >= _SURE_S and counted.per_s >= (1 if counted.unit else 0.001):
+    if seconds >= _SURE_S and counted.per_s >= (2 if counted.unit else 0.001):
         rate = f"{progress_amount(counted.per_s, None, counted.unit)}/s"
     if seconds >= _SURE_S and counted.per_s > 0 and counted.total is not None and counted.done < counted.total:
         minutes, rest = divmod(round((counted.total - counted.done) / counted.per_s), 60)

@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -25,21 +25,21 @@ _PROGRESS: Final[ContextVar[Progress]] = ContextVar("progress", default=NO_PROGR
 
 @contextlib.contextmanager
 def job_progress(session: SparkSession, progress: Progress, *, every_s: float = EVERY_S) -> Iterator[None]:
-    """Report each of ``logged_stages`` inside as a step, and once in ``every_s`` how many tasks of it are done."""
+    """Report each of ``logged_stages`` inside as a step, and once in ``every_s`` how many tasks of its known stages are done."""
     tracker = session.sparkContext.statusTracker()
     over = threading.Event()
+    counted = StageCount(progress)
 
     def poll() -> None:
         while not over.wait(every_s):
             # A session that is just being stopped answers with one error or another; then there is nothing to report.
             with contextlib.suppress(Exception):
-                stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
-                if known := sum(stage.numTasks for stage in stages):
-                    progress.count(sum(stage.numCompletedTasks for stage in stages), known, "tasks")
+                active = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
+                counted.update({stage.stageId: (stage.numCompletedTasks, stage.numTasks) for stage in active})
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
     thread.start()
-    token = _PROGRESS.set(progress)
+    token = _PROGRESS.set(counted)
     try:
         yield
     finally:
@@ -48,6 +48,45 @@ def job_progress(session: SparkSession, progress: Progress, *, every_s: float = 
         thread.join()
 
 
+class StageCount:
+    """The ``Progress`` of the jobs of a step: a stage that runs no more is done, so that the count never falls."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._now = ""
+        self._stages: dict[int, tuple[int, int]] = {}
+
+    def step(self, message: str) -> None:
+        """As ``Progress.step``."""
+        if message != self._now:
+            self._now, self._stages = message, {}
+        self._progress.step(message)
+
+    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
+        """As ``Progress.count``."""
+        self._progress.count(done, total, unit)
+
+    def update(self, active: Mapping[int, tuple[int, int]]) -> None:
+        """Count the tasks of ``active``, done and all by the number of the stage, beside those of earlier stages."""
+        ended = {number: (tasks, tasks) for number, (_, tasks) in self._stages.items()}
+        self._stages = stages = {**ended, **active}
+        if stages:
+            self.count(sum(done for done, _ in stages.values()), sum(tasks for _, tasks in stages.values()), "tasks")
+
+
+_STEPS: Final = {
+    "clients added up": "adding up the clients",
+    "days written": "writing the days",
+    "groups judged": "judging the quota groups",
+    "kept rows rewritten": "sorting the traffic",
+    "quota groups linked": "linking the quota groups",
+    "rows added up": "adding up the traffic",
+    "rows gone through": "reading the traffic",
+    "rows kept": "reading the traffic",
+    "shards judged": "judging the shards",
+    "verdicts written": "writing the verdicts",
+}
+"""What is being done until the event with this message is logged."""
 _DESCRIPTION: Final = "spark.job.description"
 _SPENT: Final[ContextVar[dict[str, float] | None]] = ContextVar("spent", default=None)
 
@@ -59,7 +98,7 @@ def logged_stages(log: logging.Logger, session: SparkSession, message: str, **da
     Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds.
     """
     name = f"{message} ({data['what']})" if "what" in data else message
-    _PROGRESS.get().step(f"Spark: {name}")
+    _PROGRESS.get().step(f"{_STEPS.get(message, message)} on Spark")
     context, before = None, None
     with contextlib.suppress(Exception):
         context = session.sparkContext

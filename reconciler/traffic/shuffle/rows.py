@@ -265,7 +265,7 @@ class LocalRows(Rows[Item]):
     def _counted(self, pieces: Pieces, rows: int) -> Iterator[list[Integers]]:
         done = 0
         for piece in pieces:
-            self._progress.count(done, rows, "rows judged")
+            self._progress.count(done, rows, "rows")
             yield piece
             done += len(piece[0])
 
