@@ -212,8 +212,10 @@ class SparkOptions:
         "--properties-file", section="Spark", metavar="FILE", help="read settings of Spark from this file, as spark-submit does"
     )
 
-    def session(self) -> SessionOptions:
-        """The master with the settings. Raises ``UsageError`` and ``FileAccessError``."""
+    def session(self) -> SessionOptions | None:
+        """Return the master with the settings, ``None`` without both. Raises ``UsageError`` and ``FileAccessError``."""
+        if self.master is None and not self.conf and self.properties_file is None:
+            return None
         from reconciler.traffic import SessionOptions, read_spark_settings
 
         return SessionOptions(master=self.master, settings=read_spark_settings(self.conf, self.properties_file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 _SPARK_NAMES: Final = {
@@ -51,16 +52,12 @@ class FrameSchema:
         }
 
 
-def _always(name: str, kind: str, meaning: str) -> FrameColumn:
-    return FrameColumn(name=name, type=kind, nullable=False, meaning=meaning)
+def _always(name: str, kind: str, meaning: str, *, nullable: bool = False, required: bool = True) -> FrameColumn:
+    return FrameColumn(name=name, type=kind, nullable=nullable, meaning=meaning, required=required)
 
 
-def _maybe(name: str, kind: str, meaning: str) -> FrameColumn:
-    return FrameColumn(name=name, type=kind, nullable=True, meaning=meaning)
-
-
-def _optional(name: str, kind: str, meaning: str) -> FrameColumn:
-    return FrameColumn(name=name, type=kind, nullable=True, meaning=meaning, required=False)
+_maybe: Final = partial(_always, nullable=True)
+_optional: Final = partial(_always, nullable=True, required=False)
 
 
 TRAFFIC_SCHEMA: Final = FrameSchema(

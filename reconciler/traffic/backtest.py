@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import itertools
 import json
 import logging
@@ -38,7 +37,6 @@ from reconciler.traffic.judging.findings import (
     Hits,
     Inconclusive,
     Unkept,
-    UnkeptLimits,
     UnkeptQuota,
     capacity_findings,
     hits_of,
@@ -46,9 +44,12 @@ from reconciler.traffic.judging.findings import (
     reasons_of,
     throttle_findings,
     unkept_findings,
+    unkept_limits,
+    with_unkept,
+    worst_unkept,
 )
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before, quota_tables
-from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
+from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions, may_have_gaps
 from reconciler.traffic.judging.judged_quotas import (
     Quota,
     UsedQuotas,
@@ -91,6 +92,7 @@ class Backtest:
         tables = quota_tables(question.current, question.proposed, question.broker.rule, brokers)
         self._groups = QuotaGroups(recorded, *tables, of_controller=smaller_account(recorded.series))
         self._grouping = self._groups.grouping
+        self._holes: Mapping[int, Integers] = {}
 
     @property
     def grouping(self) -> Grouping:
@@ -107,6 +109,7 @@ class Backtest:
         """Verdicts, unused quotas, findings and where they come from."""
         question, recorded = self._question, self._recorded
         form = form_of(question, has_requests=isinstance(recorded, ReplayJudge))
+        self._holes = recording_holes(recorded)
         provenance = provenance_of(question, recorded, form, self._holes)
         rows = self._groups.judge(question, provenance)
         if question.plots:
@@ -127,10 +130,6 @@ class Backtest:
         for row in judged:
             if row.series not in twice:
                 yield _request_line(row, self._recorded.series)
-
-    @functools.cached_property
-    def _holes(self) -> Mapping[int, Integers]:
-        return recording_holes(self._recorded)
 
     def _plotted(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
@@ -181,13 +180,17 @@ def report_of(
         judged=judged,
         unused=unused,
         findings=(
-            *throttle_findings(parts.hits, question.sources, of_requests=isinstance(recorded, ReplayJudge)),
-            *unkept_findings(parts.unkept, question.sources),
-            *reason_findings(parts.reasons),
-            *capacity_findings(capacity),
-            *unjudged_findings(unjudged, question.sources),
+            *(
+                throttle_findings(parts.hits, question.sources, of_requests=isinstance(recorded, ReplayJudge))
+                if parts.hits
+                else ()
+            ),
+            *(unkept_findings(parts.unkept, question.sources) if parts.unkept else ()),
+            *(reason_findings(parts.reasons) if parts.reasons else ()),
+            *(capacity_findings(capacity) if capacity else ()),
+            *(unjudged_findings(unjudged, question.sources) if unjudged else ()),
         ),
-        fits=quota_fits(parts.limited, source=provenance.source),
+        fits=quota_fits(parts.limited, source=provenance.source) if parts.limited else (),
         capacity=capacity,
         notes=recorded.facts.notes,
     )
@@ -219,8 +222,10 @@ def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
 
 
 def recording_holes(recorded: TrafficSource) -> dict[int, Integers]:
-    """By broker the holes of its recording, as ``holes_of`` has them."""
+    """Return the holes of each broker's recording, as ``holes_of`` has them; none of a history that is too short for one."""
     facts = recorded.facts
+    if not facts.gaps and not may_have_gaps(facts.coverage):
+        return {}
     return holes_of(facts.coverage, recorded.minutes(), gap_minutes(facts.gaps) if facts.gaps else None)
 
 
@@ -334,8 +339,12 @@ class QuotaGroups:
         with timed_event(_log, "clients grouped", clients=len(source.series)) as event:
             self.grouping: Grouping = group_series(source.series, before, after, undecided)
             event |= {"targets": len(self.grouping.targets), "groups": len(self.grouping.groups)}
-        self.accounted_twice: frozenset[int] = targets_of_account(self.grouping, of_controller=of_controller)
+        self.accounted_twice: frozenset[int] = frozenset()
         """Numbers of targets whose traffic another target has, too."""
+        if of_controller is not None:
+            self.accounted_twice = targets_of_account(self.grouping, of_controller=of_controller)
+        self.unkept: Mapping[RowPlace, Mapping[str, str]] = {}
+        """By judged row whose limit a broker does not keep, how: as ``unkept_limits`` has it."""
 
     @property
     def reported_targets(self) -> tuple[int, ...]:
@@ -344,11 +353,13 @@ class QuotaGroups:
 
     def judge(self, question: BacktestRequest, provenance: Provenance) -> tuple[BucketVerdict, ...]:
         """The rows of all targets that were judged, worst first. ``provenance``: of all traffic."""
-        unkept = UnkeptLimits.of(self.series, self.grouping, question.broker.window)
         with timed_event(_log, "traffic judged", level=logging.INFO, form=provenance.form.value) as event:
             decided = self._decided(question, provenance.form)
             event["verdicts"] = len(decided)
-        return enrich_verdicts(unkept.verdicts(decided), self.grouping, provenance, question.needs)
+        unkept = unkept_limits(decided, self.series, self.grouping, question.broker.window)
+        self.unkept = {decided[target].place: ways for target, ways in unkept.items()}
+        decided |= {target: with_unkept(decided[target], ways) for target, ways in unkept.items()}
+        return enrich_verdicts(decided, self.grouping, provenance, question.needs)
 
     def _decided(self, question: BacktestRequest, form: Form) -> dict[int, BucketVerdict]:
         source, grouping, window = self._source, self.grouping, question.broker.window
@@ -369,7 +380,8 @@ class QuotaGroups:
             verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.states_throttles)
         if mutations:
             verdicts |= source.mutations(grouping, mutations, question.broker.controller_window)
-        verdicts = withhold_clear(verdicts, wanted, source.series, grouping)
+        if any(client.unplaced or client.uncounted for client in source.series):
+            verdicts = withhold_clear(verdicts, wanted, source.series, grouping)
         return {target: verdict for target, verdict in verdicts.items() if target not in self.accounted_twice}
 
     def _touched(self) -> set[int]:
@@ -436,7 +448,7 @@ class ReportParts:
             is_unlimited=any(target.after.value is None for target in grouping.targets),
             groups=Counter((group.changed, group.verdict) for group in worst_of_buckets(verdicts)),
             hits=hits_of(verdicts),
-            unkept=UnkeptLimits.of(series, grouping, question.broker.window).worst(verdicts, grouping),
+            unkept=worst_unkept(verdicts, groups.unkept) if groups.unkept else {},
             reasons=reasons_of(verdicts),
             limited=rows_of_limits(verdicts),
             capacity=capacity_uses(grouping, question.capacity) if question.capacity else {},

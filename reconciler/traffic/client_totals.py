@@ -203,8 +203,8 @@ def facts_of(
     metric can be used.
     """
     lines = statuses(counted)
-    if not means:
-        require_charged(lines, files, source, samples)
+    if not means and not lines.get(CHARGED):
+        raise _nothing_usable(lines, files, source, samples)
     charged = counted.filter(pc.field("status") == CHARGED)
     grouped = (
         charged.filter(pc.field("lines") > 0)
@@ -250,10 +250,8 @@ def _observations(charged: pa.Table, means: Sequence[Mean], throttled_then: int,
             )
 
 
-def require_charged(lines: Mapping[str, int], files: Sequence[str], source: Source, samples: Sequence[str] = ()) -> None:
-    """Raise ``TrafficError`` when no request can be used. ``samples``: what is wrong with rows that cannot be read."""
-    if lines.get(CHARGED):
-        return
+def _nothing_usable(lines: Mapping[str, int], files: Sequence[str], source: Source, samples: Sequence[str]) -> TrafficError:
+    """Return the error of traffic without a charged row. ``samples``: what is wrong with rows that cannot be read."""
     whole, unreadable = sum(lines.values()), lines.get(UNREADABLE, 0)
     where, rows = list_some(files, 1), "request lines" if source is Source.LOGS else "rows"
     if not whole:
@@ -267,7 +265,7 @@ def require_charged(lines: Mapping[str, int], files: Sequence[str], source: Sour
         why = f"{of_metrics} of {whole} rows are of metrics, as deltas or means without an interval"
     else:
         why = f"none of the {whole} {rows} is a produce or fetch request of a client"
-    raise TrafficError(f"recorded traffic {where}: {why}")
+    return TrafficError(f"recorded traffic {where}: {why}")
 
 
 _SECOND_US: Final = 1_000_000

@@ -15,8 +15,21 @@ if TYPE_CHECKING:
     from reconciler.traffic.traffic_files import Traffic
 
 
+NANOSECONDS_A_PERCENT: Final = 1e7
+"""Kafka records nanoseconds x 100 / 10^9: percent times seconds of one thread."""
+
+
 class Kind(enum.StrEnum):
-    """What an amount is of; the words of the normal form."""
+    """What an amount is of. The values are the words of the normal form.
+
+    ``key``: the quota key that limits it. ``amounts_a_unit``: how many amounts are one unit of the limit. ``refuses``: a broker
+    refuses what is over the limit and does not record it. ``is_capped``: one throttle is at most one sample long.
+    """
+
+    key: QuotaKey
+    amounts_a_unit: float
+    refuses: bool
+    is_capped: bool
 
     PRODUCE = "produce"
     """Bytes of requests."""
@@ -29,37 +42,16 @@ class Kind(enum.StrEnum):
     CONNECTION = "connection"
     """Connections accepted."""
 
-    @property
-    def key(self) -> QuotaKey:
-        """The quota key that limits it."""
-        return KEY_OF_KIND[self]
 
-    @property
-    def amounts_a_unit(self) -> float:
-        """How many amounts are one unit of the limit: a request limit is in percent of a thread, its amounts are nanoseconds."""
-        return NANOSECONDS_A_PERCENT if self is Kind.REQUEST else 1.0
-
-    @property
-    def refuses(self) -> bool:
-        """Whether a broker refuses what is over the limit and does not record it: it empties fetches and closes connections."""
-        return self in (Kind.FETCH, Kind.CONNECTION)
-
-    @property
-    def is_capped(self) -> bool:
-        """Whether one throttle is at most one sample long."""
-        return self in (Kind.REQUEST, Kind.CONNECTION)
-
-
-NANOSECONDS_A_PERCENT: Final = 1e7
-"""Kafka records nanoseconds x 100 / 10^9: percent times seconds of one thread."""
-
-KEY_OF_KIND: Final[Mapping[Kind, QuotaKey]] = {
-    Kind.PRODUCE: QuotaKey.PRODUCER_BYTE_RATE,
-    Kind.FETCH: QuotaKey.CONSUMER_BYTE_RATE,
-    Kind.REQUEST: QuotaKey.REQUEST_PERCENTAGE,
-    Kind.MUTATION: QuotaKey.CONTROLLER_MUTATION_RATE,
-    Kind.CONNECTION: QuotaKey.CONNECTION_CREATION_RATE,
-}
+for _kind, _key, _unit, _refuses, _is_capped in (
+    (Kind.PRODUCE, QuotaKey.PRODUCER_BYTE_RATE, 1.0, False, False),
+    (Kind.FETCH, QuotaKey.CONSUMER_BYTE_RATE, 1.0, True, False),
+    (Kind.REQUEST, QuotaKey.REQUEST_PERCENTAGE, NANOSECONDS_A_PERCENT, False, True),
+    (Kind.MUTATION, QuotaKey.CONTROLLER_MUTATION_RATE, 1.0, False, False),
+    (Kind.CONNECTION, QuotaKey.CONNECTION_CREATION_RATE, 1.0, True, True),
+):
+    _kind.key, _kind.amounts_a_unit, _kind.refuses, _kind.is_capped = _key, _unit, _refuses, _is_capped
+KEY_OF_KIND: Final[Mapping[Kind, QuotaKey]] = {kind: kind.key for kind in Kind}
 BYTES: Final = (Kind.PRODUCE, Kind.FETCH)
 """Judged by the sampled rate of bytes."""
 SAMPLED: Final = (*BYTES, Kind.REQUEST, Kind.CONNECTION)

@@ -37,7 +37,7 @@ from reconciler.traffic.sources.parquet_parts import (
 )
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE
 from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, shown_files
-from reconciler.traffic.traffic_source import RecordingGap, Source, TrafficSource, read_gaps
+from reconciler.traffic.traffic_source import Facts, Source, TrafficSource, read_gaps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,9 +95,9 @@ class CanonicalFiles(Traffic):
         for file, footer in footers_of(self.parquet):
             require_columns(footer.schema.to_arrow_schema(), file)
 
-    def gaps(self) -> tuple[RecordingGap, ...]:
-        """As ``Traffic.gaps``, from the files that ``record`` writes beside its own."""
-        return read_gaps(sorted({Path(file).parent for file in self.parquet}))
+    def with_remarks(self, facts: Facts) -> Facts:
+        """Return the facts with the gaps that ``record`` noted beside its files. Raises ``TrafficError``."""
+        return replace(facts, gaps=read_gaps(sorted({Path(file).parent for file in self.parquet})))
 
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
         """As ``Traffic.batches``."""

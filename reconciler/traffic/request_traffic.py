@@ -59,7 +59,6 @@ from reconciler.traffic.judging.exact import (
 )
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_of_groups
-from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, time_of
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
@@ -256,7 +255,7 @@ class SecondsTraffic:
 
     def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
-        return minutes_of(self.rows.total(MINUTE_TOTALS)) if may_have_gaps(self.facts.coverage) else {}
+        return minutes_of(self.rows.total(MINUTE_TOTALS))
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """As ``TrafficSource.rates``."""
@@ -318,19 +317,19 @@ class SecondsTraffic:
             return None
         share = _NUMBERS_READ / max(1, sum(statuses(counted).values()))
         begin, end = pc.min(counted.column("start_us")).as_py(), pc.max(counted.column("end_us")).as_py()
-        between = None
+        rows = self.rows
         if share < 1 and begin is not None:
             middle, half = (begin + end) // 2, int((end - begin) * share / 2)
-            between = middle - half, middle + half
+            rows = rows.between(middle - half, middle + half + 1)
         work: Totals[pa.RecordBatch] = Totals(
             name="request numbers",
-            columns=("ts_us", REQUEST_NUMBER),
-            count=lambda batches: _request_numbers(batches, between),
+            columns=(REQUEST_NUMBER,),
+            count=lambda batches: (batch.select([REQUEST_NUMBER]).drop_null() for batch in batches),
             schema=_NUMBERS,
             keys=(REQUEST_NUMBER,),
             folds={},
         )
-        return usual_step(self.rows.total(work).column(0).to_numpy())
+        return usual_step(rows.total(work).column(0).to_numpy())
 
     def _notes(self, *, unreadable: bool) -> dict[str, dict[str, set[int]]]:
         """Texts that few rows have, by column, with the brokers that have them; details are the first of each share."""
@@ -422,15 +421,6 @@ def _shares(groups: Sequence[int], rows: Sequence[int], most: float) -> Iterator
         held += rows[group]
     if some:
         yield some
-
-
-def _request_numbers(batches: Iterable[pa.RecordBatch], between: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        chosen = batch.select(["ts_us", REQUEST_NUMBER]).drop_null()
-        if between is not None:
-            after = pc.greater_equal(chosen.column("ts_us"), between[0])
-            chosen = chosen.filter(pc.and_(after, pc.less_equal(chosen.column("ts_us"), between[1])))
-        yield chosen.select([REQUEST_NUMBER])
 
 
 def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -115,11 +115,6 @@ class SessionOptions:
         return self.master is None and _SUBMITTED in os.environ
 
     @property
-    def unasked(self) -> bool:
-        """Whether no option asks for Spark."""
-        return self.master is None and not self.submitted
-
-    @property
     def local(self) -> bool:
         """Whether everything runs in a JVM of our own."""
         return self.where == "local" or self.where.startswith("local[")
@@ -128,6 +123,11 @@ class SessionOptions:
     def where(self) -> str:
         """Where, for people."""
         return self.master or ("the master of spark-submit" if self.submitted else "local[*]")
+
+
+def is_spark_asked_for(options: SessionOptions | None) -> bool:
+    """Whether an option or ``spark-submit`` asks for Spark. ``None``: no option of Spark was given."""
+    return _SUBMITTED in os.environ or (options is not None and options.master is not None)
 
 
 _PREFIX: Final = "spark."

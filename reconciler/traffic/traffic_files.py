@@ -18,17 +18,26 @@ import pyarrow as pa
 from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
-from reconciler.model import Message, escaped
+from reconciler.model import escaped
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
 from reconciler.traffic.shuffle.rows import LocalRows, count_rows
-from reconciler.traffic.sources.log_documents import check_zone
+from reconciler.traffic.sources.log_documents import MARKER, check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
-from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, log_parts, parse_dataset
+from reconciler.traffic.sources.log_files import (
+    BrokerFiles,
+    Dataset,
+    find_logs,
+    has_text,
+    is_request_log,
+    log_parts,
+    parse_dataset,
+    split_argument,
+)
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
-from reconciler.traffic.spark_setup import has_spark, require_spark_above
+from reconciler.traffic.spark_setup import has_spark, is_spark_asked_for, require_spark_above
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.shuffle.rows import Rows
     from reconciler.traffic.spark_setup import SessionOptions
-    from reconciler.traffic.traffic_source import RecordingGap
+    from reconciler.traffic.traffic_source import Facts
 
 _log: Final = logging.getLogger(__name__)
 Opened = TypeVar("Opened", bound=TrafficSource)
@@ -46,6 +55,7 @@ Work = TypeVar("Work")
 _SOURCES: Final = (
     "reconciler.traffic.parquet_traffic:TotalsFolder",
     "reconciler.traffic.parquet_traffic:CanonicalFiles",
+    "reconciler.traffic.traffic_files:RequestLogs",
 )
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
@@ -129,11 +139,6 @@ class Traffic:
         return replace(self, logs=tuple(log for log in logs if log.files), parquet=parquet)
 
     @property
-    def is_local(self) -> bool:
-        """Whether it is files of this machine that are read as a whole."""
-        return not self.datasets and self.cells is None
-
-    @property
     def semantics(self) -> str:
         """What a row is: ``EVENT``, or an amount of some time."""
         return EVENT if self.mapping is None else self.mapping.semantics
@@ -153,23 +158,25 @@ class Traffic:
         from reconciler.traffic.spark_setup import SessionOptions
 
         # Of small files, Spark does better to compile little.
-        small = self.is_local and sum(Path(file).stat().st_size for file in self.files) < SMALL_BYTES
+        small = not self.datasets and sum(Path(file).stat().st_size for file in self.files) < SMALL_BYTES
         return replace(asked or SessionOptions(), small=small, light=self.needs_little_jvm)
 
-    def stays_here(self, options: SessionOptions, *, compacting: bool = False) -> bool:
+    def stays_here(self, options: SessionOptions | None, *, compacting: bool = False) -> bool:
         """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for."""
-        if not self.is_local or not self.has_rows:
-            return self.is_local
+        # What Spark finds is not here, and per-second totals choose for themselves.
+        if self.datasets or self.cells is not None or not self.has_rows:
+            return not self.datasets and self.cells is None
+        unasked = not is_spark_asked_for(options)
         read_bytes, most_bytes = self.read_bytes, self.most_bytes_here(compacting=compacting)
-        if options.unasked and read_bytes > most_bytes and not has_spark():
+        if unasked and read_bytes > most_bytes and not has_spark():
             most_bytes = max(most_bytes, MOST_BYTES_ALONE)
             require_spark_above(read_bytes, most_bytes, unit="bytes")
         small = read_bytes <= most_bytes
-        why = ("the traffic is small" if small else "the traffic is large") if options.unasked else "Spark was asked for"
-        here = options.unasked and small
+        why = ("the traffic is small" if small else "the traffic is large") if unasked else "Spark was asked for"
+        here = unasked and small
         engine = "this process" if here else "Spark"
         sizes = {"read_bytes": read_bytes, "most_bytes": most_bytes}
-        log_event(_log, "engine chosen", level=logging.INFO, engine=engine, where=options.where, why=why, **sizes)
+        log_event(_log, "engine chosen", level=logging.INFO, engine=engine, why=why, **sizes)
         return here
 
     @property
@@ -217,13 +224,9 @@ class Traffic:
 
         return SourceFile.of_whole(Path(file))
 
-    def notes(self) -> Iterable[Message]:
-        """What to know about the files."""
-        return ()
-
-    def gaps(self) -> tuple[RecordingGap, ...]:
-        """Times that a recorder noted as not observed."""
-        return ()
+    def with_remarks(self, facts: Facts) -> Facts:
+        """Return the facts with what the files themselves state: times that were not observed, and what to know about a file."""
+        return facts
 
     def clusters(self, spark: SparkSession) -> frozenset[str]:
         """The clusters that a column beside the rows names."""
@@ -258,7 +261,7 @@ class Traffic:
 
         rows = self.rows_here(reading) if in_process else self.rows_on(session(), reading)
         opened = open_rows(rows, source=self.source, files=self.files, columns=reading.also, has_sums=self.semantics == DELTA)
-        opened.facts = replace(opened.facts, gaps=self.gaps(), notes=tuple(self.notes()))
+        opened.facts = self.with_remarks(opened.facts)
         return opened
 
 
@@ -295,15 +298,22 @@ def _find(arguments: Sequence[str], mapping: ColumnMapping | None) -> Traffic:
         return Datasets(datasets=datasets) if mapping is None else MappedDatasets(datasets=datasets, mapping=mapping)
     if mapping is not None:
         return mapping.traffic(arguments)
-    sources = [load(place) for place in (*_SOURCES, *added("SOURCES"))]
-    # A log may have any name.
-    kinds = dict.fromkeys(next((s for s in sources if s.claims(Path(argument))), RequestLogs) for argument in arguments)
+    kinds = dict.fromkeys(map(_kind_of, arguments))
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.source.value for kind in kinds))
         raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
     (kind,) = kinds or (RequestLogs,)
     traffic: Traffic = kind.of(arguments)
     return traffic
+
+
+def _kind_of(argument: str) -> type[Traffic]:
+    """Return the first kind of source that claims an argument: of the core, then of features. A log may have any name."""
+    for place in (*_SOURCES, *added("SOURCES")):
+        kind: type[Traffic] = load(place)
+        if kind.claims(Path(argument)):
+            return kind
+    return RequestLogs
 
 
 def shown_files(path: Path, files: Sequence[Path], *, what: str) -> tuple[str, ...]:
@@ -346,7 +356,8 @@ def open_traffic(
     """
     reading = reading or Reading()
     check_zone(reading.log_timezone)
-    traffic = traffic.listed(session)
+    if traffic.datasets:
+        traffic = traffic.listed(session)
     if requests:
         traffic.require_identity()
     with timed_event(_log, "first rows read", source=traffic.source.value):
@@ -394,6 +405,17 @@ class RequestLogs(Traffic):
     source: ClassVar[Source] = Source.LOGS
     own_columns: ClassVar[tuple[str, ...]] = SELF_EVIDENCE
     """The evidence of its cluster and of its other brokers."""
+
+    @staticmethod
+    def claims(path: Path) -> bool:
+        """Whether a file that is named as a log, or one of a folder, has a line of a request."""
+        _, below = split_argument(str(path))
+        if not below.is_dir() and not is_request_log(below.name):
+            return False
+        try:
+            return any(has_text(file, MARKER) for log in find_logs([str(path)]) for file in log.files)
+        except TrafficError:
+            return False
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:

@@ -25,7 +25,7 @@ from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Ta
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.kinds import Kind
 
 
 class Source(enum.StrEnum):
@@ -119,7 +119,7 @@ class RecordedThrottle:
     @property
     def key(self) -> str:
         """The quota key of its kind."""
-        return KEY_OF_KIND[self.kind].value
+        return self.kind.key.value
 
 
 class GroupJudge(Protocol):

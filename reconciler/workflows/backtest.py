@@ -118,10 +118,11 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     if intent.desired.with_units:
         intent = divide_totals(intent, current)
     owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
+    made = make_proposal(intent.desired, current, intent.spec)
     return replace(
-        make_proposal(intent.desired, current, intent.spec),
+        made,
         owners=tuple(owners),
-        notes=(*_fact_notes(current), *intent.notes, *judged_notes(intent.desired)),
+        notes=(*made.notes, *intent.notes, *judged_notes(intent.desired)),
         trusted=intent.trusted,
         commit=intent.source() if intent.paths else ManifestCommit(),
     )
@@ -146,6 +147,7 @@ def make_proposal(desired: DesiredState, current: CurrentState | None, spec: Clu
         topics=current.leaders.topic_partitions if current.leaders is not None else {},
         spec=spec,
         owner_of=owner_of,
+        notes=tuple(quota_class_notes(current.cluster)),
     )
 
 
@@ -164,13 +166,7 @@ def set_quotas(proposal: Proposal, settings: Mapping[Entity, Mapping[str, float]
 
 def proposal_of_settings(settings: Mapping[Entity, Mapping[str, float]], current: CurrentState | None) -> Proposal:
     """The current quotas with these values on top, without any manifest. ``None``: the current ones are not known."""
-    known = make_proposal(DesiredState(), current, ClusterSpec())
-    return set_quotas(replace(known, notes=_fact_notes(current)), settings)
-
-
-def _fact_notes(current: CurrentState | None) -> tuple[Message, ...]:
-    """What decides about quotas on the cluster that was read, beside them."""
-    return () if current is None else tuple(quota_class_notes(current.cluster))
+    return set_quotas(make_proposal(DesiredState(), current, ClusterSpec()), settings)
 
 
 def _overlaid(
@@ -246,10 +242,11 @@ def _with_rows(
     """
     from reconciler.traffic import Reading, ShardedBacktest, open_sharded, spark_with_progress
 
-    traffic, wanted = _find(proposal, options)
+    traffic = _find(proposal, options)
     if not traffic.has_rows:
         _require_folder(store)
-    if store.needs_spark or (traffic.has_rows and not traffic.stays_here(wanted)):
+    if store.needs_spark or (traffic.has_rows and not traffic.stays_here(options.spark)):
+        wanted = traffic.session(options.spark)
         reading = Reading(
             log_timezone=options.log_timezone,
             kinds=_limited_kinds(proposal),
@@ -275,11 +272,8 @@ def _with_rows(
 
 def failing_rows(proposal: Proposal) -> FailingRows | None:
     """The rows that a rule of the cluster does not allow; ``None`` without rules."""
-    return _rules_of(proposal) if proposal.spec.backtest.fail else None
-
-
-def _rules_of(proposal: Proposal) -> FailingRows:
-    return FailingRows(policy=proposal.spec.backtest, owners=proposal.owners, owner_of=proposal.owner_of)
+    policy = proposal.spec.backtest
+    return FailingRows(policy=policy, owners=proposal.owners, owner_of=proposal.owner_of) if policy.fail else None
 
 
 def _rows_note(report: BacktestReport, where: str) -> Iterator[str]:
@@ -372,10 +366,11 @@ def open_recorded(
     """
     from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
 
-    traffic, wanted = _find(proposal, options)
+    traffic = _find(proposal, options)
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
+            wanted = traffic.session(options.spark)
             if on_spark is not None:
                 on_spark(wanted.where)
             return stack.enter_context(spark_with_progress(wanted, progress))
@@ -391,7 +386,7 @@ def open_recorded(
                 progress=progress,
                 topics=proposal.topics,
             ),
-            in_process=traffic.stays_here(wanted),
+            in_process=traffic.stays_here(options.spark),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),
             max_unreadable=options.max_unreadable,
         )
@@ -399,18 +394,19 @@ def open_recorded(
         yield recorded
 
 
-def _find(proposal: Proposal, options: BacktestOptions) -> tuple[Traffic, SessionOptions]:
-    """The traffic that ``options`` name, and the session that it needs."""
+def _find(proposal: Proposal, options: BacktestOptions) -> Traffic:
+    """Return the traffic that ``options`` name. Raises ``UsageError``, ``TrafficError`` and ``UntrustedError``."""
     from reconciler.traffic import find_traffic
 
     if options.prometheus is None and proposal.trusted is not None:
         _require_trusted_traffic(options.traffic, proposal.trusted)
-    traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, proposal.trusted), between=options.between)
+    mapping = None if options.mapping is None else read_trusted_mapping(options.mapping, proposal.trusted)
+    traffic = find_traffic(options.traffic, mapping, between=options.between)
     if options.exact and not traffic.of_requests:
         raise UsageError(
             "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
         )
-    return traffic, traffic.session(options.spark)
+    return traffic
 
 
 def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree) -> None:
@@ -442,7 +438,8 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
         commit=proposal.commit,
         declared=DeclaredQuotas(sources=proposal.sources, owner_of=proposal.owner_of),
     )
-    return _rules_of(proposal).judge(named, proposal.sources)
+    rules = failing_rows(proposal)
+    return named if rules is None else rules.judge(named, proposal.sources)
 
 
 def backtest_in_session(

@@ -64,7 +64,9 @@ def broker_model(
     numbers = release(version)
     era = Era.OVERLAPPING if numbers is None or version is None else Era.of_version(version)
     remembers_kinds = None if numbers is None else numbers < _FORGETTING
-    make = chosen_callback(spec, trusted, named=quota_callback, remembers_kinds=bool(remembers_kinds))
+    make = None
+    if quota_callback is not None or spec.brokers.callback is not None:
+        make = chosen_callback(spec, trusted, named=quota_callback, remembers_kinds=bool(remembers_kinds))
     name = quota_callback or (spec.brokers.callback.name if spec.brokers.callback else "")
     return BrokerModel(
         window=Window(

@@ -238,11 +238,10 @@ def _add(
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
     also = ("file", CLUSTER) if traffic.logs else ("file",)
     reading = Reading(log_timezone=options.log_timezone, kinds=tuple(Kind), also=also, progress=progress)
-    where = traffic.session(options.spark)
-    if traffic.stays_here(where, compacting=True):
+    if traffic.stays_here(options.spark, compacting=True):
         progress.step(step)
         return compaction.in_process(traffic.batches(reading))
-    with spark_with_progress(where, progress) as spark:
+    with spark_with_progress(traffic.session(options.spark), progress) as spark:
         progress.step(step)
         if traffic.source is Source.NORMAL_FORM:
             return compaction.of_normal_form(spark)

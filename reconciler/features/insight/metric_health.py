@@ -76,7 +76,7 @@ RULE_ORDER: Final = r"""rules:
   # Then your own rules.
 """
 """Pairs before single tags, since ``user=(.+)`` also matches a pair."""
-_EXPOSABLE: Final = tuple(kind for kind in KEY_OF_KIND if KEY_OF_KIND[kind].value in EXPOSING_VALUES)
+_EXPOSABLE: Final = tuple(kind for kind in KEY_OF_KIND if kind.key.value in EXPOSING_VALUES)
 
 Open = Mapping[Unattributed, Sequence[Mapping[str, str]]]
 """By reason, the labels of series whose client or broker is not known."""
@@ -240,7 +240,7 @@ def _names(seen: _Examined) -> Iterator[Finding]:
 def _kinds(seen: _Examined) -> Iterator[Finding]:
     quotas = seen.request.quotas() or {}
     for kind in seen.silent_kinds:
-        key = KEY_OF_KIND[kind].value
+        key = kind.key.value
         about = f"No series shows {_WORDS[kind]} ({key})"
         if kind in seen.measured:
             text = f"{about}, but other attributes of the same sensors. Let the exporter show their rates, too."
@@ -333,7 +333,7 @@ def _default_pair_repair(kinds: Collection[Kind], quotas: Mapping[Entity, Mappin
 
     The command looks at the cluster itself.
     """
-    keys = [KEY_OF_KIND[kind].value for kind in _EXPOSABLE if kind in kinds]
+    keys = [kind.key.value for kind in _EXPOSABLE if kind in kinds]
     usable = [key for key in keys if not overridden_by_default_pair(quotas, key)]
     if usable:
         options = "".join(f" \\\n  --keys {','.join(usable[at : at + 2])}" for at in range(0, len(usable), 2))

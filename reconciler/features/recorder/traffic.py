@@ -12,7 +12,7 @@ import logging
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
-from reconciler.model import Message, compose, escaped, flag_part
+from reconciler.model import compose, escaped, flag_part
 from reconciler.text import shown_part
 from reconciler.traffic import (
     CHARGED,
@@ -35,6 +35,7 @@ from reconciler.traffic import (
     SILENT,
     UNREADABLE,
     Between,
+    Facts,
     Integers,
     Kind,
     Reading,
@@ -99,16 +100,19 @@ class RecorderTraffic(Traffic):
         read = functools.partial(recorder_rows, with_file="file" in reading.also, between=self.between)
         return kept_rows(spark, self.parquet, sizes, read, a_task=_BYTES_A_TASK)
 
-    def notes(self) -> Iterator[Message]:
-        """Yield a note for each file that is not closed."""
-        for file in self.parquet:
-            if file.endswith(OPEN):
-                yield compose(
-                    "{file} was not closed: its broker still writes to it, or ended without warning. Its last seconds, as many "
-                    "as {setting}, can be missing",
-                    file=shown_part(Path(file).name),
-                    setting=flag_part("quota.recorder.flush.seconds"),
-                )
+    def with_remarks(self, facts: Facts) -> Facts:
+        """Return the facts with a note for each file that is not closed."""
+        open_files = [Path(file).name for file in self.parquet if file.endswith(OPEN)]
+        notes = (
+            compose(
+                "{file} was not closed: its broker still writes to it, or ended without warning. Its last seconds, as many "
+                "as {setting}, can be missing",
+                file=shown_part(name),
+                setting=flag_part("quota.recorder.flush.seconds"),
+            )
+            for name in open_files
+        )
+        return replace(facts, notes=tuple(notes))
 
 
 _log: Final = logging.getLogger(__name__)

@@ -56,7 +56,7 @@ def check_traffic(args: CheckTrafficArguments, *, now: datetime.datetime) -> Con
     Raises ``UsageError`` for traffic without columns of its own, ``TrafficError`` for what cannot be opened, and
     ``MissingDependencyError`` without the packages.
     """
-    from reconciler.traffic import Between, find_traffic, require_arrow, spark_with_progress
+    from reconciler.traffic import Between, SessionOptions, find_traffic, require_arrow, spark_with_progress
 
     require_arrow()
     from reconciler.features.traffic_check.checks import check_rows
@@ -64,7 +64,7 @@ def check_traffic(args: CheckTrafficArguments, *, now: datetime.datetime) -> Con
     if args.since is not None and args.until is not None and args.until <= args.since:
         raise UsageError("The time between --since and --until is empty")
     between = None if args.since is None and args.until is None else Between.of(args.since, args.until)
-    options = args.spark.session()
+    options = args.spark.session() or SessionOptions()
     with output.LiveProgress() as progress, contextlib.ExitStack() as stack:
 
         @functools.cache

@@ -61,6 +61,7 @@ from reconciler.traffic import (
     has_text,
     log_parts,
     moment,
+    split_argument,
 )
 
 if TYPE_CHECKING:
@@ -98,9 +99,12 @@ class ViolationLogs(Traffic):
             requests, every = (find_logs([str(path)], named=named) for named in (True, False))
         except TrafficError:
             return False
-        return not any(has_text(file, MARKER) for log in requests for file in log.files) and any(
-            has_text(file, VIOLATION) for log in every for file in log.files
-        )
+        _, below = split_argument(str(path))
+        # Of a folder, and of a file that is named as a log, the core has looked for a request before it asks.
+        was_asked = below.is_dir() or ".log" in below.name
+        if not was_asked and any(has_text(file, MARKER) for log in requests for file in log.files):
+            return False
+        return any(has_text(file, VIOLATION) for log in every for file in log.files)
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:

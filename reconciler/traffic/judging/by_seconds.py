@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.model import Coverage, RateSeries
-from reconciler.traffic.judging.exact import limits_of, near_limits, numbers_of
+from reconciler.traffic.judging.exact import NEAR, limits_of, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Doubles, Flags, Integers, Window
@@ -76,9 +76,10 @@ def judge_seconds(
     ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads. ``send_sums``: as ``GroupWork``.
     """
     limits = SecondsLimits.of(groups, window)
+    near = np.where(limits.before > 0, NEAR * limits.before, np.nan)
 
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-        seconds = SecondsJudge((limits.before, limits.after), window, capped=limits.capped, near=near_limits(limits.before))
+        seconds = SecondsJudge((limits.before, limits.after), window, capped=limits.capped, near=near)
         for keys, amounts in pieces:
             seconds.feed(keys, amounts)
         yield seconds.columns()

@@ -118,12 +118,7 @@ def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
 
 
 NEAR: Final = 0.9
-"""Of a limit: what a throttled client's rate does not fall far below."""
-
-
-def near_limits(limits: Doubles) -> Doubles:
-    """The rates from which on a second is near its group's limit; NaN where none is."""
-    return np.where(limits > 0, NEAR * limits, np.nan)
+"""Of a limit: what a throttled client's rate does not fall far below. From there on, a second is near its limit."""
 
 
 def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]]:
@@ -133,7 +128,8 @@ def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]
     """
 
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-        stream = ExactStream((work.before, work.after), work.window, near=near_limits(work.before.limits))
+        before = work.before.limits
+        stream = ExactStream((work.before, work.after), work.window, near=np.where(before > 0, NEAR * before, np.nan))
         counts: dict[int, Integers] = {}
         for columns in pieces:
             count_into(counts, stream.feed(Batch(*columns)))
@@ -367,8 +363,8 @@ def smaller_account(series: Iterable[Series]) -> bool | None:
     return topics[True] <= topics[False] if all(topics.values()) else None
 
 
-def targets_of_account(grouping: Grouping, *, of_controller: bool | None) -> frozenset[int]:
-    """The targets of mutations in one account, by number; none of ``None``."""
+def targets_of_account(grouping: Grouping, *, of_controller: bool) -> frozenset[int]:
+    """Return the numbers of the targets of mutations in one account."""
     return frozenset(
         number
         for number, target in enumerate(grouping.targets)

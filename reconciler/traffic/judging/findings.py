@@ -27,6 +27,7 @@ from reconciler.model import (
     MetricSemantics,
     PeakBound,
     QuotaKey,
+    RowPlace,
     Severity,
     Span,
     Verdict,
@@ -241,66 +242,58 @@ def unkept_findings(unkept: Mapping[UnkeptQuota, Unkept], sources: Mapping[Quota
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UnkeptLimits:
-    """``largest_fetch``: by target, the record bytes of its largest fetch, where that is larger than an empty window's worth."""
+def unkept_limits(
+    judged: Mapping[int, BucketVerdict], series: Sequence[Series], grouping: Grouping, window: Window
+) -> dict[int, dict[str, str]]:
+    """Return, by target, how a broker does not keep its proposed limit: a clause by the id of the finding about it.
 
-    window: Window
-    largest_fetch: Mapping[int, int]
-
-    @classmethod
-    def of(cls, series: Sequence[Series], grouping: Grouping, window: Window) -> UnkeptLimits:
-        """Of the proposed limits."""
-        largest_of = {}
-        for number, target in enumerate(grouping.targets):
-            limit = target.after.value
-            if target.kind is Kind.FETCH and limit is not None:
-                largest = max(series[member].largest for member in target.members)
-                if largest > window.fetch_cap(limit):
-                    largest_of[number] = largest
-        return cls(window, largest_of)
-
-    def verdicts(self, judged: Mapping[int, BucketVerdict]) -> dict[int, BucketVerdict]:
-        """The same with a reason where a limit is not kept. A consumer that may stop is not clear. ``judged``: by target."""
-        rows = {}
-        for target, verdict in judged.items():
-            ways, row = self._ways(verdict, self.largest_fetch.get(target)), verdict
-            if ways and verdict.verdict is not Verdict.INCONCLUSIVE:
-                row = replace(verdict, reason=next(iter(ways.values())))
-                if target in self.largest_fetch and verdict.verdict is Verdict.CLEAR:
-                    # It gets nothing from the first such batch on.
-                    row = replace(row, verdict=Verdict.POSSIBLE, over=replace(row.over, possible=row.over.active))
-            rows[target] = row
-        return rows
-
-    def worst(self, verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[UnkeptQuota, Unkept]:
-        """By quota and way in which it is not kept the first of the verdicts, which are sorted worst first."""
-        largest_of = {grouping.targets[target].place: largest for target, largest in self.largest_fetch.items()}
-        unkept: dict[UnkeptQuota, Unkept] = {}
-        for verdict in verdicts:
-            ways = self._ways(verdict, largest_of.get(verdict.place)) if verdict.recorded.requests else {}
-            for finding_id, words in ways.items():
-                unkept.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
-        return unkept
-
-    def _ways(self, verdict: BucketVerdict, largest: int | None) -> dict[str, str]:
-        """By the id of the finding how a broker does not keep the limit. ``largest``: the largest fetch, if it is too large."""
-        limit, ratio, ways = verdict.limits.after, longest_throttle_ratio(self.window), {}
-        if limit is not None and largest is not None:
-            seconds = (self.window.samples - 1) * self.window.sample_ms / 1000
-            ways[CONSUMER_STOPS] = (
+    Targets whose limit is kept are left out. ``judged``: by target.
+    """
+    ratio, seconds = longest_throttle_ratio(window), (window.samples - 1) * window.sample_ms / 1000
+    unkept: dict[int, dict[str, str]] = {}
+    for number, verdict in judged.items():
+        target, limit = grouping.targets[number], verdict.limits.after
+        if limit is None or verdict.key not in _BYTES:
+            continue
+        largest = max(series[member].largest for member in target.members) if target.kind is Kind.FETCH else 0
+        if largest > window.fetch_cap(limit):
+            unkept.setdefault(number, {})[CONSUMER_STOPS] = (
                 f"a fetch returned {number_text(largest)} bytes of records, more than {seconds:g} s of the limit "
-                f"({number_text(self.window.fetch_cap(limit))} bytes). If one batch is that large, the broker answers "
+                f"({number_text(window.fetch_cap(limit))} bytes). If one batch is that large, the broker answers "
                 f"every try without records and the consumer stops. {safe_byte_rate(largest / seconds)[1]}/s is enough for such "
                 "a batch"
             )
-        if self.window.wraps and limit is not None and verdict.peak.rate >= limit * ratio and verdict.key in _BYTES:
-            ways[OVERFLOW] = (
+        if window.wraps and verdict.peak.rate >= limit * ratio:
+            unkept.setdefault(number, {})[OVERFLOW] = (
                 f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic "
                 "exceeds 2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
                 f"{safe_byte_rate(verdict.peak.rate / ratio)[1]}/s on"
             )
-        return ways
+    return unkept
+
+
+def with_unkept(verdict: BucketVerdict, ways: Mapping[str, str]) -> BucketVerdict:
+    """Return the row with the reason why its limit is not kept. A consumer that may stop is not clear.
+
+    ``ways``: one value or more of ``unkept_limits``.
+    """
+    if verdict.verdict is Verdict.INCONCLUSIVE:
+        return verdict
+    row = replace(verdict, reason=next(iter(ways.values())))
+    if CONSUMER_STOPS in ways and verdict.verdict is Verdict.CLEAR:
+        # It gets nothing from the first such batch on.
+        row = replace(row, verdict=Verdict.POSSIBLE, over=replace(row.over, possible=row.over.active))
+    return row
+
+
+def worst_unkept(verdicts: Sequence[BucketVerdict], unkept: Mapping[RowPlace, Mapping[str, str]]) -> dict[UnkeptQuota, Unkept]:
+    """Return, by quota and way in which it is not kept, the first of the verdicts, which are sorted worst first."""
+    worst: dict[UnkeptQuota, Unkept] = {}
+    for verdict in verdicts:
+        for finding_id, words in unkept.get(verdict.place, {}).items():
+            if verdict.recorded.requests:
+                worst.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
+    return worst
 
 
 Key = TypeVar("Key")

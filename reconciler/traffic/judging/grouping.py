@@ -27,7 +27,7 @@ from reconciler.resolution import (
     callback_limits,
     metadata_of,
 )
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.kinds import Kind
 
 
 class LimitLookup(Protocol):
@@ -106,7 +106,7 @@ class Target:
     @property
     def place(self) -> RowPlace:
         """What identifies its row in a report."""
-        return RowPlace(KEY_OF_KIND[self.kind].value, self.broker, self.bucket, self.undecided)
+        return RowPlace(self.kind.key.value, self.broker, self.bucket, self.undecided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def _resolved_again(
     resolved = _Resolving(after)
     return [
         known
-        if (differs := may_differ.get(KEY_OF_KIND[client.kind])) is not None
+        if (differs := may_differ.get(client.kind.key)) is not None
         and client.user is not None
         and client.client_id is not None
         and not differs(client.user, client.client_id)
@@ -228,7 +228,7 @@ class _Resolving:
 
     def __call__(self, series: Series) -> Resolved | None:
         """``None``: what is known of the client does not decide it."""
-        limits = self._limits[KEY_OF_KIND[series.kind]]
+        limits = self._limits[series.kind.key]
         if isinstance(limits, BrokerLimits):
             return resolve_series(limits.at(series.broker), series)
         client = series.kind, series.user, series.client_id, series.ip
@@ -256,7 +256,7 @@ class _ResolvingTags:
         return self._known[place]
 
     def _resolved(self, kind: Kind, user: str | None, client_id: str | None) -> tuple[Resolved, Resolved | None] | None:
-        before, after = self._before[KEY_OF_KIND[kind]], self._after[KEY_OF_KIND[kind]]
+        before, after = self._before[kind.key], self._after[kind.key]
         if not isinstance(before, Resolver) or not isinstance(after, Resolver):
             return None
         if kind not in self._groups:
@@ -315,7 +315,7 @@ def _targets(
 
 def _candidates(limits: Tables, client: Series) -> object:
     """What may decide about a client; for a callback, which can look at anything, equal to nothing else."""
-    lookup = limits[KEY_OF_KIND[client.kind]]
+    lookup = limits[client.kind.key]
     return lookup.touches(client.user, client.client_id) if isinstance(lookup, Resolver) else lookup
 
 

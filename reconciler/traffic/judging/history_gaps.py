@@ -37,12 +37,15 @@ _USUAL_SHARE: Final = 0.95
 _FEWEST_PAUSES: Final = 21
 """From so many pauses on, the longest one in twenty is not simply the longest."""
 _MOST_SHOWN: Final = 10
+_NO_HOLES: Final = np.empty((0, 2), dtype=np.int64)
 
 
 def may_have_gaps(coverage: Sequence[Coverage]) -> bool:
-    """Whether a hole fits into one broker's own history, beside the pauses that make it unusual."""
-    most = max(((part.end - part.start).total_seconds() for part in coverage), default=0.0)
-    return most > (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
+    """Whether a hole fits into the history, beside the pauses that make it unusual."""
+    if not coverage:
+        return False
+    length = max(part.end for part in coverage) - min(part.start for part in coverage)
+    return length.total_seconds() > (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
 
 
 def holes_of(
@@ -74,7 +77,10 @@ def _joined(holes: Integers, minutes: Integers) -> Integers:
 
 
 def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tuple[Coverage, ...]:
-    """The same with the length of the whole history, and how much each broker lacks of it. ``holes``: from ``holes_of``."""
+    """Return the same with the length of the whole history, and how much each broker lacks of it.
+
+    ``holes``: from ``holes_of``. A broker that is not there lacks nothing.
+    """
     if not coverage:
         return ()
     first = math.ceil(min(part.start for part in coverage).timestamp() / _MINUTE_S)
@@ -83,10 +89,11 @@ def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tup
         replace(
             part,
             minutes=max(0, last - first),
-            minutes_missing=int(np.diff(holes[part.broker]).sum()),
-            first_missing=_moment(int(holes[part.broker][0, 0])) if len(holes[part.broker]) else None,
+            minutes_missing=int(np.diff(of_broker).sum()),
+            first_missing=_moment(int(of_broker[0, 0])) if len(of_broker) else None,
         )
         for part in coverage
+        for of_broker in (holes.get(part.broker, _NO_HOLES),)
     )
 
 
@@ -333,12 +340,15 @@ def throttled_recording(
     recordings = []
     for group, members in members_of.items():
         before, whole = grouping.before_of_series[members[0]], judged.get(group)
+        throttled, near = sum(series[member].throttled for member in members), 0 if whole is None else whole.near
+        if not throttled and not near:
+            continue
         recording = Recording(
             limit=None if before is None else before.value,
             requests=sum(series[member].requests for member in members),
-            throttled=sum(series[member].throttled for member in members),
+            throttled=throttled,
             active=0 if whole is None else whole.active,
-            near=0 if whole is None else whole.near,
+            near=near,
         )
         # No limit throttles no request. That is a doubt only where the change takes one away.
         if recording.proves(after, stated=stated) and (after is not None or recording.is_raised(after)):

@@ -37,7 +37,7 @@ def rows_of_quotas(series: Sequence[Series], grouping: Grouping, tables: Sequenc
     """By quota the rows of the report whose clients it limits, before or after the change, or may limit."""
     rows: dict[Quota, set[RowPlace]] = {}
     for target in grouping.targets:
-        key, place = KEY_OF_KIND[target.kind].value, target.place
+        key, place = target.kind.key.value, target.place
         sides = [target.after, *(grouping.before_of_series[member] for member in target.members)]
         entities = {side.source for side in sides if side is not None and side.source is not None}
         if target.undecided:
@@ -193,7 +193,7 @@ def used_quotas(series: Sequence[Series], proposed: QuotaTable, resolvers: Mappi
             winning = {quota.source for quota in resolved if quota.source is not None}
             hidden = {candidate.entity for quota in resolved for candidate in quota.overridden}
         else:
-            resolver = resolvers[KEY_OF_KIND[kind]]
+            resolver = resolvers[kind.key]
             assert isinstance(resolver, Resolver)
             winning, hidden = _of_clients(clients, resolver)
         used[kind] = UsedQuotas(frozenset(winning), frozenset(hidden))

@@ -18,7 +18,7 @@ from pandas.util import hash_array
 from reconciler.resolution import Resolved
 from reconciler.traffic.judging.grouping import Series, Tables, resolve_series
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.kinds import Kind
 
 NO_NODE: Final = np.iinfo(np.int64).min
 """In place of a group where there is none."""
@@ -95,7 +95,7 @@ class ClientNodes:
     def _resolved(self, tables: Tables | None, client: Series) -> Resolved | None:
         if tables is None:
             return None
-        limits = tables[KEY_OF_KIND[client.kind]]
+        limits = tables[client.kind.key]
         # Limits that differ by broker are a callback's, and those are not judged in shards.
         assert hasattr(limits, "resolve")
         return resolve_series(limits, client)

@@ -6,7 +6,7 @@ Pure, and the same for any input order.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypedDict, TypeVar
 
@@ -98,16 +98,6 @@ class _Rows(Generic[Judged]):
     grouping: Grouping
     stated: bool
 
-    def targets(self) -> Iterator[tuple[int, Target, Judged]]:
-        """Those whose group was judged."""
-        for index, target in enumerate(self.grouping.targets):
-            if index in self.judged:
-                yield index, target, self.judged[index]
-
-    def before(self, index: int) -> list[Judged]:
-        """The groups of a target's members before the change."""
-        return [self.judged[group] for group in groups_before(self.grouping, index) if group in self.judged]
-
     def row(
         self,
         index: int,
@@ -152,7 +142,10 @@ def request_verdicts(
 ) -> dict[int, BucketVerdict]:
     """By target, of those whose group was judged request by request. ``stated``: requests state whether they were throttled."""
     rows, verdicts = _Rows(result.groups, series, grouping, stated), {}
-    for index, target, whole in rows.targets():
+    for index, target in enumerate(grouping.targets):
+        if (whole := result.groups.get(index)) is None:
+            continue
+        earlier = (result.groups[group] for group in groups_before(grouping, index) if group in result.groups)
         side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
         counts = {member: result.series.get(member, SeriesCounts()) for member in target.members}
         over = SecondsOver(
@@ -160,7 +153,7 @@ def request_verdicts(
             certain=side.seconds_over,
             seconds=side.seconds_over,
             possible=side.seconds_over,
-            before=max((earlier.sides[BEFORE].seconds_over for earlier in rows.before(index)), default=0),
+            before=max((group.sides[BEFORE].seconds_over for group in earlier), default=0),
             first=None if side.first_ms is None else moment(side.first_ms * 1000),
             longest_s=side.longest_s,
             longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
@@ -188,7 +181,10 @@ def seconds_verdicts(
 ) -> dict[int, BucketVerdict]:
     """By target, of those whose group was judged by whole seconds. ``stated``: as ``request_verdicts``."""
     rows, verdicts = _Rows(judged, series, grouping, stated), {}
-    for index, target, whole in rows.targets():
+    for index, target in enumerate(grouping.targets):
+        if (whole := judged.get(index)) is None:
+            continue
+        earlier = (judged[group] for group in groups_before(grouping, index) if group in judged)
         side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
         most = most_certain(target, series, window)
         certain = side.certain if most is None else min(most, side.certain)
@@ -199,7 +195,7 @@ def seconds_verdicts(
             certain=certain,
             seconds=max(side.expected, certain),
             possible=side.possible,
-            before=max((earlier.sides[BEFORE].expected for earlier in rows.before(index)), default=0),
+            before=max((group.sides[BEFORE].expected for group in earlier), default=0),
             first=None if first is None else moment(first * 1_000_000),
             longest_s=side.longest_s,
             longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
@@ -284,7 +280,8 @@ def enrich_verdicts(
     doubt, known = doubts_of(provenance, needs), tuple(verdicts.values())
     regrouped = {verdict.group for target, verdict in verdicts.items() if grouping.groups[target].before is None}
     rows = []
-    for row, advice in zip(hold_back(known), advice_for(known, provenance, regrouped), strict=True):
+    held = hold_back(known) if any(row.recorded.censored for row in known) else known
+    for row, advice in zip(held, advice_for(known, provenance, regrouped), strict=True):
         why = doubt(row)
         doubted = row if why is None else replace(row, verdict=Verdict.INCONCLUSIVE, reason=why)
         rows.append(replace(doubted, advice=advice))
@@ -313,8 +310,6 @@ def withhold_clear(
     partitions. What is missing is never taken for nothing. A group that is throttled by what was charged stays so.
     """
     made = dict(verdicts)
-    if not any(client.unplaced or client.uncounted for client in series):
-        return made
     for number in judged:
         if number >= len(grouping.targets):
             continue

@@ -303,12 +303,8 @@ def bins_of(rates: Doubles) -> Integers:
     return np.asarray(np.clip(places + _ONE, 0, BINS - 1), dtype=np.int64)
 
 
-def top_of(number: int) -> float:
-    """The upper edge of a bin: no rate in it is above."""
-    return float(2.0 ** ((number + 1 - _ONE) / _PER_OCTAVE))
-
-
-_TOPS: Final = np.asarray([top_of(number) for number in range(BINS)])
+_TOPS: Final = np.asarray([2.0 ** ((number + 1 - _ONE) / _PER_OCTAVE) for number in range(BINS)])
+"""The upper edge of each bin: no rate in it is above."""
 
 
 class Histograms:

@@ -351,8 +351,7 @@ def open_sharded(
     # Rows of text are kept already.
     opened = _opened(rows, make, max_unreadable, by_seconds=reading.by_seconds and not rows.is_kept)
     if opened is not None:
-        facts = opened.facts_source.facts
-        opened.facts_source.facts = replace(facts, gaps=chosen.gaps())
+        opened.facts_source.facts = chosen.with_remarks(opened.facts_source.facts)
     return opened
 
 

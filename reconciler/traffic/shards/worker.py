@@ -32,7 +32,7 @@ from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdic
 from reconciler.traffic.kernels.exact_totals import pack
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.session_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers, shards_in
 from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
@@ -79,7 +79,7 @@ class ShardRules:
 
     def is_undecided(self, client: Series) -> bool:
         """Whether the proposed quota of a client depends on a name that the history lacks."""
-        limits: Any = self.tables[1][KEY_OF_KIND[client.kind]]
+        limits: Any = self.tables[1][client.kind.key]
         return resolve_series(limits, client) is None
 
 

@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reconciler.logs import log_event
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
-from reconciler.traffic.shuffle.rows import Convert, GroupWork, Rows, Totals, columns_of, count_together, joined_names, names_of
+from reconciler.traffic.shuffle.rows import Convert, GroupWork, Rows, Totals, columns_of, count_together, joined_names
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 
@@ -170,7 +170,7 @@ class SparkRows(Rows[Item]):
         return results
 
     def _count(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
-        with logged_stages(_log, self.spark, "rows added up", what=names_of(works)) as event:
+        with logged_stages(_log, self.spark, "rows added up", what=", ".join(work.name for work in works)) as event:
             first = works[0]
             totals = {first.name: collect_table(self.totals_frame(first))} if len(works) == 1 else self._count_together(works)
             event["results"] = totals[first.name].num_rows

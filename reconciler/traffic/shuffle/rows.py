@@ -189,11 +189,6 @@ def whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
         yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
 
 
-def names_of(works: Sequence[Totals[Item]]) -> str:
-    """What is added up in one pass, for the log."""
-    return ", ".join(work.name for work in works)
-
-
 def columns_of(works: Sequence[Totals[Item]]) -> tuple[str, ...]:
     """The columns of an item that one of these reads, each once."""
     return tuple(dict.fromkeys(name for work in works for name in work.columns))
@@ -248,7 +243,7 @@ class LocalRows(Rows[Item]):
         return LocalRows(converted(self.read), slices=slices, progress=self._progress)
 
     def _count(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
-        with timed_event(_log, "rows added up", what=names_of(works), engine="this process") as event:
+        with timed_event(_log, "rows added up", what=", ".join(work.name for work in works), engine="this process") as event:
             totals = count_together(works, self.read(columns_of(works)))
             event["results"] = totals[works[0].name].num_rows
         return totals
