@@ -52,12 +52,12 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """Of the whole minutes, those that are in no hole: 0 to 1."""
+        """The share of whole minutes that are in no hole: 0 to 1."""
         return 1 - self.minutes_missing / self.minutes if self.minutes else 1.0
 
     @property
     def gap_words(self) -> str | None:
-        """How much of the history this broker lacks, as a clause without its end mark. ``None``: nothing."""
+        """A clause, without its end mark, about the part of the history that this broker lacks. ``None``: it lacks nothing."""
         if not self.minutes_missing or self.first_missing is None:
             return None
         if self.is_moved:
@@ -122,7 +122,7 @@ class CapacityUse:
     """Buckets without a limit, which are not in the sums."""
 
     def joined(self, other: Self) -> Self:
-        """With other buckets of the same broker and key."""
+        """Add other quota groups of the same broker and key."""
         return replace(
             self,
             before=None if self.before is other.before is None else (self.before or 0.0) + (other.before or 0.0),
@@ -238,12 +238,12 @@ class Provenance:
 
     @property
     def days(self) -> float:
-        """How long the history is."""
+        """The length of the history in days."""
         return (self.end - self.start) / datetime.timedelta(days=1)
 
     @property
     def brokers(self) -> int:
-        """How many have traffic, without the active controller."""
+        """The number of brokers with traffic, without the active controller."""
         return sum(part.broker != CONTROLLER for part in self.coverage)
 
 
@@ -260,7 +260,7 @@ class GroupCounts:
 
     @classmethod
     def of(cls, verdicts: Sequence[BucketVerdict]) -> Self:
-        """Of all rows, worst first."""
+        """Count the quota groups of all rows, which are sorted worst first."""
         groups = Counter((group.changed, group.verdict) for group in worst_of_buckets(verdicts))
         return cls.of_groups(groups, rows=len(verdicts))
 
@@ -274,7 +274,7 @@ class GroupCounts:
 
     @property
     def groups(self) -> int:
-        """How many quota groups there are."""
+        """The number of quota groups."""
         return sum(self.changed.values()) + sum(self.unchanged.values())
 
 
@@ -325,7 +325,7 @@ class BacktestReport:
 
     @property
     def counts(self) -> GroupCounts:
-        """Of all quota groups, those without a row here included."""
+        """The counts of all quota groups, those without a row here included."""
         return self.group_counts or GroupCounts.of(self.verdicts)
 
     @property

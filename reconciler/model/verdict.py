@@ -46,12 +46,12 @@ class PeakBound(enum.StrEnum):
 
     @property
     def words(self) -> str:
-        """What stands before the rate: nothing, ``at most`` or ``at least``, and a blank."""
+        """The words before the rate: nothing, ``at most`` or ``at least``, and a blank."""
         return {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}[self]
 
 
 def bucket_words(name: BucketName) -> Message:
-    """Whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
+    """Name whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
     tags = [(tag, value) for tag, value in (("user", name.user), ("client-id", name.client_id), *name.other) if value]
     named = (
         compose(
@@ -284,12 +284,12 @@ class BucketVerdict:
 
     @property
     def place(self) -> RowPlace:
-        """What identifies the row in a report."""
+        """The key that identifies the row in a report."""
         return RowPlace(self.key, self.broker, self.name, self.undecided)
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What identifies the quota group, which has a row for each broker."""
+        """The key that identifies the quota group, which has a row for each broker."""
         return self.key, self.name, self.undecided
 
     @property
@@ -304,7 +304,7 @@ class BucketVerdict:
 
 
 def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
-    """Of verdicts in the order of a report, the first of each bucket and key: brokers judge for themselves, people ask once."""
+    """Return the first row of each quota group and key. ``verdicts``: in the order of a report, so that it is the worst."""
     worst: dict[tuple[object, ...], BucketVerdict] = {}
     for verdict in verdicts:
         worst.setdefault(verdict.group, verdict)
@@ -361,7 +361,7 @@ class GroupRows:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the worst broker."""
+        """The verdict of the worst broker."""
         return self.worst.verdict
 
     @property
@@ -381,7 +381,7 @@ class GroupRows:
 
     @property
     def samples(self) -> MetricSamples | None:
-        """Of the rows with metrics, the one with the largest share of samples over the limit."""
+        """The metrics of the row with the largest share of samples over the limit. ``None``: no row has any."""
         return max((row.metrics for row in self.rows if row.metrics is not None), key=_share_of_samples, default=None)
 
     @property

@@ -142,7 +142,7 @@ class Backtest:
         )
 
     def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[RowPlace, RateSeries | None]:
-        """By place the rates of these verdicts over time; nothing where whole seconds prove nothing."""
+        """Return the rates of these verdicts over time, by place; none where whole seconds prove nothing."""
         recorded, grouping, window = self._recorded, self._grouping, self._question.broker.window
         if not shown or not proves(window):
             return {}
@@ -230,12 +230,12 @@ def recording_holes(recorded: TrafficSource) -> dict[int, Integers]:
 
 
 def recorded_coverage(recorded: TrafficSource) -> tuple[Coverage, ...]:
-    """What each broker's own recording has and lacks."""
+    """Return what each broker's own recording has and lacks."""
     return add_gaps(recorded.facts.coverage, recording_holes(recorded))
 
 
 def provenance_of(question: BacktestRequest, recorded: TrafficSource, form: Form, holes: Mapping[int, Integers]) -> Provenance:
-    """Without the number of series and assumptions, which only judged shards show. ``holes``: from ``recording_holes``."""
+    """Return the provenance without series and assumptions, which judged shards show. ``holes``: from ``recording_holes``."""
     facts = recorded.facts
     return Provenance(
         source=facts.source,
@@ -255,7 +255,7 @@ def provenance_of(question: BacktestRequest, recorded: TrafficSource, form: Form
 
 
 def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: Form, *, is_unlimited: bool) -> tuple[str, ...]:
-    """What the verdicts rest on, as sentences without their end marks. ``is_unlimited``: some quota group has no limit."""
+    """Return the assumptions of the verdicts, sentences without end marks. ``is_unlimited``: some quota group has no limit."""
     broker, facts = question.broker, recorded.facts
     window = broker.window
     assumptions = [
@@ -392,7 +392,7 @@ class QuotaGroups:
 
 
 def form_of(question: BacktestRequest, *, has_requests: bool) -> Form:
-    """How traffic is judged. ``has_requests``: single requests are known. Raises ``UsageError`` when the question needs them."""
+    """Return the form of the judgement. ``has_requests``: requests are known. Raises ``UsageError`` when they are needed."""
     if question.exact and not has_requests:
         raise UsageError("--exact needs single requests, and this traffic has per-second totals: leave --exact out")
     replays = has_requests and (question.exact or not proves(question.broker.window))
@@ -459,7 +459,7 @@ class ReportParts:
 
     @classmethod
     def merge(cls, parts: Iterable[ReportParts]) -> ReportParts:
-        """Of shards, no two of which have rows of one quota group."""
+        """Add up the parts of shards, no two of which have rows of one quota group."""
         some = list(parts)
         return cls(
             series=sum(part.series for part in some),

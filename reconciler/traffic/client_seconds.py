@@ -106,7 +106,7 @@ KEYED: Final = ("totals", *_SUMS)
 
 
 def keyed_sums(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iterator[tuple[Integers, Integers]]:
-    """As ``group_index.keyed_seconds``. ``batches``: with the columns ``KEYED``."""
+    """Yield the same as ``columns.keyed_seconds`` of sums. ``batches``: with the columns ``KEYED``."""
     for batch in batches:
         clients, *columns = summed_seconds(batch)
         names = (clients.column(name) for name in ("user", "client_id", "ip", "kind", "broker"))

@@ -92,7 +92,7 @@ MINUTE_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
 
 
 def minutes_of(table: pa.Table) -> dict[int, Integers]:
-    """By broker the minutes of ``MINUTES``, rising, each once."""
+    """Return the minutes of ``MINUTES`` of each broker, rising, each once."""
     brokers, minutes = (np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in MINUTES.names)
     return {broker: np.unique(minutes[brokers == broker]) for broker in np.unique(brokers).tolist()}
 
@@ -184,7 +184,7 @@ def sorted_series(clients: pa.Table, keys: Iterable[int]) -> tuple[Series, ...]:
 
 
 def statuses(counted: pa.Table) -> dict[str, int]:
-    """How many lines there are of each status, in the order of their names."""
+    """Count the lines of each status, in the order of their names."""
     every = counted.filter(pc.field("status") != UNSTATED)
     grouped = every.group_by("status").aggregate([("lines", "sum")]).sort_by("status")
     return dict(zip(grouped.column("status").to_pylist(), grouped.column("lines_sum").to_pylist(), strict=True))
@@ -197,7 +197,7 @@ SAMPLES: Final = 5
 def facts_of(
     counted: pa.Table, means: Sequence[Mean], source: Source, files: Sequence[str], samples: tuple[str, ...], *, of_requests: bool
 ) -> Facts:
-    """What the traffic is. ``samples``: what is wrong with rows that cannot be read.
+    """Return the facts of the traffic. ``samples``: what is wrong with rows that cannot be read.
 
     ``of_requests``: charged rows are single requests, and not per-second totals. Raises ``TrafficError`` when no request and no
     metric can be used.

@@ -65,7 +65,7 @@ class ChargedRows:
 
     @property
     def amount(self) -> Integers:
-        """What each row is charged."""
+        """The charged amount of each row."""
         return self.records + self.overhead
 
     def numbers(self, batch: pa.RecordBatch, name: str) -> Integers:
@@ -76,7 +76,7 @@ class ChargedRows:
         return values if self.rows is None else values[self.rows]
 
     def nulls(self, batch: pa.RecordBatch, name: str) -> int:
-        """In how many of these rows a column of the batch is null or missing."""
+        """Count the rows in which a column of the batch is null or missing."""
         if name not in batch.schema.names:
             return len(self.of)
         column = batch.column(name)
@@ -265,7 +265,7 @@ class KnownClients:
 
     @classmethod
     def of(cls, series: Sequence[Series]) -> KnownClients:
-        """By place in ``series``. Raises ``OverflowError`` for more names than there are numbers."""
+        """Number clients by their place in ``series``. Raises ``OverflowError`` for more names than there are numbers."""
         rows = [(client.user, client.client_id, client.ip, client.kind.value, client.broker) for client in series]
         types = (pa.string(), pa.string(), pa.string(), pa.string(), pa.int64())
         columns = zip(*rows, strict=True) if rows else [()] * len(types)
@@ -278,7 +278,7 @@ class KnownClients:
         return cls(pools, numbers[order], order)
 
     def of_names(self, *names: pa.Array) -> Integers:
-        """For each client its number, -1 for one that is not known. ``names``: columns in the order of ``pools``."""
+        """Return the number of each client, -1 for one that is not known. ``names``: columns in the order of ``pools``."""
         if not len(self.numbers):
             return np.full(len(names[0]), -1, dtype=np.int64)
         numbers, known = _numbers(names, self.pools)
@@ -306,7 +306,7 @@ class GroupIndex:
         return cls(KnownClients.of([series[index] for index in indexes]), np.asarray(indexes, dtype=np.int64), slots)
 
     def of_rows(self, rows: ChargedRows) -> tuple[Integers, tuple[Integers, ...]]:
-        """For each client of ``rows`` its series, and for each slot its group, -1 for none; no slots when none has a group."""
+        """Return the series of each client of ``rows``, and for each slot its group, -1 for none. Slots need a group."""
         return self.of_names(rows.user, rows.client_id, rows.ip, rows.kind, pa.array(rows.broker))
 
     def of_names(self, *names: pa.Array) -> tuple[Integers, tuple[Integers, ...]]:
@@ -461,7 +461,7 @@ def client_seconds(rows: ChargedRows, wanted: Flags) -> tuple[Integers, Integers
 
 
 def lone_groups(series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> set[int]:
-    """Those of some groups in which all series have one identity."""
+    """Return those of some groups in which all series have one identity."""
     identities: dict[int, set[object]] = defaultdict(set)
     for client, of_one in zip(series, grouping.groups_of_series, strict=True):
         for group in of_one:

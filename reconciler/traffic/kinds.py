@@ -107,17 +107,17 @@ class ColumnMapping(Protocol):
 
     @property
     def metrics(self) -> tuple[MetricRule, ...]:
-        """How series of other names are read."""
+        """The rules by which series of other names are read."""
         ...
 
     @property
     def semantics(self) -> str:
-        """What a row is: ``EVENT``, or an amount of some time."""
+        """The semantics of a row: ``EVENT``, or an amount of some time."""
         ...
 
     @property
     def delimiter(self) -> str:
-        """Between the cells of CSV."""
+        """The text between the cells of CSV."""
         ...
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -75,22 +75,22 @@ class CanonicalFiles(Traffic):
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:
-        """As ``Traffic.of``."""
+        """Implement ``Traffic.of``."""
         return cls(parquet=tuple(file for argument in arguments for file in _parquet_of(Path(argument))))
 
     @property
     def files_of_metrics(self) -> tuple[str, ...]:
-        """As ``Traffic.files_of_metrics``."""
+        """Implement ``Traffic.files_of_metrics``."""
         return tuple(file for file, footer in footers_of(self.parquet) if may_have_value(footer, "semantics", (GAUGE, MEAN)))
 
     def most_bytes_here(self, *, compacting: bool) -> int:
-        """As ``Traffic.most_bytes_here``."""
+        """Implement ``Traffic.most_bytes_here``."""
         if all(has_one_value(footer, "semantics", GAUGE) for _, footer in footers_of(self.parquet)):
             return _SMALL_GAUGES * BYTES_A_ROW
         return SMALL_BYTES if compacting else _SMALL_PARQUET * BYTES_A_ROW
 
     def look(self, log_timezone: str) -> None:
-        """As ``Traffic.look``."""
+        """Implement ``Traffic.look``."""
         del log_timezone
         for file, footer in footers_of(self.parquet):
             require_columns(footer.schema.to_arrow_schema(), file)
@@ -100,7 +100,7 @@ class CanonicalFiles(Traffic):
         return replace(facts, gaps=read_gaps(sorted({Path(file).parent for file in self.parquet})))
 
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
-        """As ``Traffic.batches``."""
+        """Implement ``Traffic.batches``."""
         names = [name for name, _ in COLUMNS]
         parts = self._parts()
         files = [Path(part.path).as_uri() if "file" in reading.also else None for part in parts]
@@ -108,7 +108,7 @@ class CanonicalFiles(Traffic):
         yield from count_rows(batches, reading.progress, sum(part.rows for part in parts))
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
-        """As ``Traffic.rows_here``."""
+        """Implement ``Traffic.rows_here``."""
         parts = self._parts()
         progress = reading.progress
         slices = [(sum(part.rows for part in some), _reader_of(some, progress)) for some in time_slices(parts, _ROWS_A_SLICE)]
@@ -120,7 +120,7 @@ class CanonicalFiles(Traffic):
         )
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``. By seconds, rows are read once."""
+        """Implement ``Traffic.rows_on``. By seconds, rows are read once."""
         from reconciler.traffic.client_seconds import sum_on_spark
         from reconciler.traffic.sources.on_spark import normal_form_rows
 
@@ -133,7 +133,7 @@ class CanonicalFiles(Traffic):
     def as_written(
         self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
     ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
-        """As ``Traffic.as_written``."""
+        """Implement ``Traffic.as_written``."""
         del session
         schemas = {file: footer.schema.to_arrow_schema() for file, footer in footers_of(self.parquet)}
 
@@ -166,13 +166,13 @@ class TotalsFolder(Traffic):
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:
-        """As ``Traffic.of``."""
+        """Implement ``Traffic.of``."""
         if len(arguments) > 1:
             raise UsageError("--traffic names several folders of per-second totals: compact everything into one")
         return cls(cells=Path(arguments[0]))
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
-        """As ``Traffic.open``."""
+        """Implement ``Traffic.open``."""
         from reconciler.traffic.seconds.stored_rows import open_folder
 
         del in_process
@@ -208,7 +208,7 @@ def _parquet_of(path: Path) -> tuple[str, ...]:
 
 
 def stored_totals(footer: pq.FileMetaData) -> list[pa.Table] | None:
-    """Of each of ``_STORED`` the rows that a footer has, of all rows of its file; ``None`` without them."""
+    """Return the totals of ``_STORED`` that a footer has of all rows of its file; ``None`` without them."""
     metadata: Mapping[bytes, bytes] = footer.metadata or {}
     tables = []
     for work in _STORED:
@@ -233,7 +233,7 @@ class Datasets(Traffic):
     """The format of files, when they are listed."""
 
     def listed(self, session: Callable[[], SparkSession]) -> Traffic:
-        """As ``Traffic.listed``. Raises ``TrafficError`` and ``UsageError``."""
+        """Implement ``Traffic.listed``. Raises ``TrafficError`` and ``UsageError``."""
         from reconciler.traffic.seconds.days import has_days
         from reconciler.traffic.sources.on_spark import columns_of_dataset, list_datasets
 
@@ -247,17 +247,17 @@ class Datasets(Traffic):
         return replace(self, form=listing.format)
 
     def clusters(self, spark: SparkSession) -> frozenset[str]:
-        """As ``Traffic.clusters``."""
+        """Implement ``Traffic.clusters``."""
         from reconciler.traffic.sources.on_spark import cluster_names
 
         return cluster_names(spark, self.datasets, self.form, self.mapping, self.between)
 
     def refused(self) -> UsageError:
-        """As ``Traffic.refused``."""
+        """Implement ``Traffic.refused``."""
         return UsageError(f"{escaped(str(self.datasets[0]))} is not on this machine: give files or a folder")
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``. By seconds, rows are read once."""
+        """Implement ``Traffic.rows_on``. By seconds, rows are read once."""
         from reconciler.traffic.client_seconds import sum_on_spark
         from reconciler.traffic.sources.on_spark import frame_rows
 
@@ -267,7 +267,7 @@ class Datasets(Traffic):
     def as_written(
         self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
     ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
-        """As ``Traffic.as_written``, of what was listed."""
+        """Implement ``Traffic.as_written``, of what was listed."""
         del progress
         from reconciler.traffic.sources.on_spark import unconverted_rows
 
@@ -288,7 +288,7 @@ class DatasetLogs(Datasets):
     own_columns: ClassVar[tuple[str, ...]] = SELF_EVIDENCE
 
     def clusters(self, spark: SparkSession) -> frozenset[str]:
-        """Of logs, their lines name it."""
+        """Return none: the lines of logs name the cluster."""
         del spark
         return frozenset()
 
@@ -296,7 +296,7 @@ class DatasetLogs(Datasets):
         """Each request has one."""
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``."""
+        """Implement ``Traffic.rows_on``."""
         from reconciler.traffic.sources.on_spark import log_rows, mark_repeats
 
         zone, also, kinds = reading.log_timezone, reading.also, reading.kinds
@@ -311,14 +311,14 @@ class DayTotals(Traffic):
     has_rows: ClassVar[bool] = False
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> DayRows:
-        """As ``Traffic.rows_on``: a row is a second of a client."""
+        """Implement ``Traffic.rows_on``: a row is a second of a client."""
         from reconciler.traffic.seconds.days import day_rows
 
         del reading
         return day_rows(spark, self.datasets, self.between)
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
-        """As ``Traffic.open``."""
+        """Implement ``Traffic.open``."""
         from reconciler.traffic.seconds.days import open_days
 
         del in_process

@@ -151,11 +151,11 @@ class SecondsTraffic:
 
     @property
     def states_throttles(self) -> bool:
-        """As ``GroupJudge.states_throttles``."""
+        """Implement ``GroupJudge.states_throttles``."""
         return self.facts.states_throttles
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """As ``GroupJudge.by_seconds``."""
+        """Implement ``GroupJudge.by_seconds``."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
             self.rows.only(index.clients),
@@ -168,7 +168,7 @@ class SecondsTraffic:
         )
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``GroupJudge.mutations``, topic by topic, or from whole seconds where these are stored."""
+        """Implement ``GroupJudge.mutations``, topic by topic, or from whole seconds where these are stored."""
         if self.is_stored:
             index, _ = self._index(grouping, groups)
             totals: Totals[pa.RecordBatch] = Totals(
@@ -205,7 +205,7 @@ class SecondsTraffic:
         return judged
 
     def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
-        """By target, of the gauges of these groups. In this process, so many at a time as memory allows.
+        """Count the gauges of these groups by target. In this process, as many at a time as memory allows.
 
         Where a group is one series, no moment has two samples to add up: each row counts as it comes.
         """
@@ -254,11 +254,11 @@ class SecondsTraffic:
         return add_up(pa.concat_tables(counted or [self.rows.judge(work)]), ("group",), SAMPLE_FOLDS)
 
     def minutes(self) -> Mapping[int, Integers]:
-        """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
+        """Return the minutes of lines that can be read, charged or not: a quiet broker was recorded all the same."""
         return minutes_of(self.rows.total(MINUTE_TOTALS))
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """As ``TrafficSource.rates``."""
+        """Implement ``TrafficSource.rates``."""
         index, expected = self._index(grouping, groups)
         return plot_points(
             self.rows.only(index.clients),
@@ -312,7 +312,7 @@ class SecondsTraffic:
         )
 
     def _request_step(self, counted: pa.Table) -> float | None:
-        """From all lines, or of many lines from a slice of time in the middle, which every broker's log has."""
+        """Return the usual step of all lines; of many lines, that of a slice of time in the middle of every broker's log."""
         if REQUEST_NUMBER not in self.columns:
             return None
         share = _NUMBERS_READ / max(1, sum(statuses(counted).values()))
@@ -356,7 +356,7 @@ class RequestTraffic(SecondsTraffic):
     of_requests: ClassVar[bool] = True
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """As ``ReplayJudge.exactly``."""
+        """Implement ``ReplayJudge.exactly``."""
         work = Work.of(grouping.groups, window)
         judge = judge_requests_of(work)
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")
@@ -405,7 +405,7 @@ def open_rows(
 
 
 def charge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """With each delta within a second as a charged row."""
+    """Make each delta within a second a charged row."""
     return map(charge_second_sums, batches)
 
 

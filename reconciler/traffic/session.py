@@ -230,7 +230,7 @@ def _launch_jvm(settings: Mapping[str, str], folder: str) -> None:
 
 @contextmanager
 def _environment(*, local: bool) -> Iterator[None]:
-    """What Java inherits: safe paths for Python, and no path that is relative to the user's directory."""
+    """Set what Java inherits: safe paths for Python, and no path that is relative to the user's directory."""
     wanted = {"PYTHONSAFEPATH": "1"}
     if local:
         # Workers must be the interpreter that has pyarrow, not whatever ``python3`` the machine finds first.
@@ -257,7 +257,7 @@ def _environment(*, local: bool) -> Iterator[None]:
 
 
 def _installed_spark() -> str | None:
-    """Where pip put Spark. Spark's own search begins with ``../bin/spark-submit``, from the user's directory."""
+    """Return the folder of Spark that pip made. Spark's own search begins in the user's directory: ``../bin/spark-submit``."""
     import pyspark
 
     package = Path(pyspark.__file__).parent
@@ -272,7 +272,7 @@ def _absolute(value: str, separator: str | None, *, programs: bool) -> str:
 
 
 def _query_settings(options: SessionOptions) -> dict[str, str]:
-    """What any session may set for its own queries, in the Spark of another program, too."""
+    """Return the settings that any session may make for its own queries, in the Spark of another program, too."""
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
@@ -288,7 +288,7 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
 
 
 def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
-    """What only the program that starts Spark decides."""
+    """Return the settings that only the program that starts Spark decides."""
     settings = {
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

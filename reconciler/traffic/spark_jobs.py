@@ -120,7 +120,7 @@ def logged_stages(log: logging.Logger, session: SparkSession, message: str, **da
 
 @contextmanager
 def spent_times(log: logging.Logger) -> Iterator[None]:
-    """At the end of the block, log how long each step of Spark took in it, the longest first."""
+    """Log at the end of the block how long each step of Spark took in it, the longest first."""
     spent: dict[str, float] = {}
     token = _SPENT.set(spent)
     begin = time.monotonic()

@@ -121,7 +121,7 @@ class SessionOptions:
 
     @property
     def where(self) -> str:
-        """Where, for people."""
+        """The place where Spark runs, for people."""
         return self.master or ("the master of spark-submit" if self.submitted else "local[*]")
 
 
@@ -183,7 +183,7 @@ def spark_folder() -> Iterator[str]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Without locks on this system or disk, the folder has no lock and stays after a kill."""
+    """Lock the folder. Without locks on this system or disk, it has none and stays after a kill."""
     unnamed = folder / f"{_LOCK}.new"
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):

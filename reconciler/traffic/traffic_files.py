@@ -120,12 +120,12 @@ class Traffic:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """By name; of per-second totals there are none. Datasets have the names of their arguments."""
+        """The files by name. Per-second totals have none, and datasets have the names of their arguments."""
         return tuple(map(str, self.datasets)) or tuple(file for log in self.logs for file in log.files) or self.parquet
 
     @property
     def words(self) -> str:
-        """How many files of what it is, for progress."""
+        """The number and kind of the files, for progress."""
         if self.cells is not None:
             return f"per-second totals of {self.cells}"
         kind = "Parquet" if self.source is Source.NORMAL_FORM else self.source.value.replace("-", " ")
@@ -140,7 +140,7 @@ class Traffic:
 
     @property
     def semantics(self) -> str:
-        """What a row is: ``EVENT``, or an amount of some time."""
+        """The semantics of a row: ``EVENT``, or an amount of some time."""
         return EVENT if self.mapping is None else self.mapping.semantics
 
     @property
@@ -181,14 +181,14 @@ class Traffic:
 
     @property
     def read_bytes(self) -> int:
-        """About how many bytes its files are when they are read."""
+        """An estimate of the bytes that its files are when they are read."""
         parquet = [file for file in self.files if file.endswith(".parquet")]
         rows = sum(int(footer.num_rows) for _, footer in footers_of(parquet)) if parquet else 0
         texts = [(file, Path(file).stat().st_size) for file in self.files if not file.endswith(".parquet")]
         return rows * BYTES_A_ROW + sum(size * (_PACKED if file.endswith(_COMPRESSED) else 1) for file, size in texts)
 
     def most_bytes_here(self, *, compacting: bool) -> int:
-        """How much of it this process reads better than Spark."""
+        """Return the bytes up to which this process reads it better than Spark."""
         del compacting
         return SMALL_BYTES
 
@@ -202,7 +202,7 @@ class Traffic:
             raise self.refused()
 
     def refused(self) -> UsageError:
-        """Why this process reads no rows of it."""
+        """Make the error of a process that reads no rows of it."""
         where = self.cells or escaped(str(self.datasets[0]))
         return UsageError(f"{where} has per-second totals already, and no requests")
 
@@ -419,18 +419,18 @@ class RequestLogs(Traffic):
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:
-        """As ``Traffic.of``."""
+        """Implement ``Traffic.of``."""
         return cls(logs=find_logs(arguments))
 
     def require_identity(self) -> None:
         """Each request has one."""
 
     def look(self, log_timezone: str) -> None:
-        """As ``Traffic.look``."""
+        """Implement ``Traffic.look``."""
         require_request_lines(self.logs, check_zone(log_timezone))
 
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
-        """As ``Traffic.batches``."""
+        """Implement ``Traffic.batches``."""
         zone, kinds, also = reading.log_timezone, reading.kinds, reading.also
         parts = log_parts(self.logs, 1)
         before, total = 0, sum(part.size for part in parts)
@@ -441,7 +441,7 @@ class RequestLogs(Traffic):
             before += log.size
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
-        """As ``Traffic.rows_here``. Copies are marked, and topics have what they cost."""
+        """Implement ``Traffic.rows_here``. Copies are marked, and topics have what they cost."""
         batches = list(self.batches(reading))
         if batches:
             batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
@@ -450,7 +450,7 @@ class RequestLogs(Traffic):
         return LocalRows(lambda _: batches, progress=reading.progress)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``."""
+        """Implement ``Traffic.rows_on``."""
         from reconciler.traffic.sources.on_spark import request_log_rows
 
         return request_log_rows(

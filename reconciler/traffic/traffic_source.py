@@ -77,7 +77,7 @@ class Facts:
 
 
 def coverage_of(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
-    """By broker; several parts may be of one."""
+    """Add up what there is of each broker. Several parts may be of one."""
     parts: dict[int, list[Covered]] = {}
     for part in covered:
         parts.setdefault(part.broker, []).append(part)
@@ -127,7 +127,7 @@ class GroupJudge(Protocol):
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """Its clients in the order of ``Series.sort_key``. ``Grouping`` has their indexes."""
+        """The clients in the order of ``Series.sort_key``. ``Grouping`` has their indexes."""
         ...
 
     @property
@@ -171,11 +171,11 @@ class TrafficSource(GroupJudge, Protocol):
         ...
 
     def minutes(self) -> Mapping[int, Integers]:
-        """By broker the minutes since 1970 with any line, rising (int64). The gaps of other brokers are not known."""
+        """Return the minutes since 1970 with any line, by broker, rising (int64). The gaps of other brokers are not known."""
         ...
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """By group number its rates in the intervals of ``lines``, in amounts a second, of a few groups."""
+        """Return the rates of a few groups in the intervals of ``lines``, by group number, in amounts a second."""
         ...
 
     def close(self) -> None:
@@ -191,22 +191,22 @@ class WithoutTraffic:
     states_throttles: bool = True
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """None."""
+        """Return nothing."""
         del grouping, groups, window
         return {}
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """None."""
+        """Return nothing."""
         del grouping, groups, window
         return {}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """None."""
+        """Return nothing."""
         del grouping, groups, lines
         return {}
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no rows are kept."""
 
 
 @runtime_checkable
@@ -260,7 +260,7 @@ def read_gaps(folders: Iterable[Path]) -> tuple[RecordingGap, ...]:
 
 
 def gap_minutes(gaps: Iterable[RecordingGap]) -> Mapping[int, Integers]:
-    """By broker the minutes since 1970 in its gaps, rising. Both ends of a gap count to the nearest minute."""
+    """Return the minutes since 1970 in the gaps of each broker, rising. Both ends of a gap count to the nearest minute."""
     ranges: dict[int, list[Integers]] = defaultdict(list)
     for gap in gaps:
         begin, end = round(gap.begin_s / _MINUTE_S), round(gap.end_s / _MINUTE_S)

@@ -169,7 +169,7 @@ class VerdictStore:
             made.unlink(missing_ok=True)
 
     def require_free_on(self, spark: SparkSession) -> None:
-        """As ``require_free``, also for addresses and tables. Raises ``TrafficError`` where Spark cannot look."""
+        """Raise ``UsageError`` as ``require_free``, also for addresses and tables, ``TrafficError`` where Spark cannot look."""
         from reconciler.traffic.sources.on_spark import files_at
 
         self.require_free()

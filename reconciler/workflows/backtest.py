@@ -129,7 +129,7 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
 
 
 def make_proposal(desired: DesiredState, current: CurrentState | None, spec: ClusterSpec) -> Proposal:
-    """What a plan of these manifests would make of the cluster. Without a current state there is what the manifests declare."""
+    """Return what a plan would make of the cluster. Without a current state there is what the manifests declare."""
     declared = desired.values()
     sources = {(e, key.value): q.source for e, d in desired.entities.items() for key, q in d.quotas.items()}
     owner_of = {entity: quotas.owner for entity, quotas in desired.entities.items() if quotas.owner is not None}
@@ -214,7 +214,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
 
 
 def _free_store(place: str, options: BacktestOptions) -> VerdictStore:
-    """Where rows of verdicts go. Raises ``UsageError`` for a place that has files, or that the traffic cannot be written to."""
+    """Return where rows of verdicts go. Raises ``UsageError`` for a place that has files, or that cannot take this traffic."""
     from reconciler.traffic import parse_verdict_store
 
     store = parse_verdict_store(place)
@@ -315,7 +315,7 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
 
 
 def callback_notes(proposal: Proposal, question: BacktestRequest, options: BacktestOptions) -> tuple[Message, ...]:
-    """By whose leaders the plugin of groups shares totals, where it has any."""
+    """Name whose leaders decide how the plugin of groups shares totals, where it has any."""
     if question.broker.rule.callback_name != GROUP_CALLBACK:
         return ()
     version = release(options.kafka_version or proposal.kafka_version)
@@ -422,7 +422,7 @@ def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree) -> 
 
 
 def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:
-    """What has a quota, before or after; nothing else need be read."""
+    """Return the kinds that have a quota, before or after. Nothing else need be read."""
     from reconciler.traffic import BYTES, KEY_OF_KIND
 
     keys = {key for table in (proposal.current or {}, proposal.proposed) for values in table.values() for key in values}

@@ -49,7 +49,7 @@ def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> Colu
 
 
 def metric_rules(mapping: ColumnMapping | None, *, what: str) -> tuple[MetricRule, ...]:
-    """How series of other names are read. ``what`` the mapping is used for. Raises ``UsageError`` for a mapping of files."""
+    """Return the rules for series of other names. ``what``: its use. Raises ``UsageError`` for a mapping of files."""
     if mapping is None:
         return ()
     if not mapping.metrics:
@@ -169,7 +169,7 @@ def configured_traffic(spec: ClusterSpec, trusted: TrustedTree | None) -> tuple[
 
 
 def configured_since(spec: ClusterSpec, until: datetime.datetime | None) -> datetime.datetime | None:
-    """From when on the source of ``spec.traffic`` is read; ``None``: whole, or a server, which has its own days."""
+    """Return the time from which on ``spec.traffic`` is read. ``None``: whole, or a server, which has its own days."""
     traffic = spec.traffic
     return traffic.since(until or datetime.datetime.now(datetime.UTC)) if isinstance(traffic, TrafficPlace) else None
 

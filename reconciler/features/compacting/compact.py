@@ -186,7 +186,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
 
 
 def _write_days(traffic: Traffic, dataset: Dataset, options: CompactOptions, progress: Progress) -> CompactResult:
-    """On Spark, whatever the size of the traffic."""
+    """Write the days of a dataset on Spark, whatever the size of the traffic."""
     if dataset.broker is not None:
         raise UsageError(f"--folder {options.folder}: write the address without a broker")
     from reconciler.features.compacting.days import DaysRequest, write_days
@@ -250,7 +250,7 @@ def _add(
 
 
 def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segment]) -> dict[Path, SourceFile]:
-    """Those that are new or have grown, and those that have lines in common with them, which only together count once.
+    """Return the files that are new or have grown, and those that share lines with them: only together these count once.
 
     Raises ``UsageError`` when one of these is not given.
     """

@@ -215,7 +215,7 @@ def _clusters_of(frame: DataFrame) -> frozenset[str]:
 
 
 def _earlier(spark: SparkSession, out: Dataset, days: Sequence[datetime.date]) -> DataFrame | None:
-    """What the dataset has of these days, ``None`` where there is none yet. Raises ``TrafficError`` for a foreign one."""
+    """Return the rows of these days, ``None`` where there is no dataset yet. Raises ``TrafficError`` for a foreign one."""
     try:
         frame = spark.read.table(out.name) if out.is_table else spark.read.parquet(out.name)
         columns = frame.columns

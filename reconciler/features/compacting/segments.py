@@ -88,7 +88,7 @@ class Compaction:
     """Whether the files are request logs."""
 
     def in_process(self, batches: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
-        """From rows of small files, with their ``file``, which have to fit into memory."""
+        """Add up rows of small files, with their ``file``. All of them have to fit into memory."""
         with _Run(self) as run:
             totals: dict[str, FileTotals] = {}
             for batch in _without_copies(batches):
@@ -97,7 +97,7 @@ class Compaction:
             return run.publish(done)
 
     def on_spark(self, rows: SparkRows[pa.RecordBatch]) -> tuple[Segment, ...]:
-        """From rows with their ``file``, copies marked: workers add up what they keep, then by file. Does not close ``rows``."""
+        """Add up rows with their ``file``, copies marked: workers add up what they keep, then by file. ``rows`` stays open."""
         with _Run(self) as run:
             saved_in = run.made / "parts"
 
@@ -125,7 +125,7 @@ class Compaction:
             return run.publish(run.on_workers(rows.spark, merge, [path for path in run.paths if path in parts]))
 
     def of_normal_form(self, spark: SparkSession) -> tuple[Segment, ...]:
-        """From files in the normal form, whose columns have been looked at before: each is read by one worker, once."""
+        """Add up files in the normal form, whose columns have been looked at before: one worker reads each, once."""
         with _Run(self) as run:
             parts = {path: parts_of([str(source.path)]) for path, source in self.files.items()}
 
@@ -167,13 +167,13 @@ class _Run:
             error.add_note(f"{self._of.folder.root} has the totals of earlier runs, and the same command begins this one anew")
 
     def target(self, path: Path) -> Path:
-        """Where the segment of a file is made."""
+        """Return the folder in which the segment of a file is made."""
         return self.made / f"done-{self._of.files[path].id}"
 
     def on_workers(
         self, spark: SparkSession, work: Callable[[Sequence[int]], Iterator[pa.RecordBatch]], paths: Sequence[Path]
     ) -> dict[int, FileSummary]:
-        """What ``work`` yields of the numbers of these files, many small ones in one task."""
+        """Run ``work`` with the numbers of these files, many small ones in one task, and return their summaries by number."""
         from reconciler.traffic import least_tasks, run_on_workers, split_work
 
         sizes = [self._of.files[path].size for path in paths]
@@ -218,7 +218,7 @@ class _Run:
         return tuple(segments)
 
     def _require_one_cluster(self, summaries: Mapping[Path, FileSummary]) -> None:
-        """Of these files and those that were compacted before; an earlier version of the same file is gone afterwards."""
+        """Raise ``TrafficError`` unless these files and those compacted before are of one cluster. Old versions do not count."""
         named: dict[str, str] = {}
         for path, summary in summaries.items():
             named |= dict.fromkeys(summary.clusters, str(path))
@@ -302,7 +302,7 @@ class FileTotals:
         return msgspec.json.encode(self._summary(counted)).decode()
 
     def add_saved(self, folder: Path, summary: str) -> None:
-        """What another instance saved."""
+        """Add what another instance saved."""
         clients = pq.read_table(folder / _CLIENTS_OF_PART)
         place = self._places(zip(*(clients.column(name).to_pylist() for name in IDENTITY), strict=True))
         totals = pq.read_table(folder / _TOTALS_OF_PART)
@@ -382,7 +382,7 @@ class _Totals:
         return clients[first], seconds[first], np.add.reduceat(amounts, first)
 
     def tables(self, numbers: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Iterator[pa.Table]:
-        """In the order of the clients' numbers, in files of a bounded size."""
+        """Yield the sums in the order of the clients' numbers, a table for each file, whose size is bounded."""
         clients, seconds, amounts = self.summed()
         order = np.argsort(numbers[clients], kind="stable")
         columns = {"series": numbers[clients][order], "second": seconds[order], "amount": amounts[order]}

@@ -191,7 +191,7 @@ def _of_text(text: pa.Array) -> tuple[Flags, Integers, Integers, Flags]:
 
 
 def _decimal(text: str) -> int | None:
-    """In millionths; of what is written as 1.5e9 or with very many digits."""
+    """Return millionths of numbers that are written as 1.5e9 or with very many digits."""
     try:
         value = decimal.Decimal(text)
         if not value.is_finite() or abs(value) >= _LONG_MAX:
@@ -202,7 +202,7 @@ def _decimal(text: str) -> int | None:
 
 
 def moments_of_text(column: pa.Array, zone: str) -> Moments:
-    """Of dates with times of the day; ``zone`` is that of a text without an offset."""
+    """Return the moments of dates with times of the day. ``zone``: that of a text without an offset."""
     text = pc.replace_substring(pc.utf8_trim_whitespace(texts(column)), ",", ".")
     parts = pc.extract_regex(text, pattern=_TEXT)
     valid = np.asarray(parts.is_valid().to_numpy(zero_copy_only=False))
@@ -224,7 +224,7 @@ def moments_of_text(column: pa.Array, zone: str) -> Moments:
 
 
 def moments_of_timestamps(column: pa.Array, zone: str) -> Moments:
-    """Of a column that has timestamps; ``zone`` is that of those without one."""
+    """Return the moments of a column of timestamps. ``zone``: that of timestamps without one."""
     valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
     wall = _numpy(pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64()))
     if column.type.tz is not None or zone == "UTC":
@@ -234,7 +234,7 @@ def moments_of_timestamps(column: pa.Array, zone: str) -> Moments:
 
 
 def map_distinct(column: pa.Array, value_of: Callable[[str], object], kind: pa.DataType) -> pa.Array:
-    """What ``one`` makes of each text, asked once for each distinct text; null stays null."""
+    """Map each text by ``one``, which is called once for each distinct text. Null stays null."""
     encoded = texts(column).dictionary_encode()
     return pa.array([value_of(text) for text in encoded.dictionary.to_pylist()], type=kind).take(encoded.indices)
 
@@ -272,7 +272,7 @@ def _in_zone(wall: Integers, zone: str) -> tuple[Integers, Flags]:
 
 @functools.cache
 def _turns(zone: str) -> tuple[Integers, Integers]:
-    """When a zone's clocks are changed, and the offsets before the first time and after each; in microseconds."""
+    """Return when a zone's clocks are changed, and the offsets before the first change and after each, in microseconds."""
     info = zoneinfo.ZoneInfo(zone)
 
     def offset(at_s: int) -> int:
@@ -293,7 +293,7 @@ def _turns(zone: str) -> tuple[Integers, Integers]:
 
 
 def _whole(digits: pa.Array) -> Integers:
-    """Of texts of digits; 0 where there is none."""
+    """Return the numbers of texts of digits, 0 where there is none."""
     return _numpy(pc.if_else(pc.equal(digits, ""), "0", digits).cast(pa.int64()))
 
 

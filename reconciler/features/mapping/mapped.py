@@ -147,17 +147,17 @@ class MappedTraffic(Traffic):
         return cls(parquet=files, mapping=mapping)
 
     def look(self, log_timezone: str) -> None:
-        """As ``Traffic.look``."""
+        """Implement ``Traffic.look``."""
         del log_timezone
         MappedFiles.of(self.parquet, self._columns).require_readable_beginning()
 
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
-        """As ``Traffic.batches``."""
+        """Implement ``Traffic.batches``."""
         parts = MappedFiles.of(self.parquet, self._columns).parts
         return mapped_rows(parts, self._columns, with_file="file" in reading.also)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
-        """As ``Traffic.rows_on``."""
+        """Implement ``Traffic.rows_on``."""
         files, columns, with_file = MappedFiles.of(self.parquet, self._columns), self._columns, "file" in reading.also
         sizes = [part.rows * _BYTES_A_ROW if isinstance(part, Part) else Path(part).stat().st_size for part in files.parts]
         read = functools.partial(mapped_rows, mapping=columns, with_file=with_file)
@@ -227,7 +227,7 @@ def require_mapped(files: Sequence[str], columns: Iterable[Sequence[str]], mappi
 
 
 def _why_unreadable(batch: pa.RecordBatch, mapping: TrafficMapping) -> str:
-    """Which column is to blame, with one of its values."""
+    """Name the column that is to blame, with one of its values."""
     checks: dict[str, Callable[[], Iterable[bool]]] = {
         "ts": lambda: ((moments := _moments(batch, mapping.fields["ts"])).valid & is_in_time(moments.micros)).tolist(),
         "broker": lambda: _broker(batch, mapping.fields["broker"]).is_valid().to_pylist(),

@@ -37,7 +37,7 @@ def same_brokers(brokers: Collection[int]) -> BrokerChange:
 
 
 def without_brokers(brokers: Collection[int], lost: Collection[int]) -> BrokerChange:
-    """Some brokers are gone, and their traffic is on the others in equal parts. Raises ``UsageError``."""
+    """Move the traffic of lost brokers to the others in equal parts. Raises ``UsageError``."""
     before = tuple(sorted(brokers))
     unknown = sorted(set(lost) - set(before))
     if unknown:

@@ -44,7 +44,7 @@ class MovedTraffic(SecondsTraffic):
         self.means = means_of(self.rows.total(MEAN_TOTALS)) if recorded.means else ()
 
     def minutes(self) -> Mapping[int, Integers]:
-        """As ``TrafficSource.minutes``."""
+        """Implement ``TrafficSource.minutes``."""
         return move_minutes(self._recorded.minutes(), self._moves)
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class TrafficMoves:
         return bool(self.shares)
 
     def shares_of(self, broker: int, kind: str) -> Shares:
-        """Where the traffic of a broker goes."""
+        """Return the brokers to which the traffic of a broker goes, with their shares."""
         return ((broker, 1.0),) if kind == Kind.MUTATION.value else self.shares.get(broker, ((broker, 1.0),))
 
 
@@ -169,7 +169,7 @@ def move_facts(facts: Facts, moves: TrafficMoves) -> Facts:
 
 
 def move_minutes(minutes: Mapping[int, Integers], moves: TrafficMoves) -> dict[int, Integers]:
-    """By broker the minutes in which every broker was recorded from which it gets traffic."""
+    """Return the minutes of each broker in which every broker was recorded from which it gets traffic."""
     common: dict[int, Integers] = {}
     for source, recorded in minutes.items():
         for broker, _ in moves.shares_of(source, ""):

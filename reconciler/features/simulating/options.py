@@ -107,7 +107,7 @@ class SituationOptions:
         options: BacktestOptions,
         progress: Progress,
     ) -> BacktestReport:
-        """As ``workflows.run_backtest``, of the changed traffic, under the quotas of then."""
+        """Run a backtest of the changed traffic, under the quotas of then. Raises as ``workflows.run_backtest``."""
         from reconciler.features.simulating.simulation import Situation, simulate
 
         situation = Situation(brokers=self.brokers, without=self.without_broker, factor=self.factor, settings=settings)

@@ -61,7 +61,7 @@ class Release:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Of ``40x10``, for ``type`` of an option."""
+        """Parse ``40x10``, as the ``type`` of an option. Raises ``ArgumentTypeError``."""
         topics, separator, each = text.partition("x")
         counts = [int(part) if part.isascii() and part.isdigit() and len(part) < 8 else 0 for part in (topics, each)]
         if not separator or not all(0 < count <= _MOST for count in counts):
@@ -72,7 +72,7 @@ class Release:
 
     @property
     def partitions(self) -> int:
-        """How many partitions all topics have."""
+        """The number of partitions of all topics."""
         return self.topics * self.partitions_each
 
 
@@ -149,7 +149,7 @@ def _under(release: Release, entity: Entity, limit: float, window_s: float) -> R
 
 
 def partitions_of(release: Release) -> int:
-    """How many partitions all topics have."""
+    """The number of partitions of all topics."""
     return release.partitions
 
 

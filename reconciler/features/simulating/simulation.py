@@ -124,7 +124,7 @@ def _proposal(
 
 
 def _at(intent: Intent, brokers: tuple[int, ...], leaders: LeaderSpread | None) -> Intent:
-    """As ``divide_totals``, for brokers that no cluster has. Raises ``ManifestError`` for totals that cannot be divided."""
+    """Divide totals among brokers that no cluster has. Raises ``ManifestError`` for totals that cannot be divided."""
     desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers, leaders=leaders))
     stop_on(in_order(adjusted(wrong, intent.loaded.repository.lint)), intent.fail_on)
     return replace(intent, desired=desired)

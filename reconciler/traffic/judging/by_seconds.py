@@ -57,7 +57,7 @@ class SecondsLimits:
         return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), window)
 
     def throttled(self) -> tuple[ThrottledRates, ThrottledRates]:
-        """Before and after, as seconds are compared with them."""
+        """Return the rates before and after the change with which seconds are compared."""
         return ThrottledRates.of(self.before, self.capped, self.window), ThrottledRates.of(self.after, self.capped, self.window)
 
 
@@ -252,7 +252,7 @@ def rate_series(
 
 
 def _recorded(grid: Grid, holes: Integers | None) -> tuple[bool, ...]:
-    """By interval whether any of it is outside of all holes."""
+    """Return for each interval whether any of it is outside of all holes."""
     if holes is None or not len(holes):
         return (True,) * grid.count
     starts = grid.start + grid.step_s * np.arange(grid.count, dtype=np.int64)

@@ -79,7 +79,7 @@ def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
 
 
 def _since(row: dict[str, int]) -> int:
-    """Of gauges the usual time between two samples; where rows do not have it, from the first and the last one."""
+    """Return the usual time between two gauges; where rows do not have it, by the first and the last one. 0 of other rows."""
     if row["interval_us"]:
         return 0
     if row["since_rows"]:

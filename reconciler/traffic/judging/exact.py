@@ -69,12 +69,12 @@ class Work:
 
 
 def sampled_groups(grouping: Grouping) -> frozenset[int]:
-    """Those that a sampled rate limits."""
+    """Return the groups that a sampled rate limits."""
     return frozenset(number for number, group in enumerate(grouping.groups) if group.kind is not Kind.MUTATION)
 
 
 def result_of(table: pa.Table) -> ExactResult:
-    """What the workers found, put together. ``table``: what ``rows_of`` gave, of any number of workers."""
+    """Put the results of workers together. ``table``: the rows that ``rows_of`` gave, of any number of workers."""
     counted = table.filter(pc.field("of_series"))
     counts: dict[int, SeriesCounts] = {}
     for number, more in zip(counted.column("number").to_pylist(), counted.column("counts").to_pylist(), strict=True):
@@ -101,7 +101,7 @@ def numbers_of(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
 
 
 def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
-    """By group number, before and after, in amounts a second; NaN is unlimited, and so is a side that a group is not of."""
+    """Return limits by group number, before and after, in amounts a second. NaN: unlimited, or the group is not of that side."""
     units = [group.kind.amounts_a_unit for group in groups]
     sides = ([group.before for group in groups], [group.after for group in groups])
     before, after = (
@@ -140,7 +140,7 @@ def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]
 
 
 def rows_of(judged: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBatch:
-    """What a worker sends to the driver; counts are by series."""
+    """Make the batch that a worker sends to the driver. ``counts``: by series."""
     width, of_series = len(judged.counts), np.stack(list(counts.values())) if counts else np.empty((0, 0), dtype=np.int64)
     lengths = np.repeat((width, of_series.shape[1]), (len(judged.groups), len(of_series)))
     lists = pa.ListArray.from_arrays(
@@ -205,7 +205,7 @@ ORDER: Final = ("ts_us", "order_", "series", "part", "amount")
 
 
 def limited_groups(grouping: Grouping, *, mutations: bool) -> frozenset[int]:
-    """Those after the change: of mutations, or all others."""
+    """Return the groups after the change: those of mutations, or all others."""
     return frozenset(
         number
         for number, group in enumerate(grouping.groups)
@@ -234,7 +234,7 @@ class _Requests:
         self._verdicts = np.empty((0, 3))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Whatever is known after each batch, then the rest."""
+        """Yield what is known after each batch, then the rest."""
         for batch in batches:
             begin = self._first + len(self._verdicts)
             self._add(pa.Table.from_batches([batch]))

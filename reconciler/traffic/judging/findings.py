@@ -101,7 +101,7 @@ def _message(quota: HitQuota, hit: Hits, *, of_requests: bool) -> Message:
 
 
 def _doubt(hit: Hits, *, of_requests: bool) -> Message:
-    """What shows that clients may be throttled: whole seconds, or samples of the brokers' own rates and averages."""
+    """Return the evidence that clients may be throttled: whole seconds, or samples of the brokers' own rates and averages."""
     worst, key = hit.worst, QuotaKey(hit.worst.key)
     limit = rate_part(key, worst.limits.after or 0.0)
     if worst.metrics is None or worst.recorded.requests:
@@ -134,7 +134,7 @@ def _doubt(hit: Hits, *, of_requests: bool) -> Message:
 
 
 def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
-    """What would have been enough, as a sentence. ``is_safe``: its verb."""
+    """Return the limit that would have been enough, as a sentence. ``is_safe``: its verb."""
     if hit.safe is None and hit.worst.recorded.uncharged:
         return "No safe value is known, because some recorded rows could not be counted"
     if hit.safe is None:
@@ -146,7 +146,7 @@ def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
 
 
 def _proof(hit: Hits) -> Message:
-    """What shows that clients are throttled: requests and seconds, or metrics and what brokers state."""
+    """Return the evidence that clients are throttled: requests and seconds, or metrics and what brokers state."""
     worst, key = hit.worst, QuotaKey(hit.worst.key)
     over, peak, limit = worst.over, rate_part(key, worst.peak.rate), rate_part(key, worst.limits.after or 0.0)
     if worst.peak.bound is not PeakBound.LOWER:
@@ -327,7 +327,7 @@ class Hits:
     """Whether quotas throttled clients of it when they were recorded, so that ``safe`` is a lower bound."""
 
     def joined(self, other: Self) -> Self:
-        """With rows of other quota groups."""
+        """Add rows of other quota groups."""
         return replace(
             self,
             worst=min(self.worst, other.worst, key=worst_first),
@@ -371,7 +371,7 @@ class Inconclusive:
     groups: int
 
     def joined(self, other: Self) -> Self:
-        """With rows of other quota groups."""
+        """Add rows of other quota groups."""
         return replace(self, worst=min(self.worst, other.worst, key=worst_first), groups=self.groups + other.groups)
 
 
@@ -383,7 +383,7 @@ CENSORED: Final = (
 
 
 def reasons_of(verdicts: Iterable[BucketVerdict]) -> dict[str, Inconclusive]:
-    """By reason, in the order of the worst rows. Clients that were throttled when they were recorded have one reason."""
+    """Group inconclusive rows by reason, in the order of the worst. Clients that were throttled when recorded have one reason."""
     reasons: dict[str, list[BucketVerdict]] = {}
     for verdict in verdicts:
         if verdict.verdict is Verdict.INCONCLUSIVE and verdict.changed:
@@ -411,5 +411,5 @@ Part = TypeVar("Part", Hits, Inconclusive, Unkept)
 
 
 def by_worst(parts: Mapping[Key, Part]) -> list[tuple[Key, Part]]:
-    """In the order of their worst rows."""
+    """Sort by the worst rows."""
     return sorted(parts.items(), key=lambda item: worst_first(item[1].worst))

@@ -76,7 +76,7 @@ class Series:
 
     @property
     def sort_key(self) -> tuple[int | str, ...]:
-        """By broker, kind, user, client id and address; what is not known comes first."""
+        """The order of series: broker, kind, user, client-id and address. What is not known comes first."""
         names = (self.user, self.client_id, self.ip)
         return self.broker, self.kind.value, *(part for name in names for part in (name is not None, name or ""))
 
@@ -105,7 +105,7 @@ class Target:
 
     @property
     def place(self) -> RowPlace:
-        """What identifies its row in a report."""
+        """The key that identifies its row in a report."""
         return RowPlace(self.kind.key.value, self.broker, self.bucket, self.undecided)
 
 
@@ -227,7 +227,7 @@ class _Resolving:
         self._known: dict[tuple[Kind, str | None, str | None, str | None], Resolved | None] = {}
 
     def __call__(self, series: Series) -> Resolved | None:
-        """``None``: what is known of the client does not decide it."""
+        """Return the effective quota. ``None``: what is known of the client does not decide it."""
         limits = self._limits[series.kind.key]
         if isinstance(limits, BrokerLimits):
             return resolve_series(limits.at(series.broker), series)
@@ -246,7 +246,7 @@ class _ResolvingTags:
         self._known: dict[tuple[Kind, str | None, str | None], tuple[Resolved, Resolved | None] | None] = {}
 
     def __call__(self, series: Series) -> tuple[Resolved, Resolved | None] | None:
-        """``None``: one client, or no group of the quotas before. The second is ``None`` where the change splits the group."""
+        """Return the quotas before and after. ``None``: one client, or no group before. ``None`` after: the change splits it."""
         user, client_id = series.user or None, series.client_id or None
         if (user is None) == (client_id is None):
             return None
@@ -314,7 +314,7 @@ def _targets(
 
 
 def _candidates(limits: Tables, client: Series) -> object:
-    """What may decide about a client; for a callback, which can look at anything, equal to nothing else."""
+    """Return what may decide about a client. For a callback, which can look at anything, it equals nothing else."""
     lookup = limits[client.kind.key]
     return lookup.touches(client.user, client.client_id) if isinstance(lookup, Resolver) else lookup
 
@@ -335,7 +335,7 @@ class _KnownInPart:
                 self._of_nobody[client.broker, client.kind] += 1
 
     def may_be_in(self, broker: int, kind: Kind, bucket: BucketName) -> int:
-        """How many: a known name is the bucket's, or the bucket asks for none. Other tags may be those of any client."""
+        """Count them: a known name is the bucket's, or the bucket asks for none. Other tags may be those of any client."""
         user, client_id = (None, None) if bucket.other else (bucket.user or None, bucket.client_id or None)
         known = self._of_user[broker, kind, user] + self._of_client[broker, kind, client_id]
         return known + self._of_nobody[broker, kind]
@@ -364,7 +364,7 @@ class BrokerRule:
     """Leaders of partitions that the callback gets; ``None``: it gets none."""
 
     def assumptions(self, *, is_unlimited: bool) -> Iterator[str]:
-        """What a report has to state about it. ``is_unlimited``: some quota group has no limit."""
+        """Yield what a report has to state about it. ``is_unlimited``: some quota group has no limit."""
         if self.callback is not None:
             knows = (
                 "does not know which broker leads which partition"
@@ -388,7 +388,7 @@ class BrokerRule:
 def quota_tables(
     current: QuotaTable | None, proposed: QuotaTable, rule: BrokerRule, brokers: Collection[int]
 ) -> tuple[Tables | None, Tables]:
-    """Before (``None``: not known) and after, by quota key. Raises ``QuotaCallbackError`` as the callback does."""
+    """Return the tables before (``None``: not known) and after. Raises ``QuotaCallbackError`` as the callback does."""
     if rule.callback is not None:
         before = None if current is None else _by_callback(current, rule, rule.callback, brokers)
         return before, _by_callback(proposed, rule, rule.callback, brokers)

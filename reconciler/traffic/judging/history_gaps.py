@@ -51,7 +51,7 @@ def may_have_gaps(coverage: Sequence[Coverage]) -> bool:
 def holes_of(
     coverage: Sequence[Coverage], minutes: Mapping[int, Integers], known: Mapping[int, Integers] | None = None
 ) -> dict[int, Integers]:
-    """By broker the holes of its recording, shape ``(holes, 2)``: the first minute since 1970, and the first one after.
+    """Return the holes of each broker's recording, shape ``(holes, 2)``: the first minute since 1970, and the first one after.
 
     ``minutes``: by broker those since 1970 in which it has any line, rising, each once. A broker without an entry has every
     minute from its first request to its last. Only whole minutes between the first and last request of all brokers can be in a
@@ -147,7 +147,7 @@ def _moment(minute: int) -> datetime.datetime:
 
 
 def _brokers_missing(provenance: Provenance) -> str | None:
-    """By their number: a log does not state which broker wrote it, and its name may not either."""
+    """Return why brokers are missing, judged by their number: neither a log nor its name need state which broker wrote it."""
     recorded = [part.broker for part in provenance.coverage]
     expected = provenance.expected
     for named, source in ((expected.named, "recorded answers name"), (expected.in_cluster, "the cluster has")):
@@ -225,7 +225,7 @@ def are_enough(throttled: int, observed: int) -> bool:
 
 
 def old_limit_reason(key: str, old: float, new: float | None, seen: str, *, peak: float) -> str:
-    """Why a limit that throttled clients shows nothing about a higher one (``None``: no limit), and what would.
+    """Explain why a limit that throttled clients shows nothing about a higher one (``None``: no limit), and what would.
 
     ``seen``: what it throttled, such as ``these clients in 3 of 10 samples``. ``peak``: a rate that they certainly had.
     """
@@ -238,7 +238,7 @@ def old_limit_reason(key: str, old: float, new: float | None, seen: str, *, peak
 
 
 def recorded_reason(seen: str) -> str:
-    """Why clients that some quota throttled are not clear where no old limit explains it. ``seen``: as ``old_limit_reason``."""
+    """Explain why clients that some quota throttled are not clear without an old limit. ``seen``: as ``old_limit_reason``."""
     return (
         f"quotas throttled {seen} when they were recorded. The history does not show how much they would have sent. Record them "
         "again without throttles"
@@ -304,7 +304,7 @@ class Recording:
         return self.limit is not None and (after is None or after > self.limit)
 
     def reason(self, key: str, after: float | None, peak: float) -> str:
-        """Why they are not clear. ``peak``: a rate that they certainly had."""
+        """Explain why they are not clear. ``peak``: a rate that they certainly had."""
         requests = f"{self.throttled:,} of {count_of(self.requests, 'request')} of these clients"
         seconds = f"in {self.near:,} of {count_of(self.active, 'active second')}"
         if self.limit is None or not self.is_raised(after):
@@ -327,7 +327,7 @@ class Recording:
 def throttled_recording(
     index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, GroupSeconds], *, stated: bool
 ) -> Recording | None:
-    """Of a target's members those, of one old limit, that a quota throttled most; ``None``: it throttled none of them.
+    """Return the members of a target, of one old limit, that a quota throttled most. ``None``: it throttled none of them.
 
     ``judged``: by group. ``stated``: each request states whether it was throttled.
     """

@@ -34,7 +34,7 @@ _KNOWN: frozenset[Verdict] = frozenset({Verdict.THROTTLED, Verdict.POSSIBLE})
 
 
 def rows_of_quotas(series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> dict[Quota, set[RowPlace]]:
-    """By quota the rows of the report whose clients it limits, before or after the change, or may limit."""
+    """Return, by quota, the rows of the report whose clients it limits, before or after the change, or may limit."""
     rows: dict[Quota, set[RowPlace]] = {}
     for target in grouping.targets:
         key, place = target.kind.key.value, target.place
@@ -61,7 +61,7 @@ def changed_quotas(before: QuotaTable | None, after: QuotaTable) -> set[Quota]:
 def states_of_quotas(
     changed: Collection[Quota], rows: Mapping[Quota, Collection[RowPlace]], verdicts: Iterable[BucketVerdict]
 ) -> dict[Quota, frozenset[Verdict]]:
-    """By changed quota what the rows are that it limits; those without a row are left out."""
+    """Return, by changed quota, the verdicts of the rows that it limits. Quotas without a row are left out."""
     verdict_of = {verdict.place: verdict.verdict for verdict in verdicts}
     limiting = changed if len(changed) < len(rows) else (quota for quota in rows if quota in changed)
     states = {quota: frozenset(verdict_of[place] for place in rows.get(quota, ()) if place in verdict_of) for quota in limiting}
@@ -91,7 +91,7 @@ _MOST_FINDINGS: Final = 50
 
 
 def limiting_entities(series: Sequence[Series], rows: Iterable[Quota], *, calls_back: bool) -> dict[Kind, frozenset[Entity]]:
-    """By kind the entities whose quotas limit a series, or may limit one whose client is not known whole.
+    """Return, by kind, the entities whose quotas limit a series, or may limit one whose client is not known whole.
 
     ``rows``: from ``rows_of_quotas``. Kinds of recorded clients whose entities only a quota callback knows (``calls_back``) are
     left out.
@@ -176,12 +176,12 @@ class UsedQuotas(NamedTuple):
     hidden: frozenset[Entity] = frozenset()
 
     def joined(self, other: Self) -> Self:
-        """With those of other clients."""
+        """Add those of other clients."""
         return self._replace(winning=self.winning | other.winning, hidden=self.hidden | other.hidden)
 
 
 def used_quotas(series: Sequence[Series], proposed: QuotaTable, resolvers: Mapping[str, object]) -> dict[Kind, UsedQuotas]:
-    """By kind of the series. ``resolvers``: ``proposed`` by key."""
+    """Return the used quotas by kind of the series. ``resolvers``: ``proposed`` by key."""
     clients_of: dict[Kind, set[_Client]] = {}
     for client in series:
         clients_of.setdefault(client.kind, set()).add((client.user, client.client_id))
@@ -218,7 +218,7 @@ def unused_quotas(used: Mapping[Kind, UsedQuotas], declared: QuotaTable) -> tupl
 
 
 def _of_clients(clients: Iterable[_Client], resolver: Resolver) -> tuple[set[Entity], set[Entity]]:
-    """Whose quotas win for some of them, and whose do not where they could."""
+    """Return the entities whose quotas win for some clients, and those whose quotas do not where they could."""
     winning: set[Entity] = set()
     hidden: set[Entity] = set()
     for user, client_id in clients:

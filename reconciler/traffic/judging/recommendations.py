@@ -55,14 +55,14 @@ def margin_of(days: float) -> float:
 
 
 def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
-    """What each of ``brokers`` has more of when one of them is lost. Mutations are all the controller's, whichever it is."""
+    """Return the factor of each broker's traffic when one of ``brokers`` is lost. Mutations are all the controller's."""
     return brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
 
 
 def advice_for(
     verdicts: Sequence[BucketVerdict], provenance: Provenance, regrouped: Collection[tuple[object, ...]] = ()
 ) -> Iterator[Advice]:
-    """For each verdict what to write: one value a bucket, good for all of its brokers.
+    """Return the advice for each verdict: one value a bucket, good for all of its brokers.
 
     ``regrouped``: the buckets that had other clients before.
     """
@@ -88,7 +88,7 @@ def _working_limit(everywhere: Sequence[BucketVerdict]) -> float | None:
 
 
 def _advice(everywhere: Sequence[BucketVerdict], history: Provenance, present: float | None) -> Advice:
-    """Equal in all verdicts of a bucket; none where recorded rows were not charged.
+    """Return the advice, equal in all verdicts of a bucket. There is none where recorded rows were not charged.
 
     ``present``: a limit that throttled none of this traffic. No higher one is needed.
     """
@@ -189,7 +189,7 @@ class LimitedRows:
     limit: float
 
     def joined(self, other: LimitedRows) -> LimitedRows:
-        """With other rows of the same limit."""
+        """Add other rows of the same limit."""
         fullest = max(self, other, key=lambda part: (part.share, -part.broker, part.fullest))
         return replace(
             fullest,
@@ -200,7 +200,7 @@ class LimitedRows:
 
 
 def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str], LimitedRows]:
-    """By (entity, key) the rows that it limits and that have traffic.
+    """Return, by (entity, key), the rows that it limits and that have traffic.
 
     Metrics alone do not show how full a group is most of the time.
     """
@@ -255,7 +255,7 @@ BrokerKind: TypeAlias = tuple[int, Kind]
 
 
 def capacity_uses(grouping: Grouping, capacity: Mapping[str, float]) -> dict[BrokerKind, CapacityUse]:
-    """By broker and kind, of each key that has a capacity. A bucket counts where it has recorded clients."""
+    """Add up limits by broker and kind, of each key that has a capacity. A bucket counts where it has recorded clients."""
     uses: dict[BrokerKind, CapacityUse] = {}
     seen: set[tuple[int, Kind, BucketName]] = set()
     for target in grouping.targets:

@@ -61,7 +61,7 @@ class ClientNodes:
         self._nodes = np.empty((0, 2), dtype=np.int64)
 
     def of_names(self, kind: pa.Array, user: pa.Array, client_id: pa.Array, ip: pa.Array) -> Integers:
-        """As ``of``."""
+        """Return the same as ``of``."""
         return self.of(ids_of_names(kind, user, client_id, ip), kind, user, client_id, ip)
 
     def of(self, ids: Integers, kind: pa.Array, user: pa.Array, client_id: pa.Array, ip: pa.Array) -> Integers:
@@ -136,7 +136,7 @@ class Shards:
 
 
 def _smallest_linked(first: Integers, second: Integers, count: int) -> Integers:
-    """Of each of ``count`` places the smallest one that it is linked to, directly or through others.
+    """Return, for each of ``count`` places, the smallest one that it is linked to, directly or through others.
 
     Each round links the smallest places of both ends, and then follows them one step further, so rounds grow with the logarithm.
     """

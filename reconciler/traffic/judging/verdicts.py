@@ -55,7 +55,7 @@ class TargetFields(TypedDict):
 
 
 def target_fields(index: int, grouping: Grouping) -> TargetFields:
-    """Of the target with this number."""
+    """Return the fields of the target with this number."""
     target = grouping.targets[index]
     before = [earlier for member in target.members if (earlier := grouping.before_of_series[member]) is not None]
     limits, limited = {earlier.value for earlier in before}, {earlier.bucket for earlier in before if earlier.value is not None}
@@ -140,7 +140,7 @@ class _Rows(Generic[Judged]):
 def request_verdicts(
     result: ExactResult, series: Sequence[Series], grouping: Grouping, *, stated: bool
 ) -> dict[int, BucketVerdict]:
-    """By target, of those whose group was judged request by request. ``stated``: requests state whether they were throttled."""
+    """Make the rows of targets judged request by request, by number. ``stated``: requests state whether they were throttled."""
     rows, verdicts = _Rows(result.groups, series, grouping, stated), {}
     for index, target in enumerate(grouping.targets):
         if (whole := result.groups.get(index)) is None:
@@ -179,7 +179,7 @@ def request_verdicts(
 def seconds_verdicts(
     judged: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window, *, stated: bool
 ) -> dict[int, BucketVerdict]:
-    """By target, of those whose group was judged by whole seconds. ``stated``: as ``request_verdicts``."""
+    """Make the rows of targets whose group was judged by whole seconds, by number. ``stated``: as ``request_verdicts``."""
     rows, verdicts = _Rows(judged, series, grouping, stated), {}
     for index, target in enumerate(grouping.targets):
         if (whole := judged.get(index)) is None:
@@ -207,7 +207,7 @@ def seconds_verdicts(
 
 
 def most_certain(target: Target, series: Sequence[Series], window: Window) -> int | None:
-    """How many seconds can be certainly over; ``None``: any number.
+    """Return the number of seconds that can be certainly over. ``None``: any number.
 
     Refused requests are not recorded, so only the first violation is certain. If fetch sizes would be capped, none is.
     """
@@ -297,7 +297,7 @@ def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVe
 
 
 def target_numbers(grouping: Grouping) -> Mapping[RowPlace, int]:
-    """By row of the report, of those whose clients are known."""
+    """Return the targets, by row of the report, whose clients are known."""
     return {target.place: number for number, target in enumerate(grouping.targets) if not target.undecided}
 
 

@@ -60,7 +60,7 @@ class ExactStream:
         self._tail = np.empty(0, dtype=np.int64)
 
     def feed(self, batch: Batch) -> JudgedBatch | None:
-        """What became decided. Raises ``ValueError`` when keys go back."""
+        """Take more requests and return those that became decided. Raises ``ValueError`` when keys go back."""
         both = self._held.then(batch) if len(self._held) else batch
         if not len(both):
             return None
@@ -72,7 +72,7 @@ class ExactStream:
         return self._judge(both.part(slice(whole))) if whole else None
 
     def finish(self) -> JudgedBatch | None:
-        """What was still waiting."""
+        """Decide and return the requests that were still waiting."""
         held, self._held = self._held, Batch.empty()
         return self._judge(held) if len(held) else None
 
@@ -267,7 +267,7 @@ class FetchRollback:
         return rate, throttles(rate, self.window_ms, np.full(len(amounts), self.limit), caps)
 
     def _largest_sums(self, highest: float) -> Integers | None:
-        """For each request the largest sum that is not throttled; ``None`` where no such sum exists.
+        """Return, for each request, the largest sum that is not throttled; ``None`` where no such sum exists.
 
         A throttle that 32 bits narrow to a negative number throttles no request.
         """
@@ -292,7 +292,7 @@ class FetchRollback:
         return np.asarray((near - _NEAR - 1 + free.sum(axis=1))[of], dtype=np.int64)
 
     def _by_sums(self, largest: Integers) -> Flags:
-        """Which ones stay charged."""
+        """Return the requests that stay charged."""
         amounts = self.charged[self.before :].tolist()
         spaces = (largest - self.charged[self.before :]).tolist()
         # Where everything that stays is, and the sums of it; the first one is of nothing.

@@ -168,7 +168,7 @@ class Batch:
         return Batch(*(np.concatenate((getattr(self, n), getattr(other, n))) for n in self.__slots__))
 
     def part(self, chosen: slice | Integers) -> Batch:
-        """Some of them."""
+        """Return some of them."""
         return Batch(*(getattr(self, n)[chosen] for n in self.__slots__))
 
     def in_order(self) -> Batch:
@@ -190,7 +190,7 @@ class Batch:
 
     @classmethod
     def empty(cls) -> Batch:
-        """None."""
+        """Return nothing."""
         return cls(*(np.empty(0, dtype=np.int64) for _ in range(5)))
 
 
@@ -210,7 +210,7 @@ def time_of(keys: Integers) -> Integers:
 
 
 def first_places(values: Integers | Doubles) -> Integers:
-    """Where a new value begins, in an array that is not empty and in which equal values lie together."""
+    """Return the places where a new value begins. ``values``: not empty, equal ones beside each other."""
     return np.concatenate((np.zeros(1, dtype=np.int64), np.flatnonzero(np.diff(values)) + 1))
 
 

@@ -76,5 +76,5 @@ class SampleCounts:
 
 
 def counts_by_group(table: pa.Table) -> dict[int, SampleCounts]:
-    """By group; ``table``: rows of ``SCHEMA``, one for each."""
+    """Return the counts by group. ``table``: rows of ``SCHEMA``, one for each."""
     return {row.pop("group"): SampleCounts(**row) for row in table.to_pylist()}

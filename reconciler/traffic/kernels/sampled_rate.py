@@ -150,7 +150,7 @@ def java_round(value: float) -> int:
 
 
 def divide_as_java(numerator: float, denominator: float) -> float:
-    """As Java divides doubles: by zero, too."""
+    """Divide as Java divides doubles: by zero, too."""
     if denominator == 0:
         return math.nan if numerator == 0 else math.copysign(math.inf, numerator)
     return numerator / denominator

@@ -72,7 +72,7 @@ class ThrottledRates:
         return cls(limits, wraps_at)
 
     def at(self, groups: Integers) -> ThrottledRates:
-        """By cell. A group below 0 is unlimited."""
+        """Return the rates by cell. A group below 0 is unlimited."""
         limit = self.limit[groups]
         return ThrottledRates(np.where(groups < 0, np.nan, limit) if np.any(groups < 0) else limit, self.wraps_at[groups])
 
@@ -86,7 +86,7 @@ class Bounds:
     upper: Doubles
 
     def over(self, throttled: ThrottledRates) -> tuple[Flags, Flags, Flags]:
-        """Where a second certainly, probably and possibly has a throttle; each implies the next. ``throttled``: by cell."""
+        """Mark seconds that certainly, probably and possibly have a throttle; each implies the next. ``throttled``: by cell."""
         limit, wraps_at = throttled.limit, throttled.wraps_at
         possible = self.upper > limit * (1 - ROUNDING)
         certain = (self.lower > limit * (1 + ROUNDING)) & (self.upper < wraps_at * (1 - ROUNDING))
@@ -104,7 +104,7 @@ def proves(window: Window) -> bool:
 
 
 def reach(window: Window) -> int:
-    """How many seconds back a cell still counts."""
+    """Return the number of seconds for which a cell still counts."""
     return (window.samples + (window.era is Era.OVERLAPPING)) * window.sample_ms // 1000
 
 
@@ -114,7 +114,7 @@ def longest_throttle_ratio(window: Window) -> float:
 
 
 def bounds(keys: Integers, amounts: Integers, window: Window = DEFAULT_WINDOW) -> Bounds:
-    """For cells in strictly rising order of their keys.
+    """Bound the rates of cells, which are in strictly rising order of their keys.
 
     Raises ``ValueError`` for another order, which would tear sums apart, and for settings of which seconds prove nothing.
     """
@@ -128,7 +128,7 @@ def bounds(keys: Integers, amounts: Integers, window: Window = DEFAULT_WINDOW) -
 
 
 def frames(window: Window) -> tuple[tuple[int, float], ...]:
-    """How many seconds are summed and what divides them: for the lower bound, the estimate, then each part of the upper one.
+    """Return the seconds to sum and their divisors: of the lower bound, the estimate, then each part of the upper one.
 
     Raises ``ValueError`` for settings of which seconds prove nothing.
     """
@@ -143,7 +143,7 @@ def frames(window: Window) -> tuple[tuple[int, float], ...]:
 
 
 def _sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[Integers, ...]:
-    """For each cell the amounts of the last so many seconds, its own included."""
+    """Return, for each cell, the amounts of the last so many seconds, its own included."""
     # Sums of the first so many, from none on; their differences are exact whatever they wrap around to.
     total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
     if max(lengths) > _FEW:
@@ -249,7 +249,7 @@ class SecondStream:
             yield self.held
 
     def bounds(self, cells: Integers) -> Bounds:
-        """Of whole cells, those that come next. Raises ``ValueError`` as ``bounds`` does."""
+        """Return the bounds of the whole cells that come next. Raises ``ValueError`` as ``bounds`` does."""
         every = np.concatenate((self._tail, cells), axis=1)
         bounded, new = bounds(every[0], every[1], self._window), slice(self._tail.shape[1], None)
         self._tail = every[:, -self._reach :].copy()

@@ -68,7 +68,7 @@ class TokenBucket:
         return True
 
     def throttle_ms(self) -> int:
-        """What the answer states as of the last ``take``: 0 while tokens are left. An int: a limit of 0 delays no request."""
+        """Return the throttle in answers after the last ``take``: 0 while tokens are left. A limit of 0 delays no request."""
         return narrow_to_int(java_round(divide_as_java(-self.tokens, self._limit) * 1000)) if self.tokens < 0 else 0
 
     def _refill(self, now_ms: int) -> None:
@@ -218,7 +218,7 @@ class Topics:
     series: Integers
 
     def part(self, chosen: Integers) -> Topics:
-        """Some of them, or all in another order."""
+        """Return some of them, or all in another order."""
         return Topics(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 

@@ -62,21 +62,21 @@ class DayRows(SparkRows[pa.RecordBatch]):
         self.frame = frame
 
     def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
-        """As ``Rows.total``."""
+        """Implement ``Rows.total``."""
         if work is MINUTE_TOTALS:
             minute = F.floor(F.unix_micros(TIME) / MINUTE_US).cast("long").alias("minute")
             return collect_table(self.frame.select("broker", minute).dropna().distinct()).cast(work.schema)
         return collect_table(self.totals_frame(work)).cast(work.schema) if work is CLIENT_TOTALS else super().total(work)
 
     def totals_frame(self, work: Totals[pa.RecordBatch], *, few: bool = True) -> DataFrame:
-        """As ``SparkRows.totals_frame``."""
+        """Implement ``SparkRows.totals_frame``."""
         if work is not CLIENT_TOTALS:
             return super().totals_frame(work, few=few)
         folds = [_SPARK_FOLDS[fold](REQUESTS if name == "lines" else name).alias(name) for name, fold in FOLDS.items()]
         return self.frame.groupBy(*NAMES).agg(*folds).select(*work.schema.names)
 
     def between(self, start_us: int, end_us: int) -> DayRows:
-        """As ``Rows.between``, by whole seconds."""
+        """Implement ``Rows.between``, by whole seconds."""
         return DayRows(self.spark, self.frame.where(_inside(start_us // _SECOND_US, -(-end_us // _SECOND_US))))
 
     def origins(self) -> tuple[str, ...]:

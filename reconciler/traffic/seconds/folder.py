@@ -87,7 +87,7 @@ class SourceFile:
 
     @classmethod
     def of_whole(cls, path: Path) -> SourceFile:
-        """Of a file that is never added to (Parquet, CSV): known by its length and its end. Raises ``TrafficError``."""
+        """Identify a file that is never added to (Parquet, CSV) by its length and its end. Raises ``TrafficError``."""
         try:
             size = path.stat().st_size
             with path.open("rb") as stream:
@@ -180,7 +180,7 @@ class SegmentFolder:
         return (self.root / _SEGMENTS).is_dir()
 
     def data(self, segment: Segment, part: str) -> Path:
-        """Where a part of a segment lies."""
+        """Return the folder of a part of a segment."""
         return self.root / _DATA / segment.folder / part
 
     def files(self, segments: Sequence[Segment], part: str) -> list[str]:
@@ -189,7 +189,7 @@ class SegmentFolder:
         return [str(path.absolute()) for path in paths]
 
     def clients(self, segments: Sequence[Segment]) -> Path:
-        """Where the clients of exactly these segments are kept, added up; it need not be there."""
+        """Return the file with the added up clients of exactly these segments. It need not be there."""
         names = "\n".join(sorted(segment.folder for segment in segments))
         return self.root / _CLIENTS / f"{hashlib.sha256(names.encode()).hexdigest()[:32]}.parquet"
 

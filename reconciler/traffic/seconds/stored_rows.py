@@ -134,17 +134,17 @@ class StoredRows(Rows[pa.RecordBatch]):
         self._part = _Part()
 
     def only(self, clients: KnownClients) -> StoredRows:
-        """As ``Rows.only``. Conversions can make other clients, so that all are read for them."""
+        """Implement ``Rows.only``. Conversions can make other clients, so that all are read for them."""
         part = self._part
         return self if part.conversions else copy_rows(self, _part=_Part(clients=clients, seconds=part.seconds))
 
     def between(self, start_us: int, end_us: int) -> StoredRows:
-        """As ``Rows.between``, by whole seconds. Totals are those of the whole history."""
+        """Implement ``Rows.between``, by whole seconds. Totals are those of the whole history."""
         part = _Part(self._part.clients, (start_us // _SECOND_US, -(-end_us // _SECOND_US)), self._part.conversions)
         return copy_rows(self, _part=part)
 
     def judge_in_order(self, works: Sequence[GroupWork[pa.RecordBatch]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """As ``Rows.judge_in_order``."""
+        """Implement ``Rows.judge_in_order``."""
         return self._engine().judge_in_order(works, by)
 
     def _mapped(self, convert: Convert[pa.RecordBatch], columns: Sequence[str]) -> StoredRows:
@@ -192,7 +192,7 @@ class StoredRows(Rows[pa.RecordBatch]):
                 self._progress.count(done, len(self.files), "files")
 
     def _most(self) -> Integers:
-        """By client the most totals that are read: one for each request, and for each second from its first to its last."""
+        """Return the most totals that are read of each client: one a request, and one a second from its first to its last."""
         lines, start, end = (integers(self._clients.column(name).combine_chunks()) for name in ("lines", "start_us", "end_us"))
         most: Integers = np.minimum(lines, (end - start) // _SECOND_US + 1)
         if self._part.clients is None:

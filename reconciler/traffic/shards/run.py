@@ -112,7 +112,7 @@ class ShardedBacktest:
         self._count = self._rows = 0
 
     def report(self) -> BacktestReport:
-        """As ``Backtest.report``, with the worst rows only, and without plots."""
+        """Judge, and return the report with the worst rows only, and without plots."""
         question, recorded = self._question, self._traffic.facts_source
         provenance = provenance_of(question, recorded, self._form, recording_holes(recorded))
         self._judge(provenance)
@@ -122,7 +122,7 @@ class ShardedBacktest:
 
     @property
     def rows(self) -> int:
-        """How many rows of verdicts there are, when ``report`` is done."""
+        """The number of rows of verdicts, when ``report`` is done."""
         return self._rows
 
     @property
@@ -330,7 +330,7 @@ def open_sharded(
     *,
     max_unreadable: float = DEFAULT_MOST,
 ) -> ShardedTraffic | None:
-    """``None``: it has metrics, or is not rows that Spark's workers read, so that all clients have to come to the driver.
+    """Open rows for shards. ``None``: it has metrics, or no rows that workers read, so that all clients come to the driver.
 
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
@@ -423,7 +423,7 @@ def _in_brief(clients: DataFrame) -> pa.Table:
 
 
 def _series(clients: DataFrame) -> tuple[int, int]:
-    """How many there are, and how many of them lack a name."""
+    """Count the series, and those of them that lack a name."""
     lacks = F.when(F.col("kind") == Kind.CONNECTION.value, F.col("ip").isNull())
     unnamed = lacks.otherwise(F.col("user").isNull() | F.col("client_id").isNull())
     chosen = clients.where(F.col("status") == CHARGED)

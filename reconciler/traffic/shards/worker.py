@@ -73,7 +73,7 @@ class ShardRules:
 
     @classmethod
     def of(cls, question: BacktestRequest) -> ShardRules:
-        """Of quotas and what is asked about them."""
+        """Prepare the quotas and what is asked about them."""
         tables = quota_tables(question.current, question.proposed, question.broker.rule, ())
         return cls(question=question, tables=tables, nodes=ClientNodes(*tables))
 
@@ -100,7 +100,7 @@ class ShardPlan:
     states_throttles: bool
 
     def keep(self) -> ShardPlan:
-        """As it is: workers need no other form of it."""
+        """Return the plan as it is: workers need no other form of it."""
         return self
 
 
@@ -157,7 +157,7 @@ def _rows_of_shard(verdicts: tuple[BucketVerdict, ...], parts: ReportParts, plan
 
 
 def _others(undecided: Sequence[Series], own: Sequence[Series]) -> tuple[Series, ...]:
-    """Those of other shards."""
+    """Return the undecided series of other shards."""
     if not undecided:
         return ()
     known = {client.sort_key for client in own}
@@ -191,12 +191,12 @@ class ShardSeconds:
                 require_known(ids, known)
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """As ``GroupJudge.by_seconds``."""
+        """Implement ``GroupJudge.by_seconds``."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
         return judge_seconds(LocalRows(lambda _: self._second_rows), index.keyed, expected, grouping.groups, window)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``GroupJudge.mutations``, from whole seconds."""
+        """Implement ``GroupJudge.mutations``, from whole seconds."""
         keyed = KeyIndex.of(self.series, grouping, groups).keyed(self._second_rows)
         judged = tokens_by_seconds(keyed, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
@@ -235,14 +235,14 @@ class ShardRequests(ShardSeconds):
     """Single requests, or sums of whole seconds that were made of them. Mutations are there topic by topic."""
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``GroupJudge.mutations``, topic by topic."""
+        """Implement ``GroupJudge.mutations``, topic by topic."""
         limits = limits_of(grouping.groups)
         topics = whole_groups(self._keyed(RowForm.TOPICS, grouping, groups))
         judged = pa.Table.from_batches((judge_topics(columns, limits, window) for columns in topics), schema=EXACT)
         return request_verdicts(result_of(judged), self.series, grouping, stated=self.states_throttles)
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """As ``ReplayJudge.exactly``."""
+        """Implement ``ReplayJudge.exactly``."""
         pieces = self._keyed(RowForm.REQUESTS, grouping, sampled_groups(grouping))
         judge = judge_requests_of(Work.of(grouping.groups, window))
         return result_of(pa.Table.from_batches(judge(pieces), schema=EXACT))

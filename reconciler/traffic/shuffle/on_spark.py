@@ -40,7 +40,7 @@ _SPREAD = pa.schema([("partition", pa.int32()), ("rows", pa.binary())])
 
 
 def split_work(work: Sequence[Work], weights: Sequence[int], most: int) -> tuple[tuple[Work, ...], ...]:
-    """At most ``most`` shares of about one weight each, in order."""
+    """Split work into at most ``most`` shares of about one weight each, in order."""
     whole = max(1, sum(weights))
     shares: list[list[Work]] = []
     before = 0
@@ -67,7 +67,7 @@ def run_on_workers(
 
 
 def least_tasks(spark: SparkSession) -> int:
-    """How many tasks keep all workers busy."""
+    """Return the number of tasks that keeps all workers busy."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
@@ -79,7 +79,7 @@ class Scan(Protocol):
     """Reads rows in shares, each in a task of Spark's workers."""
 
     def __call__(self, go: Go, columns: Sequence[str], schema: pa.Schema, /, *, few: bool) -> DataFrame:
-        """What ``go`` makes of each share, which has these columns: batches of ``schema``.
+        """Return what ``go`` makes of each share, which has these columns: batches of ``schema``.
 
         ``few``: shares are as large as possible, since each gives about as many rows.
         """
@@ -150,7 +150,7 @@ class SparkRows(Rows[Item]):
         self.is_kept = False
 
     def made_of_shares(self, go: Go, columns: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
-        """What ``go`` makes of each share of the rows. A ``Scan``."""
+        """Return what ``go`` makes of each share of the rows. A ``Scan``."""
         return self._scan(go, columns, schema, few=few)
 
     def _mapped(self, convert: Convert[Item], columns: Sequence[str]) -> SparkRows[Item]:
@@ -212,7 +212,7 @@ class SparkRows(Rows[Item]):
         return whole.select(*work.schema.names)
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """As ``Rows.judge_in_order``."""
+        """Implement ``Rows.judge_in_order``."""
         whole = reduce(DataFrame.unionAll, map(self.judged_frame, works)).orderBy(*by)
         return map(tuple, whole.toLocalIterator(prefetchPartitions=True))
 
@@ -224,7 +224,7 @@ class SparkRows(Rows[Item]):
         made: Sequence[str],
         together: Together = (),
     ) -> KeptRows:
-        """What ``make`` gives of each share, read now and kept by Spark.
+        """Read now what ``make`` gives of each share, and let Spark keep it.
 
         ``name``: what is kept, for the log. ``columns``: those that ``make`` reads. ``made``: those that it gives. Each is kept
         for itself, so that a pass gets those that it needs. ``together``: as ``SparkRows``.
@@ -252,7 +252,7 @@ class SparkRows(Rows[Item]):
         return kept
 
     def share_results(self, work: Go, schema: pa.Schema) -> pa.Table:
-        """What ``work`` gives of each share of whole rows, rows of ``schema``, in no order."""
+        """Return what ``work`` gives of each share of whole rows: rows of ``schema``, in no order."""
         with logged_stages(_log, self.spark, "rows gone through"):
             return collect_table(self.made_of_shares(work, (), schema, few=False))
 
@@ -264,7 +264,7 @@ class SparkRows(Rows[Item]):
         return repeats
 
     def judged_frame(self, work: GroupWork[Item]) -> DataFrame:
-        """What ``work.judge`` gives of all groups, as a frame. Each action on it goes through the rows again."""
+        """Return what ``work.judge`` gives of all groups, as a frame. Each action on it goes through the rows again."""
         ranges = GroupRanges.of(work.rows, least_tasks(self.spark))
         log_event(_log, "shuffle planned", what=work.name, groups=len(work.rows), partitions=len(ranges))
 
@@ -327,7 +327,7 @@ class KeptRows(SparkRows[pa.RecordBatch]):
             event["blocks"] = self._blocks.count()
 
     def rewritten(self, number: Callable[[pa.RecordBatch], Integers], rewrite: Callable[[pa.Table], pa.Table]) -> KeptRows:
-        """What ``rewrite`` makes of tables, in place of these rows, which are forgotten; rows of one ``number`` are in one."""
+        """Replace these rows by what ``rewrite`` makes of tables. Rows of one ``number`` are in one table."""
         rows = self._blocks.count() * (1 << 14)
         partitions = max(least_tasks(self.spark), rows // 1_000_000)
 

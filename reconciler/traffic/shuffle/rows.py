@@ -118,7 +118,7 @@ class Rows(ABC, Generic[Item]):
         return tables[work.name]
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
-        """What ``work.judge`` gives of all groups, in no order."""
+        """Return what ``work.judge`` gives of all groups, in no order."""
         if self._sums is not None and work.send_sums is not None:
             return self._sums.rows.judge(replace(work, send=work.send_sums, columns=self._sums.columns))
         return self._judge(work)
@@ -225,12 +225,12 @@ class LocalRows(Rows[Item]):
         self._slices, self._progress = slices, progress
 
     def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
-        """As ``Rows.in_slices``, in the order of time. One slice where the source does not know more."""
+        """Implement ``Rows.in_slices``, in the order of time. One slice where the source does not know more."""
         whole = sum(rows for rows, _ in self._slices)
         return [(rows / whole, LocalRows(read, progress=self._progress)) for rows, read in self._slices] or [(1.0, self)]
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """As ``Rows.judge_in_order``."""
+        """Implement ``Rows.judge_in_order``."""
         table = pa.concat_tables([self.judge(work) for work in works]).sort_by([(name, "ascending") for name in by])
         for batch in table.to_batches(1 << 16):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -109,7 +109,7 @@ _COLLECTIONS: Final[dict[Any, Any]] = {tuple: tuple, list: list, frozenset: froz
 
 
 def _union(kinds: tuple[Any, ...]) -> _Codec:
-    """``None`` as it is; of several other types, the number of the type stands before the value."""
+    """Write ``None`` as it is. With several other types, the number of the type stands before the value."""
     codecs = [(kind, _codec(kind)) for kind in kinds if kind is not type(None)]
     if len(codecs) == 1:
         [(_, only)] = codecs

@@ -130,7 +130,7 @@ class LineReader:
         return self._time or api in (PRODUCE, FETCH, SHARE_FETCH, None) or (self._topics and api in MUTATING)
 
     def shown_topics(self, document: bytes) -> str | None:
-        """What an answer of ``showing`` shows of topics, if it is anything new, as ``topics_text`` has it."""
+        """Return what an answer of ``showing`` shows anew of topics, as ``topics_text`` has it. ``None``: nothing."""
         line = decode_showing(document)
         if line is None or line.response is None:
             return None
@@ -144,7 +144,7 @@ class LineReader:
         )
 
     def decode(self, api: int | None, document: bytes) -> LogLine | None:
-        """``None`` for a document that lacks a needed field."""
+        """Decode a document. ``None``: it lacks a needed field."""
         if api is None:
             return None
         line = decode_line(api if api in (PRODUCE, FETCH) or self._topics else None, document)
@@ -251,7 +251,7 @@ def _fetch_entry(line: FetchLine) -> Entry:
 
 
 def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> Iterator[Entry]:
-    """Of each topic, in the order of the request."""
+    """Yield the entry of each topic, in the order of the request."""
     kraft = bool(line.is_forwarded) or _SINCE_4_0.search(line.connection) is not None
     request, answer = line.request or TopicsRequest(), line.response or TopicsAnswer()
     only = bool(request.validate_only)
@@ -303,7 +303,7 @@ def _uvarint(value: int) -> int:
 
 
 def _event(api: int, topic: AskedTopic, answer: AnsweredTopic | None, partitions: int | None, *, only: bool) -> TopicEvent | None:
-    """What a line shows of a topic. ``only``: it was validated, and not done."""
+    """Return what a line shows of a topic. ``only``: it was validated, and not done."""
     name = topic.name if topic.name is not None else answer.name if answer else None
     topic_id = known_id(topic.topic_id) or known_id(answer.topic_id if answer else None)
     if api == CREATE_PARTITIONS:

@@ -201,12 +201,12 @@ class TopicEvent(NamedTuple):
 
 
 def topics_text(events: Sequence[TopicEvent]) -> str:
-    """What one row shows."""
+    """Write what one row shows as text."""
     return json.dumps(events, separators=(",", ":"))
 
 
 def known_id(topic_id: str | None) -> str | None:
-    """``None`` for the id of no topic, which old versions of requests have."""
+    """Return the id; ``None`` for the id of no topic, which old versions of requests have."""
     return None if topic_id is None or topic_id in _NO_IDS else topic_id
 
 
@@ -217,7 +217,7 @@ class SeenTopics:
         self._known: dict[str | None, tuple[str | None, int | None]] = {}
 
     def new(self, events: Iterable[TopicEvent]) -> str | None:
-        """Those that the answers before did not show, as ``topics_text`` has them."""
+        """Return the events that the answers before did not show, as ``topics_text`` has them."""
         fresh = [event for event in events if self._known.get(event.name) != (event.topic_id, event.partitions)]
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
@@ -248,7 +248,7 @@ Partitions = Mapping[tuple[int, str], int]
 
 
 def count_partitions(shown: pa.Table, known: Mapping[str, int] = NO_TOPICS) -> Partitions:
-    """Of those mutations of which it is known. ``shown``: the rows of ``TOPIC_EVENTS``.
+    """Count the partitions of mutations of which they are known. ``shown``: the rows of ``TOPIC_EVENTS``.
 
     ``known``: by name the partitions of topics of which no line shows them, as a snapshot or the cluster has them.
     """
@@ -343,7 +343,7 @@ class _Topics:
             topic.created.clear()
 
     def _seen(self, name: str | None, topic_id: str | None) -> _Topic | None:
-        """``None``: a topic of the past, of which a broker had not yet heard that it is gone."""
+        """Return the topic. ``None``: it is of the past, and a broker had not yet heard that it is gone."""
         known = self._of_name.get(name or "")
         if topic_id is None:
             topic = known or self._new(name, None)

@@ -191,7 +191,7 @@ class _NotedFile(io.FileIO):
         self._note = note
 
     def readinto(self, buffer: Any, /) -> int:
-        """As ``io.FileIO.readinto``."""
+        """Read into the buffer, and give ``note`` the position."""
         read = super().readinto(buffer)
         if self._note is not None:
             self._note(self.tell())
@@ -243,7 +243,7 @@ class Dataset:
 
 
 def parse_dataset(argument: str) -> Dataset | None:
-    """What ``[BROKER=]SCHEME://...`` or ``table:NAME`` names; ``None`` for a path.
+    """Parse ``[BROKER=]SCHEME://...`` or ``table:NAME``; ``None`` for a path.
 
     Raises ``UsageError`` for a table without a name.
     """

@@ -116,7 +116,7 @@ def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
 
 
 def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -> pa.RecordBatch:
-    """Some columns of ``ROWS`` of a batch in the normal form, names as dictionaries of strings with int32 indices.
+    """Make some columns of ``ROWS`` of a batch in the normal form, names as dictionaries of strings with int32 indices.
 
     A row that is not a request has the reason as status. A connection has an ``ip``, and neither user nor client id; all other
     rows have no ``ip``. ``file_columns`` gives the columns that ``batch`` needs for this.
@@ -178,7 +178,7 @@ _LONGEST_SHOWN: Final = 80
 
 
 def _details(batch: pa.RecordBatch, usable: Flags) -> pa.Array:
-    """What is wrong with the first rows that are not usable: a column and its value."""
+    """Describe what is wrong with the first rows that are not usable: a column and its value."""
     texts = {place: _detail(batch.slice(place, 1)) for place in np.flatnonzero(~usable)[:_DETAILS].tolist()}
     return pa.array(map(texts.get, range(batch.num_rows)), pa.string()) if texts else pa.nulls(batch.num_rows, pa.string())
 
@@ -203,7 +203,7 @@ def _detail(row: pa.RecordBatch) -> str | None:
 
 
 def is_within_second(end_us: Integers, interval_us: Integers) -> Flags:
-    """Where the time of (end - interval, end] is of one second of the clock, and not empty."""
+    """Mark the rows whose time, (end - interval, end], is of one second of the clock and not empty."""
     return np.asarray((interval_us > 0) & ((end_us - 1) // _SECOND_US == (end_us - interval_us) // _SECOND_US), dtype=np.bool_)
 
 
@@ -263,7 +263,7 @@ def ties_of(batch: pa.RecordBatch) -> pa.Array:
 
 
 def row_hashes(batch: pa.RecordBatch) -> Integers:
-    """Of the columns of the normal form, a number that equal rows share; null, and a column that is missing, count as 0."""
+    """Hash the columns of the normal form to a number that equal rows share. Null and missing columns count as 0."""
     mixed = integers(times_of(batch)).astype(np.uint64)
     for name, kind in COLUMNS[1:]:
         if kind == "string":
@@ -383,7 +383,7 @@ def _one_of(names: pa.DictionaryArray, wanted: Collection[str]) -> Flags:
 
 
 def _name_hashes(batch: pa.RecordBatch, name: str) -> Hashes:
-    """Of each name; of one that is not known, 0."""
+    """Hash each name; 0 for one that is not known."""
     encoded = _names(batch, name)
     hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) + 1 for text in encoded.dictionary.to_pylist()]
     places = integers(pc.fill_null(encoded.indices, len(hashes)))
@@ -395,7 +395,7 @@ def _flags(column: pa.Array) -> Flags:
 
 
 def are_known(column: pa.Array) -> Flags:
-    """Where a column is not null."""
+    """Mark the rows in which a column is not null."""
     if not column.null_count:
         return np.ones(len(column), dtype=np.bool_)
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)

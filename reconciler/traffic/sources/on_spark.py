@@ -153,7 +153,7 @@ class Listing:
 
 
 def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
-    """What the files at these addresses are. Raises ``TrafficError`` when there are none, or none that can be read."""
+    """List the files at these addresses. Raises ``TrafficError`` when there are none, or none that can be read."""
     if datasets[0].is_table:
         return Listing()
     logs: list[tuple[int | None, str, list[str]]] = []
@@ -274,7 +274,7 @@ def unconverted_rows(
 def cluster_names(
     spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: ColumnMapping | None, between: Between | None
 ) -> frozenset[str]:
-    """What a column or folder ``cluster`` has. Brokers of two clusters have the same ids."""
+    """Return the names in a column or folder ``cluster``. Brokers of two clusters have the same ids."""
     frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
     if CLUSTER not in frame.columns:
         return frozenset()
@@ -394,7 +394,7 @@ def _refuse_table(spark: SparkSession, dataset: Dataset) -> None:
 
 
 def files_at(spark: SparkSession, address: str) -> list[str]:
-    """Some of the files below an address; none where there is nothing."""
+    """List some of the files below an address; none where there is nothing."""
     try:
         frame = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(address).select(_PATH)
         return [address_of_file(row[0]) for row in frame.limit(100).collect()]

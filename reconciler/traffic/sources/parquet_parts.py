@@ -30,7 +30,7 @@ class Between:
 
     @classmethod
     def of(cls, since: datetime.datetime | None, until: datetime.datetime | None) -> Between:
-        """``None``: from the first row on, and up to now."""
+        """Make the time between two moments. ``None``: from the first row on, and up to now."""
         end = until or datetime.datetime.now(datetime.UTC)
         after = since or datetime.datetime.fromtimestamp(0, datetime.UTC)
         return cls(after_us=round(after.timestamp() * 1e6), until_us=round(end.timestamp() * 1e6))
@@ -41,7 +41,7 @@ class Between:
         return batch.filter(pc.and_(pc.greater(ts, self.after_us), pc.less_equal(ts, self.until_us)))
 
     def charged_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Of rows with ``ts_us`` those of this time, and those without a time: they are counted."""
+        """Return rows with ``ts_us`` of this time, and those without a time: they are counted."""
         ts_us = batch.column("ts_us")
         inside = pc.and_(pc.greater(ts_us, self.after_us), pc.less_equal(ts_us, self.until_us))
         return batch.filter(pc.fill_null(inside, pa.scalar(value=True)))
@@ -98,7 +98,7 @@ class Part:
     """As far as statistics show."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
+        """Read its rows. Columns that the file lacks are not there. Memory does not grow with the size of a row group."""
         batches = _batches(self.path, self.path, range(self.first, self.end), columns, self.columns)
         yield from batches if self.between is None else map(self.between.rows_of, batches)
 
@@ -106,7 +106,7 @@ class Part:
 def _batches(
     source: str | pa.BufferReader, path: str, groups: Sequence[int], columns: Sequence[str], known: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Some row groups of a file, of which ``known`` has the columns. ``path`` names it in errors."""
+    """Read some row groups of a file, of which ``known`` has the columns. ``path`` names it in errors."""
     present, names = ([name for name in some if name in known] for some in (columns, DICTIONARIES))
     with pq.ParquetFile(source, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
         require_short_names(file.metadata, path, groups, present)
@@ -116,7 +116,7 @@ def _batches(
 def decode_file(
     content: pa.Buffer, columns: Sequence[str], between: Between | None = None, path: str = ""
 ) -> Iterator[pa.RecordBatch]:
-    """Some columns of the canonical traffic schema of one file. Columns that it lacks are null, as Spark's reader has them.
+    """Read columns of the canonical traffic schema of one file. Columns that it lacks are null, as Spark's reader has them.
 
     Raises ``pyarrow.ArrowInvalid`` or ``OSError`` for what is not a Parquet file.
     """
@@ -148,7 +148,7 @@ def require_short_names(footer: pq.FileMetaData, path: str, groups: Iterable[int
 
 
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Some columns of the canonical traffic schema (``normal_form.ROWS``) of a part in the normal form."""
+    """Read some columns of the canonical traffic schema (``normal_form.ROWS``) of a part in the normal form."""
     needed = file_columns(columns, may_have_deltas=part.may_have_deltas)
     return (canonical_rows(batch, columns) for batch in part.batches(needed))
 
@@ -254,7 +254,7 @@ def footers_of(files: Sequence[str]) -> Iterator[tuple[str, pq.FileMetaData]]:
 
 
 def footer_of(path: str) -> pq.FileMetaData:
-    """What a file states of itself. Raises ``TrafficError`` for a file that is not Parquet, or not whole."""
+    """Read the footer of a file. Raises ``TrafficError`` for a file that is not Parquet, or not whole."""
     try:
         return pq.read_metadata(path)
     except pa.ArrowInvalid as error:

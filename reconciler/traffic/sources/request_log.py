@@ -106,7 +106,7 @@ class _Request(NamedTuple):
 
 
 def schema(also: Sequence[str] = ()) -> pa.Schema:
-    """Of the batches: ``COLUMNS``, then ``also``: of ``IDENTITY_COLUMNS``, ``SELF_EVIDENCE``, and ``file``."""
+    """The schema of the batches: ``COLUMNS``, then ``also``: of ``IDENTITY_COLUMNS``, ``SELF_EVIDENCE``, and ``file``."""
     return pa.schema([(name, _TYPES[name]) for name in (*COLUMNS, *also)])
 
 
@@ -132,7 +132,7 @@ def parse_lines(
 
 @pause_collector()
 def _next_batch(reader: _RowReader, unread: Iterator[bytes], also: Sequence[str]) -> pa.RecordBatch | None:
-    """``None``: the file has no more rows."""
+    """Read lines until a batch is full. ``None``: the file has no more rows."""
     for raw in unread:
         at = raw.find(MARKER)
         if at >= 0:
