@@ -1,7 +1,7 @@
 """YAML into nodes: line by line where every line is plain, as in nearly all manifests, and else by the events of a parser.
 
-A plain line is a key, a value, or both, after at most one dash. Values are plain or quoted in one line, or one list or mapping of
-these in brackets. Everything else (anchors, tags, escapes, brackets in brackets, text over several lines, mistakes) is left to
+A plain line is a key, a value, or both, after at most one dash. Values are plain or quoted in one line, or a list or mapping in
+brackets, with others in it once. Everything else (anchors, tags, escapes, text over several lines, mistakes) is left to
 ``events``, a file at a time. For what is read here both give the same nodes: a law of the tests compares them. An event is three
 objects of Python, of which a manifest of 100,000 entries has 1.4 million: lines take a third of the time.
 """
@@ -38,7 +38,9 @@ _KEY: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,99}+"
 _WORD: Final = rf"[A-Za-z0-9_./{_BEYOND}][A-Za-z0-9_./%+@=~{_BEYOND}-]*+"
 _QUOTED: Final = rf"\"[ !#-\[\]-~{_BEYOND}]*+\"|'[ -&(-~{_BEYOND}]*+'"
 _INNER: Final = rf"(?:{_WORD}(?: {_WORD})*+|{_QUOTED})"
-_BRACKETS: Final = rf"\{{{_KEY}: {_INNER}(?:, {_KEY}: {_INNER})*+\}}|\[{_INNER}(?:, {_INNER})*+\]"
+_SIMPLE: Final = rf"\{{{_KEY}: {_INNER}(?:, {_KEY}: {_INNER})*+\}}|\[{_INNER}(?:, {_INNER})*+\]"
+_PART: Final = rf"(?:{_INNER}|{_SIMPLE})"
+_BRACKETS: Final = rf"\{{{_KEY}: {_PART}(?:, {_KEY}: {_PART})*+\}}|\[{_PART}(?:, {_PART})*+\]"
 _PLAIN: Final = rf"{_WORD}(?::{_WORD})*+(?: ++{_WORD}(?::{_WORD})*+)*+"
 _COMMENT: Final = rf"(?:(?<![^ ])\#[ -~{_BEYOND}]*+)?"
 _LINE: Final = re.compile(
@@ -47,9 +49,9 @@ _LINE: Final = re.compile(
 _SPECIAL: Final = frozenset("{[\"'")
 _DEEPEST: Final = MAX_DEPTH - 4
 _ODD_KEYS: Final = frozenset({"null", "Null", "NULL"})
-_IN_BRACKETS: Final = re.compile(rf"(?:({_KEY}): )?({_INNER})")
+_IN_BRACKETS: Final = re.compile(rf"(?:({_KEY}): )?({_PART})")
 
-# Making named tuples this way saves a Python call for each of the many scalars.
+# Making named tuples this way saves a Python call for each of the many parts.
 _new: Final = tuple.__new__
 
 
@@ -198,16 +200,16 @@ def _value(written: str, line: int, column: int) -> YamlNode | None:
     items: dict[str, YamlNode] = {}
     keys: dict[str, tuple[int, int]] = {}
     data: dict[str, Plain] = {}
-    scalars: list[YamlNode] = []
+    parts: list[YamlNode] = []
     for part in _IN_BRACKETS.finditer(written, 1):
         key, text = part.groups()
-        scalar: Any = _value(text, line, column + part.start(2))
-        if key is None:
-            scalars.append(scalar)
-        elif key in items or key in _ODD_KEYS:
+        node: Any = _value(text, line, column + part.start(2))
+        if node is None or key in items or key in _ODD_KEYS:
             return None
+        if key is None:
+            parts.append(node)
         else:
-            items[key], keys[key], data[key] = scalar, (line, column + part.start(1)), scalar.data
+            items[key], keys[key], data[key] = node, (line, column + part.start(1)), node.data
     if first == "[":
-        return YamlSequence(scalars, [each.data for each in scalars], line, column)
+        return YamlSequence(parts, [each.data for each in parts], line, column)
     return YamlMapping(items, keys, data, line, column)
