@@ -128,7 +128,8 @@ def judge(
     ``leave_out``: ids of guards that have no meaning for this plan. ``advice``: how to accept one where this
     plan is made. Raises ``UsageError`` for an id that no guard has.
     """
-    check_guard_ids(accepted)
+    if accepted:
+        check_guard_ids(accepted)
     today = context.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
     notes: list[Message] = []

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.yaml.nodes import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence
-from reconciler.yaml.reading import read_yaml
+from reconciler.yaml.reading import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _BREAKS: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _PROPERTIES: Final = re.compile(r"(?:[&!]\S+\s+)*")

@@ -23,7 +23,7 @@ from yaml.events import (
 
 from reconciler.model import compose, escaped
 from reconciler.text import shown_part
-from reconciler.yaml.nodes import (
+from reconciler.yaml.reading import (
     MAX_DEPTH,
     YamlMapping,
     YamlNode,

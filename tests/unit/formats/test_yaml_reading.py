@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence, read_yaml
-from reconciler.yaml.nodes import MAX_DEPTH
+from reconciler.yaml.reading import MAX_DEPTH
 
 
 def only(text):
