@@ -62,7 +62,7 @@ class Command(NamedTuple):
 
 
 def added(kind: str) -> Iterator[Any]:
-    """What the features list under this name, such as ``COMMANDS``; features by name.
+    """Yield the values that features list under a name, such as ``COMMANDS``, in the order of the features' names.
 
     ``MAPPINGS`` has a function that reads a mapping file: ``traffic.kinds.ColumnMapping``. ``SOURCES`` has classes of traffic, as
     ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as

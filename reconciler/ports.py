@@ -80,7 +80,7 @@ class QuotaReader(Protocol):
     """Reads quotas. Every method raises ``BackendError`` or one of its children."""
 
     def current_state(self) -> CurrentState:
-        """Everything the cluster has, with its identity."""
+        """Read all quotas of the cluster, with its identity."""
         ...
 
 
@@ -89,7 +89,7 @@ class QuotaCluster(QuotaReader, Protocol):
     """A live cluster whose quotas can be read and written."""
 
     def identity(self) -> ClusterIdentity:
-        """Which cluster this is."""
+        """Return the identity of the cluster."""
         ...
 
     def brokers(self) -> Sequence[BrokerNode]:
@@ -97,7 +97,7 @@ class QuotaCluster(QuotaReader, Protocol):
         ...
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
-        """What one broker (any, when ``None``) has for the entities that match."""
+        """Read the quotas that one broker (any, when ``None``) has for the entities that match."""
         ...
 
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
@@ -128,7 +128,7 @@ class FilteringReader(Protocol):
     """A reader whose cluster can filter for itself, so that less is sent. Ask with ``isinstance``."""
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
-        """What the cluster has for the entities that match, with its identity.
+        """Read the quotas of the entities that match, with the identity of the cluster.
 
         Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a filter that the cluster does not take.
         """
@@ -181,7 +181,7 @@ class StaticDefaultsInspector(Protocol):
     """What a cluster of Kafka before 3.0 may be able to report about limits that are not quotas. Ask with ``isinstance``."""
 
     def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
-        """What a broker's settings limit client ids to where no quota is set. A rate without such a limit is absent.
+        """Read the rates that a broker's settings give to client ids without a quota, by key. A rate without one is absent.
 
         Raises ``BackendError`` when the broker does not answer this.
         """
@@ -193,7 +193,7 @@ class LeaderInspector(Protocol):
     """A reader that can report which brokers lead partitions. Ask with ``isinstance``."""
 
     def leader_spread(self) -> LeaderSpread | None:
-        """How many partitions each broker leads now. ``None`` when that is not known. Raises ``BackendError``."""
+        """Read how many partitions each broker leads now. ``None`` when no broker can report it. Raises ``BackendError``."""
         ...
 
 
@@ -223,7 +223,7 @@ class Clock(Protocol):
     """Time, so that tests can own it."""
 
     def now(self) -> datetime.datetime:
-        """Now, with the UTC time zone."""
+        """Return the present moment, in UTC."""
         ...
 
     def monotonic(self) -> float:
@@ -268,7 +268,7 @@ class Progress(Protocol):
         ...
 
     def count(self, done: float, total: float | None = None, unit: str = "") -> None:
-        """How much of the step is done, as often as is convenient. ``unit``: what is counted, in the plural; bytes without it."""
+        """Report how much of the step is done, as often as is convenient. ``unit``: the counted things, or bytes."""
         ...
 
 
@@ -276,10 +276,10 @@ class NoProgress:
     """A ``Progress`` without a reader."""
 
     def step(self, message: str) -> None:
-        """Nothing."""
+        """Ignore the report."""
 
     def count(self, done: float, total: float | None = None, unit: str = "") -> None:
-        """Nothing."""
+        """Ignore the report."""
 
 
 NO_PROGRESS: Final = NoProgress()
@@ -289,7 +289,7 @@ class SystemClock:
     """Wall clock in UTC, monotonic seconds, and real waiting."""
 
     def now(self) -> datetime.datetime:
-        """Now, in UTC."""
+        """Return the present moment, in UTC."""
         return datetime.datetime.now(datetime.UTC)
 
     def monotonic(self) -> float:

@@ -78,7 +78,7 @@ class TextShape(Shape):
         return {"type": kind, **super().schema()}
 
     def read(self, node: Any, out: Any, /) -> Any:
-        """What ``parse`` makes of the node, or its text."""
+        """Return what ``parse`` makes of the node, or its text."""
         if node.data is None or (self.pattern is not None and not re.search(self.pattern, node.text)):
             return None
         return node.text if self.parse is None else self.parse(node, out)
@@ -127,7 +127,7 @@ class FlagShape(Shape):
     about: str
 
     def read(self, node: Any, _out: Any, /) -> bool | None:
-        """The value."""
+        """Return the value, ``None`` when it is not a boolean."""
         return node.data if isinstance(node.data, bool) else None
 
 
@@ -162,7 +162,7 @@ class ListShape(Shape):
     unique_items: bool | None = None
 
     def read(self, node: Any, out: Any, /) -> Any:
-        """What ``parse`` makes of the list, or the items."""
+        """Return what ``parse`` makes of the list, or a tuple of the items that can be used."""
         if self.parse is not None:
             return self.parse(node, out)
         values = (self.items.read(each, out) for each in node.items if isinstance(each, self.items.nodes))
@@ -179,7 +179,7 @@ class LabelsShape(Shape):
     min_properties: int | None = None
 
     def read(self, node: Any, _out: Any, /) -> dict[str, str]:
-        """The texts."""
+        """Return the texts by name. Items that are not scalars are left out."""
         return {name: each.text for name, each in node.items.items() if isinstance(each, YamlScalar) and each.data is not None}
 
 
@@ -252,7 +252,7 @@ class TableShape(Shape):
     property_names: Mapping[str, Any] | None = None
 
     def read(self, node: Any, out: Any, /) -> dict[str, Any]:
-        """Those that can be used."""
+        """Return the values that can be used, by name."""
         made = (
             (name, self.make(out, name=name, span=out.key_span(node, name), **self.additional_properties.values(value, out)))
             for name, value in node.items.items()
@@ -400,7 +400,7 @@ def _types(wanted: str | list[str]) -> list[str]:
 
 
 def _is_other(data: Plain, wanted: object) -> bool:
-    """To JSON Schema 1.0 is 1, and true is not."""
+    """Return whether JSON Schema takes two values for different ones: 1.0 is 1, and true is not."""
     return data != wanted or isinstance(data, bool) is not isinstance(wanted, bool)
 
 

@@ -50,7 +50,7 @@ class WrittenValue:
 
 
 def no_limit_advice(key: QuotaKey) -> str:
-    """What to write in place of "no limit", which Kafka has no value for."""
+    """Return the advice on "no limit", which Kafka has no value for."""
     example = value_text(key, key.unreachable)
     return (
         "Without the key, the next weaker precedence level decides, such as a default. To exempt from that, write "

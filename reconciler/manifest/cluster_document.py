@@ -180,7 +180,7 @@ _CALLBACK: Final = RecordShape(
 
 
 def _matchers(node: YamlSequence, out: Collector) -> tuple[LabelMatcher, ...] | None:
-    """None of them when the schema refused one, since fewer matchers choose other series."""
+    """Return the matchers, ``None`` when the schema refused one: fewer matchers choose other series."""
     texts = [text for item in node.items if isinstance(item, YamlScalar) and (text := _MATCHER.read(item, out))]
     return tuple(map(LabelMatcher.parse, texts)) if len(texts) == len(node.items) else None
 

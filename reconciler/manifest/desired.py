@@ -59,7 +59,7 @@ def desired_state(
     budgets: Sequence[BudgetRule] = (),
     at: datetime.datetime | None = None,
 ) -> DesiredResult:
-    """What the documents, in their order, declare for one cluster at a moment. ``at`` ``None``: before every expiry.
+    """Return what the documents, in their order, declare for one cluster. ``at``: the moment; ``None``: before every expiry.
 
     An entity whose last key an override dropped stays declared, without keys: the cluster shall have none for it.
     ``profiles``: those of the repository, then those of the cluster. With ``shown_files`` only entities of the files it accepts
@@ -189,7 +189,7 @@ def _named(cluster: ClusterSpec) -> str:
 
 
 def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequence[ClusterDocument]) -> tuple[Finding, ...]:
-    """What is wrong between documents and clusters: names twice, names that no cluster has, labels that no cluster has."""
+    """Return the problems between documents and clusters: names twice, and names or labels that no cluster has."""
     findings: list[Finding] = []
     by_name: dict[str, ClusterDocument] = {}
     for cluster in clusters:

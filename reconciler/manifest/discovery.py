@@ -282,7 +282,7 @@ def read_file(path: str) -> bytes:
 
 
 def kind_of(mode: int) -> str:
-    """What a path is, in words."""
+    """Return the kind of a path, from its mode: "a folder", "a named pipe"."""
     kinds = (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a named pipe"),
@@ -310,7 +310,7 @@ def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Between two stars the leftmost match is as good as any, so it is atomic: no pattern makes matching slow."""
+    """Compile a pattern. Between two stars the leftmost match is as good as any, so it is atomic: no pattern is slow."""
     parts = [part for part in pattern.removeprefix("./").split("/") if part]
     runs: list[list[str]] = [[]]
     for part in parts:

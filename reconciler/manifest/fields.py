@@ -133,7 +133,7 @@ class ClustersShape(Shape):
         }
 
     def read(self, node: Any, out: Collector, /) -> Any:
-        """What ``parse`` makes of it, or the choice of clusters."""
+        """Return what ``parse`` makes of the node, or the choice of clusters."""
         return cluster_choice(node, out) if self.parse is None else self.parse(node, out)
 
 

@@ -115,7 +115,7 @@ class GroupEntities:
         return False
 
     def _shared(self, group: QuotaGroup, members: Mapping[tuple[MemberKind, str], Span]) -> Iterator[DesiredEntity]:
-        """As the plugin reads it: the limits of the group, and an entity for each member."""
+        """Yield the entities that the plugin reads for a group: one with its limits, and one for each member."""
         yield group.limits
         key, value = _MARK
         for (kind, name), span in members.items():
@@ -236,7 +236,7 @@ def _declare_totals(_: ClusterManifests, entities: Entities) -> list[Finding]:
 
 
 def group_notes(entities: Entities) -> Iterator[Message]:
-    """What happens to the groups of a cluster: shared by the plugin, or divided among members that cannot borrow."""
+    """Yield a note about the groups of a cluster: the plugin shares their limits, or members get parts and cannot borrow."""
     divided: dict[str, int] = {}
     shared = []
     for entity, declared in entities.items():

@@ -119,7 +119,7 @@ class OwnerBudget:
 
     @property
     def free(self) -> float:
-        """What is left; negative above the budget."""
+        """Return the rest of the budget. A negative number is above it."""
         return self.budget.value - self.allocated
 
 
@@ -139,7 +139,7 @@ def budgets_of(budgets: Iterable[BudgetRule], cluster: ClusterSpec) -> dict[tupl
 def allocations(
     budgets: Mapping[tuple[str, QuotaKey], DesiredQuota], entities: Iterable[DesiredEntity]
 ) -> tuple[OwnerBudget, ...]:
-    """How much of each budget the entities of its owner have, by owner and key. An entity counts once, also a default."""
+    """Return how much of each budget its owner's entities use, by owner and key. An entity counts once, also a default."""
     if not budgets:
         return ()
     values: dict[tuple[str, QuotaKey], list[float]] = {place: [] for place in budgets}

@@ -43,7 +43,7 @@ def ownership_findings(
     relative: Callable[[str], str],
     clusters: Sequence[ClusterSpec],
 ) -> Iterator[Finding]:
-    """What the documents declare and may not; nothing when there are no owners. ``relative``: a file's path from the root."""
+    """Return findings about entities that a document may not declare. ``relative``: gives a file's path from the root."""
     if not owners:
         return
     matchers = {name: path_matcher(owner.paths) for name, owner in owners.items() if owner.paths is not None}
@@ -108,7 +108,7 @@ def _wrong_entity(entry: QuotaEntry, owner: Owner, with_entities: Sequence[Owner
 
 
 def _has(owner: Owner, entity: Entity, *, users_only: bool) -> bool:
-    """Of a pair, a user's owner is stronger than a client-id's: a user is authenticated, a client-id is only claimed."""
+    """Whether an owner lists an entity. ``users_only``: by selectors about users, since clients only claim their client-ids."""
     return any(selector.matches(entity) for selector in owner.entities or () if not users_only or _is_about_users(selector))
 
 

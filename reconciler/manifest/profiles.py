@@ -131,7 +131,7 @@ class ProfileTable:
         return compose("the profile {name} does not exist{hint}", name=shown_part(name), hint=hint)
 
     def _add(self, problem: Finding) -> None:
-        """Once for each place: one entry can have a thousand names."""
+        """Add a finding unless its place has one already: one entry can have a thousand names."""
         if problem.span is not None and problem.span not in self._reported:
             self._reported.add(problem.span)
             self.findings.append(problem)

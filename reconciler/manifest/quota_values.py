@@ -189,7 +189,7 @@ class QuotaShape(Shape):
         return {"type": _NUMBER, "description": self.about}
 
     def read(self, node: Any, out: Collector, /) -> DesiredQuota | None:
-        """The value."""
+        """Return the value, ``None`` when it is null or refused."""
         return None if node.data is None else _quota_value(self.key, node, out)
 
 

@@ -58,7 +58,7 @@ def _document(root: YamlNode, out: Collector) -> Document | None:
 
 
 def _kinds_of_features() -> dict[str, tuple[str, str]]:
-    """By kind: the schema, and where the shape is."""
+    """Return the schema's name and the place of the shape, by kind."""
     return {kind: (schema, place) for kind, schema, place in added("MANIFEST_KINDS")}
 
 
@@ -174,11 +174,11 @@ class Collector:
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def span(self, node: YamlNode) -> Span:
-        """Where a node begins."""
+        """Return the place where a node begins."""
         return Span(file=self.file, line=node.line, column=node.column)
 
     def key_span(self, node: YamlMapping, name: str) -> Span:
-        """Where a key begins."""
+        """Return the place where a key begins."""
         line, column = node.keys[name]
         return Span(file=self.file, line=line, column=column)
 

@@ -100,7 +100,7 @@ def _expression(node: YamlScalar, out: Collector) -> PolicyExpression:
 
 
 def _line_places(node: YamlScalar, out: Collector) -> Iterator[Span]:
-    """Where each line of a scalar is written: of a block with ``|``, or of text on one line. Folded text has no such places."""
+    """Yield the place of each line of a scalar: of a block with ``|``, or of text on one line. Folded text has none."""
     first = out.line(node.line)
     sign = first[node.column - 1 : node.column]
     if sign == "|":

@@ -55,12 +55,12 @@ def round_down(key: QuotaKey, exact: Fraction) -> float | None:
 
 
 def part_of_total(key: QuotaKey, total: float, brokers: int) -> float | None:
-    """What each of so many brokers allows, so that all together never allow more than the total."""
+    """Return the part of each broker. All parts together are never more than the total."""
     return round_down(key, Fraction(total) / brokers)
 
 
 def count_leaders(spread: LeaderSpread | None, topics: tuple[str, ...] | None) -> tuple[Counter[int], int]:
-    """How many partitions each broker leads, and how many there are. Kafka's own topics count only by name."""
+    """Return the partitions that each broker leads, by id, and the number of all. Kafka's own topics count only by name."""
     if spread is None:
         return Counter(), 0
     if not spread.by_topic and topics is None:
@@ -117,7 +117,7 @@ class UnitLimits:
         return replace(declared, quotas=quotas, units=left, expiries=expiries)
 
     def _computed_expiry(self, key: QuotaKey, expiry: DeclaredExpiry, declared: DesiredEntity) -> DeclaredExpiry:
-        """With a number on the other side, too."""
+        """Return the expiry with a number on its other side, where that is computed."""
         quota = self._quota(key, expiry.other, declared) if isinstance(expiry.other, UnitQuota) else None
         return expiry if quota is None else replace(expiry, other=quota)
 
@@ -242,7 +242,7 @@ class UnitLimits:
         return number, replace(unit, of=budget.value)
 
     def _add(self, rule_id: str, message: str, written: UnitQuota, entity: Entity, key: QuotaKey) -> None:
-        """Once for each place: one value can be that of many entities."""
+        """Add a finding unless its place has one already: one value can be that of many entities."""
         if written.source not in self._reported:
             self._reported.add(written.source)
             self.findings.append(finding(rule_id, message, written.source, entity=entity, key=key.value))

@@ -275,7 +275,7 @@ class LabelMatcher:
         return cls(label=label, operator=operator, value=value)
 
     def __str__(self) -> str:
-        """In PromQL."""
+        """Return the matcher in PromQL."""
         return f"{self.label}{self.operator}{json.dumps(self.value)}"
 
 
@@ -291,7 +291,7 @@ class MetricServer:
 
     @property
     def kind(self) -> TrafficKind:
-        """As ``TrafficPlace.kind``."""
+        """Return the kind of the place, as ``TrafficPlace.kind`` has it."""
         return TrafficKind.PROMETHEUS
 
 
@@ -317,14 +317,14 @@ class TrafficPlace:
     """How many days before now a backtest reads of an address; ``None``: all."""
 
     def since(self, until: datetime.datetime) -> datetime.datetime | None:
-        """From when on a backtest reads; ``None``: all, as of everything but an address."""
+        """Return the moment from which a backtest reads. ``None``: it reads all, as of every source but an address."""
         if self.days is None or self.kind is not TrafficKind.ADDRESS:
             return None
         return until - datetime.timedelta(days=self.days)
 
     @property
     def kind(self) -> TrafficKind:
-        """By how it is written."""
+        """Return the kind of the place, from how it is written: a git reference, an address or a folder."""
         if self.place.startswith("refs/"):
             return TrafficKind.REFERENCE
         return TrafficKind.ADDRESS if self.place.startswith("table:") or "://" in self.place else TrafficKind.FOLDER
@@ -404,7 +404,7 @@ class ClusterSpec:
     """Where the fields of ``spec`` are, by their names in the manifest. Those that are not written are not here."""
 
     def place(self, name: str) -> Span | None:
-        """Where a field of ``spec`` is set. Without it, the document."""
+        """Return the place where a field of ``spec`` is set, or that of the document."""
         return self.places.get(name, self.span)
 
 
@@ -474,7 +474,7 @@ class PlanPolicy:
 
     @property
     def expressions(self) -> tuple[PolicyExpression, ...]:
-        """Those that are written."""
+        """Return the expressions that are written: the condition, then the requirement."""
         return (self.require,) if self.when is None else (self.when, self.require)
 
 

@@ -46,7 +46,7 @@ class KnownClient:
 
     @property
     def sort_key(self) -> tuple[tuple[bool, str], ...]:
-        """By user, then client id. ``OTHER`` comes last."""
+        """Return the key for sorting clients by user, then by client id. ``OTHER`` comes last."""
         return _rank(self.user), _rank(self.client_id)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class KnownAddress:
 
     @property
     def sort_key(self) -> tuple[tuple[bool, str], ...]:
-        """By text. ``OTHER`` comes last."""
+        """Return the key for sorting addresses by text. ``OTHER`` comes last."""
         return (_rank(self.ip),)
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class Effect:
 
     @property
     def direction(self) -> Direction:
-        """By the values. A limit that is NaN, which Kafka stores and never enforces, counts as infinite."""
+        """Return the direction of an effect. A limit that is NaN, which Kafka stores and never enforces, counts as infinite."""
         if self.before is None:
             return Direction.FIRST_LIMIT
         if self.after is None:
@@ -124,7 +124,7 @@ class Effect:
 
     @property
     def cause(self) -> tuple[object, ...]:
-        """Equal for clients that move for the same reason: from one limit, or from limits of their own, to the same limit."""
+        """Return a key that clients share when they move for one reason: from one limit, or each from its own, to one limit."""
         before = None if self.before is None else _source(self.before.entity, self.before.value)
         return self.key, self.direction, before, _limit_key(self.after)
 
@@ -162,13 +162,13 @@ class EffectGroup:
 
     @property
     def cause(self) -> tuple[object, ...]:
-        """That of each of its effects."""
+        """Return the cause of each of the group's effects."""
         before = None if self.before is None else _source(self.before.entity, self.before.lowest)
         return self.key, self.direction, before, _limit_key(self.after)
 
 
 def _source(entity: Entity | None, value: float) -> object:
-    """Where a limit came from: an entity that names its clients is each client's own."""
+    """Return the source of a limit. An entity that names its clients counts as each client's own."""
     if entity is None or any(isinstance(name, str) for _, name in entity.parts):
         return "own"
     return entity, str(value)

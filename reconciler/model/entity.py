@@ -172,7 +172,7 @@ def _escape(code: int) -> str:
 
 
 def in_canonical_order(entities: Iterable[Entity]) -> list[Entity]:
-    """As sorted by ``Entity.sort_key``, in a fifth of the time: most entities differ in their first name already."""
+    """Sort as by ``Entity.sort_key``, in a fifth of the time: most entities differ in their first name already."""
     by_first: dict[tuple[str, EntityName], list[Entity]] = {}
     for entity in entities:
         by_first.setdefault(entity.parts[0], []).append(entity)

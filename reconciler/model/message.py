@@ -83,7 +83,7 @@ class Message(str):
         return Message((*parts_of(other), *self.parts))
 
     def __reduce__(self) -> tuple[type[Message], tuple[tuple[MessagePart, ...]]]:
-        """For copies and other processes."""
+        """Return the parts, for copies and other processes."""
         return Message, (self.parts,)
 
 
@@ -127,7 +127,7 @@ def key_part(key: str) -> MessagePart:
 
 
 def flag_part(text: str) -> MessagePart:
-    """What a user types: ``--accept prune``, ``spec.accept``."""
+    """Return a part that a user types: ``--accept prune``, ``spec.accept``."""
     return MessagePart(kind=PartKind.FLAG, text=text)
 
 

@@ -50,12 +50,12 @@ class MetricSamples:
 
     @property
     def moments(self) -> float:
-        """Of all moments, the share that gauges show: 0 to 1."""
+        """Return the share of all moments that gauges show, from 0 to 1."""
         return min(1.0, self.window_s / self.every_s) if self.every_s else 0.0
 
     @property
     def censored_share(self) -> float:
-        """Of the samples, those taken while a quota throttled the clients."""
+        """Return the share of the samples that were taken while a quota throttled the clients, from 0 to 1."""
         return self.throttled_then / self.samples if self.samples else 0.0
 
 

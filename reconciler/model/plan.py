@@ -98,7 +98,7 @@ class Change:
     """The note of the entry in the manifest."""
 
     def alteration(self) -> Alteration:
-        """What is sent for this change."""
+        """Return the alteration that is sent for this change."""
         return Alteration(
             entity=self.entity, ops={k.key: k.after for k in self.keys}, before={k.key: k.before for k in self.keys}
         )
@@ -196,7 +196,7 @@ class WithheldOwner:
 
     @property
     def name(self) -> str:
-        """For a sentence, with the name escaped."""
+        """Return the owner for a sentence, with the name escaped."""
         return "entities without an owner" if self.owner is None else f"owner {escaped(self.owner)}"
 
     @property
@@ -310,7 +310,7 @@ class Plan:
 
     @property
     def undecided(self) -> tuple[Finding, ...]:
-        """About undeclared entities that differ from what the manifests declare, and that this plan leaves."""
+        """Return the findings about undeclared entities that this plan leaves: they left the manifests, or override a limit."""
         return tuple(finding for finding in self.findings if finding.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
 
     @property

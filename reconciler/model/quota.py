@@ -146,7 +146,7 @@ class Proportional:
 
     @property
     def most(self) -> int:
-        """How many partitions the broker with the most leaders leads."""
+        """Return the number of partitions that the broker with the most leaders leads."""
         return max((count for _, count in self.leaders or ()), default=0)
 
 
@@ -197,11 +197,11 @@ class LeaderSpread:
 
     @property
     def topic_partitions(self) -> Mapping[str, int]:
-        """By topic, how many partitions it has, as far as that is known."""
+        """Return the number of partitions of each topic, as far as it is known."""
         return self.topics or {name: count for name, (_, count) in self.by_topic.items()}
 
     def largest_share(self, brokers: int) -> float | None:
-        """How many times its even part the broker with the most leaders leads. ``None`` without any leader."""
+        """Return how many times its even part the broker with the most leaders leads. ``None`` without any leader."""
         led = sum(count for _, count in self.partitions)
         return max(count for _, count in self.partitions) * brokers / led if led else None
 

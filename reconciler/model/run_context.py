@@ -131,7 +131,7 @@ class WatchedStep:
 
     @property
     def exceeding(self) -> tuple[WatchedGroup, ...]:
-        """Those that are throttled more than is accepted."""
+        """Return the quota groups that are throttled more than is accepted."""
         return tuple(group for group in self.throttled if group.is_too_much)
 
 

@@ -60,7 +60,7 @@ class DeclaredExpiry:
 
     @property
     def of_value(self) -> ValueExpiry:
-        """Without places, and with numbers as far as they are computed."""
+        """Return the expiry without places, and with numbers as far as they are computed."""
         other = self.other.value if isinstance(self.other, DesiredQuota) else None
         return ValueExpiry(at=self.at, expired=self.expired, other=other)
 
@@ -120,7 +120,7 @@ class DesiredState:
     """What a reader of the values has to know: who shares what."""
 
     def next_expiry(self) -> datetime.datetime | None:
-        """When a value expires next. ``None`` when none will."""
+        """Return the moment when a value expires next. ``None`` when none will."""
         moments = (e.at for d in self.entities.values() for e in d.expiries.values() if not e.expired)
         return min(moments, default=None)
 

@@ -155,7 +155,7 @@ def _removals(live: Quotas) -> tuple[KeyChange, ...]:
 
 
 def action_of(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
-    """What these changes do to an entity that has these quotas now."""
+    """Return the action of these changes on an entity that has these quotas now."""
     if not live:
         return Action.CREATE
     kept = len(live) - sum(1 for k in keys if k.before is not None)
@@ -165,7 +165,7 @@ def action_of(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
 
 
 def change_of_one(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Change | None:
-    """What is left to do; ``None`` when the entity has all of ``add`` and nothing of ``delete`` already."""
+    """Return the change that is left to do. ``None`` when the entity has all of ``add`` and nothing of ``delete`` already."""
     changes = [KeyChange(key=key, before=live[key], after=None, reason=Reason.ON_REQUEST) for key in delete if key in live]
     for key, value in add.items():
         before = live.get(key)
@@ -191,7 +191,7 @@ def nothing_to_do_notes(entity: Entity, live: Quotas, *, add: Mapping[str, float
 
 
 def quotas_after(entities: Mapping[Entity, Quotas], changes: Iterable[Change]) -> dict[Entity, Quotas]:
-    """What a cluster has once the changes are written; an entity that they leave without keys is gone."""
+    """Return the quotas of a cluster once the changes are written. An entity that they leave without keys is gone."""
     left = dict(entities)
     for change in changes:
         quotas = dict(left.pop(change.entity, {}))
@@ -252,7 +252,7 @@ class _Holders:
 
 
 def brokers_of_part(unit: QuotaUnit | None, value: float | None) -> int | None:
-    """For how many brokers a value on the cluster is the part of this total, if for another number than now.
+    """Return the number of brokers for which a value is the part of this total. ``None`` for the number of now, or for none.
 
     The whole total is not a part: a limit of 10 MiB/s that becomes a total of 10 MiB/s is a change of the author. Up to the
     result, every number of brokers has ``perBroker`` as its part.

@@ -118,7 +118,7 @@ class _Sides:
 
 
 def _entity(entity: Entity, sides: _Sides) -> EntityDrift | None:
-    """``None`` for an entity that is not there and shall not be."""
+    """Return the drift of one entity. ``None`` when it is not there and is not declared."""
     owned = sides.scope.contains(entity)
     declared = sides.desired.entities.get(entity) if owned else None
     wanted = _NOTHING if declared is None else {key.value: quota.value for key, quota in declared.quotas.items()}

@@ -48,7 +48,7 @@ def require_current(saved: Plan, plan: Plan) -> None:
 
 
 def _brokers_differ(saved: Plan, plan: Plan) -> Iterator[str]:
-    """Why totals give other values now: other brokers."""
+    """Yield the reason why totals give other values now: other brokers."""
     before, now = saved.totals.brokers, plan.totals.brokers
     if before != now and before and now:
         were, are = (", ".join(map(str, brokers)) for brokers in (before, now))
@@ -56,7 +56,7 @@ def _brokers_differ(saved: Plan, plan: Plan) -> Iterator[str]:
 
 
 def _expired_since(saved: Plan, plan: Plan) -> Iterator[str]:
-    """Why values differ now: they expired between the two plans."""
+    """Yield the reason why values differ now: they expired between the two plans."""
     for change in saved.changes:
         for key in change.keys:
             if key.expiry is not None and saved.observed.at < key.expiry.at <= plan.observed.at:

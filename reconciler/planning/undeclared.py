@@ -86,7 +86,7 @@ def _undeclared(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Sco
 
 
 def unalterable_notes(entities: Iterable[Entity]) -> Iterator[Message]:
-    """Why entities of ``unalterable_entities`` stay as they are: a sentence, and one about host names."""
+    """Yield why entities of ``unalterable_entities`` stay as they are: a sentence, and one about host names."""
     by_reason: dict[str, list[str]] = {}
     for entity in entities:
         empty = any(name == "" for _, name in entity.parts)
@@ -108,7 +108,7 @@ def needs_decision(entity: Entity, overrides: Mapping[str, OverriddenLimit], kno
 def overriding_entities(
     entities: Iterable[Entity], desired: DesiredState, live: Mapping[Entity, Quotas], *, scope: Scope
 ) -> dict[Entity, dict[str, OverriddenLimit]]:
-    """Those ``entities`` of the scope that override a declared limit for some client: by key, one limit that each overrides."""
+    """Return the ``entities`` of the scope that override a declared limit for some client, with one such limit for each key."""
     overrides: dict[Entity, dict[str, OverriddenLimit]] = {}
     limits: DeclaredLimits | None = None
     for entity in entities:

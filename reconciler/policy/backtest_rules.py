@@ -79,7 +79,7 @@ class FailingRows:
         return replace(report, rules=tuple(rules), findings=(*findings, *report.findings))
 
     def _failing(self, verdicts: Iterable[BucketVerdict], rule: FailRule) -> list[tuple[BucketVerdict, tuple[str, ...]]]:
-        """With their owners: of the quota, and of a client of the quota group."""
+        """Return the verdicts that fail a rule, with their owners: of the quota, and of a client of the quota group."""
         failing = []
         for verdict in verdicts:
             if verdict.verdict not in rule.verdicts or not (verdict.changed or rule.unchanged):
@@ -121,7 +121,7 @@ def _seconds(bucket_verdict: BucketVerdict) -> int:
 
 
 def _clients(bucket_verdict: BucketVerdict) -> Iterator[Entity]:
-    """Who is in a bucket, each as the entity of its names; of an address, the address."""
+    """Return the clients of a quota group, each as the entity of its names, and of an address as the address."""
     addresses = [name for tag, name in bucket_verdict.name.other if tag == EntityType.IP]
     yield from (Entity.of({EntityType.IP.value: name}) for name in addresses)
     for member in () if addresses else bucket_verdict.recorded.members:
@@ -223,7 +223,7 @@ def _worst(rows: Sequence[BucketVerdict]) -> Message:
 
 
 def predictions_of(report: BacktestReport, changes: Iterable[Change]) -> tuple[Prediction, ...]:
-    """What a backtest predicted of the quota groups that changes limit, each on the broker where it is worst.
+    """Return the predictions for quota groups that the changes limit, each on the broker where it is worst.
 
     Raises ``StalePlanError`` for a backtest of another value than the changes write.
     """

@@ -407,7 +407,7 @@ def _edges(window: FreezeWindow, moment: datetime.datetime) -> Iterator[datetime
 def _occurrences(
     kind: WindowKind, weekly: Weekly, moment: datetime.datetime
 ) -> Iterator[tuple[datetime.datetime, datetime.datetime]]:
-    """Those that begin from two days before a moment to eight days after it, in UTC."""
+    """Yield the windows that begin from two days before a moment to eight days after it, in UTC."""
     today = moment.astimezone(_zone(weekly.time_zone)).date()
     for offset in range(-2, 9):
         day = today + offset * _DAY

@@ -102,12 +102,12 @@ class Judgement:
 
 
 def by_option(guard_id: str) -> Message:
-    """How to accept a guard in the commands that write once."""
+    """Return how to accept a guard in the commands that write once."""
     return compose("To accept, pass {flag}.", flag=flag_part(f"--accept {guard_id}"))
 
 
 def in_manifest(guard_id: str) -> Message:
-    """How to accept a guard in the service, which takes no acceptance for a single run."""
+    """Return how to accept a guard in the service, which takes no acceptance for a single run."""
     return compose(
         "To accept, add guard {guard} to {field} of the Cluster manifest, with a reason and an expiry date in {until}.",
         guard=name_part(guard_id),

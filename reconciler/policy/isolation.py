@@ -109,7 +109,7 @@ def judge_owners(
 
 
 def _left_out(view: OwnerView, *, unselected: int) -> Iterator[Message]:
-    """What a plan of isolated owners leaves out."""
+    """Yield notes on what a plan leaves out: other owners, and changes that errors forbid."""
     if view.selected is not None:
         names = name_part(list_some(sorted(view.selected), _MOST_NAMED))
         left = compose(" {count} of other owners left out.", count=count_of(unselected, "change is", "changes are"))
@@ -150,7 +150,7 @@ class _Split:
         return cls(context=context, changes={o: tuple(each) for o, each in changes.items()}, desired=desired, current=current)
 
     def alone(self, owner: str | None) -> GuardContext:
-        """What the guards see of one owner: as if the cluster had nothing else."""
+        """Return the part of the context that is one owner's: as if the cluster had nothing else."""
         desired: DesiredState = replace(self.context.desired, entities=self.desired[owner])
         current: CurrentState = replace(self.context.current, entities=self.current[owner])
         return replace(self.context, changes=self.changes[owner], desired=desired, current=current)

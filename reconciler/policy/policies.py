@@ -219,7 +219,7 @@ class ExpressionError(Exception):
 
 
 def check_expression(text: str, subject: PolicySubject) -> tuple[ExpressionProblem, ...]:
-    """What is wrong with an expression, before it is evaluated. Raises ``MissingDependencyError``."""
+    """Return the problems of an expression, before it is evaluated. Raises ``MissingDependencyError``."""
     try:
         _compiled(text, subject)
     except ExpressionError as error:

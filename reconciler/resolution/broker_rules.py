@@ -56,7 +56,7 @@ _AS_IN_KAFKA: Final = {
 
 
 def refusal(alteration: Alteration, *, finite_only: bool = True) -> str | None:
-    """Why a broker certainly refuses the alteration, in its words; ``None`` when it takes it, unless ``needs_broker``.
+    """Return why a broker refuses the alteration, in its words. ``None`` when it takes it, unless ``needs_broker``.
 
     With several things wrong the broker names any one of them; here it is the first. Removals are never checked: a key that is
     unknown or not set is removed without a word.
@@ -71,7 +71,7 @@ def needs_broker(entity: Entity) -> bool:
 
 
 def entity_refusal(entity: Entity) -> str | None:
-    """Why a broker refuses the entity, whatever is done to it."""
+    """Return why a broker refuses the entity in any alteration."""
     for entity_type, name in entity.parts:
         if entity_type not in _KNOWN_TYPES:
             return f"Unhandled client quota entity type: {entity_type}"
@@ -100,7 +100,7 @@ def _combination(entity: Entity) -> str | None:
 
 
 def value_refusal(key: str, value: float, *, finite_only: bool = True) -> str | None:
-    """Why a broker refuses a value for a key that is legal on the entity."""
+    """Return why a broker refuses a value for a key that is legal on the entity."""
     if finite_only and not math.isfinite(value):
         return f"Quota {key} must be a finite number"
     if value <= 0:
@@ -117,7 +117,7 @@ def value_refusal(key: str, value: float, *, finite_only: bool = True) -> str | 
 
 
 def unsendable(alteration: Alteration) -> str | None:
-    """Why the alteration does not fit into a request at all; these words are ours, because a broker has none for it."""
+    """Return why the alteration does not fit into a request at all. These words are ours, because a broker has none for it."""
     parts = alteration.entity.parts
     for text in (*(t for t, _ in parts), *(n for _, n in parts if n is not DEFAULT), *alteration.ops):
         try:

@@ -166,14 +166,14 @@ class BrokerLimits:
         self._by_broker = by_broker
 
     def at(self, broker: int) -> CallbackLimits:
-        """Those of one broker."""
+        """Return the limits of one broker."""
         return self._by_broker[broker]
 
 
 def callback_limits(
     make: MakeCallback, quotas: QuotaTable, metadata: Mapping[int, ClusterMetadata | None]
 ) -> dict[str, BrokerLimits]:
-    """By quota key. ``metadata``: by broker of which traffic is known. ``None`` where the cluster's partitions are not.
+    """Return the limits by quota key. ``metadata``: by broker of which traffic is known, ``None`` without known partitions.
 
     Each instance gets the metadata, then every quota in the order of entities, then asked whether it wants its limits read
     again. Raises ``QuotaCallbackError``.
@@ -289,7 +289,7 @@ class DefaultQuotaCallback:
         return False
 
     def update_cluster_metadata(self, cluster: ClusterMetadata) -> bool:
-        """Of no weight."""
+        """Ignore the metadata, and return that no limit changed."""
         del cluster
         return False
 

@@ -134,7 +134,7 @@ class EffectiveQuotas:
         units: Mapping[tuple[Entity, str], QuotaUnit] = _NO_UNITS,
         expiries: Mapping[tuple[Entity, str], ValueExpiry] = _NO_EXPIRIES,
     ) -> None:
-        """By entity and key: ``profiles``, from which a manifest has the value, ``units``, what it was computed from."""
+        """Set up the answers. ``profiles`` and ``units``, by entity and key: where the manifest has a value from."""
         self._expiries = expiries
         self._grouped = GroupedQuotas(quotas) if caveats.groups else None
         self.quotas = quotas if self._grouped is None else self._grouped.quotas
@@ -172,7 +172,7 @@ class EffectiveQuotas:
         return Resolution(entity=entity, client=client, quotas=quotas, unknown=unknown, ladder=ladder)
 
     def reason(self, key: str, client: KnownClient, winner: Candidate | None) -> str | None:
-        """Why the winner of a client may not be its limit. ``None``: it is."""
+        """Return why the winner of a client may not be its limit. ``None``: it is."""
         if self.caveats.callback is not None:
             return self.caveats.callback
         return self.caveats.static_defaults.get(key) if winner is None and client.client_id != "" else None

@@ -263,7 +263,7 @@ class _Crossing:
 
     @property
     def count(self) -> int:
-        """How many clients this is: all but those that are free on both sides."""
+        """Count the clients, without those that no limit reaches."""
         free = _count(self.free_users, self.free_client_ids, self.listed)
         return _count(frozenset(self.users), frozenset(self.client_ids), self.listed) - free
 

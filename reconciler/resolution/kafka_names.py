@@ -52,7 +52,7 @@ class IpVerdict(enum.Enum):
 
 
 def ip_verdict(name: str) -> IpVerdict:
-    """How Kafka reads the name of an ip entity: a literal address, a name for brokers to resolve, or ``INVALID``."""
+    """Return how Kafka reads the name of an ip entity: a literal address, a name for brokers to resolve, or ``INVALID``."""
     if not name:
         return IpVerdict.INVALID
     bracketed = name.startswith("[")
@@ -151,7 +151,7 @@ def unsanitize_name(text: str) -> str | None:
 
 
 def mangle(text: str) -> str:
-    """What a metric name keeps of a text: letters in lower case, digits and colons; runs of all else are one ``_``.
+    """Return the form of a text in a metric name: small letters, digits and colons. Runs of other characters are one ``_``.
 
     Source: the jmx_exporter's ``JmxCollector.toSafeName``, which ``lowercaseOutputName`` follows.
     """

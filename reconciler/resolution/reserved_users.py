@@ -161,7 +161,7 @@ def _subject(text: str) -> Entity | str | None:
 
 
 def callback_notes(cluster: ClusterIdentity) -> Iterator[Message]:
-    """What brokers with a class of their own mean, in a sentence; nothing for Kafka's own rules and the groups' plugin."""
+    """Yield a note about brokers with a class of their own. Nothing for Kafka's own rules and the groups' plugin."""
     callback = cluster.quota_callback
     if callback is not None and callback != GROUP_CALLBACK:
         yield compose(

@@ -182,7 +182,7 @@ class Resolver:
         return frozenset(candidates)
 
     def resolve_partly(self, user: str | None, client_id: str | None) -> Resolved | None:
-        """As ``resolve``, when a name is not known (``None``) and no such name would change the answer; else ``None``."""
+        """Resolve a client of which a name is not known (``None``). Return ``None`` when the name would change the answer."""
         if user is not None and client_id is not None:
             return self.resolve(user, client_id)
         # Weaker levels never decide, so only what may come before the user's own level, or before client ids, is in the way.
@@ -208,7 +208,7 @@ class Resolver:
         return by_user.get(user, []) if client_id is None else by_client.get(client_id, [])
 
     def may_differ(self, earlier: Resolver) -> Callable[[str, str], bool]:
-        """For a user and a client id, whether the answer may be another than that of the earlier quotas. False is certain."""
+        """Return a test of whether the earlier quotas may give a user and client id another answer. False is certain."""
         changed: tuple[set[object], ...] = (set(), set(), set(), set())
         for by, new, old in zip(_LOOKED_UP_BY, self._levels, earlier._levels, strict=True):
             changed[by].update(place for place in {**new, **old} if new.get(place) != old.get(place))
@@ -242,7 +242,7 @@ class Resolver:
         return None
 
     def candidates(self, user: ClientName, client_id: ClientName) -> tuple[Candidate | None, ...]:
-        """What each level has for a client, also what an empty client id escapes. ``None``: nothing is set."""
+        """Return what each level has for a client, also what an empty client id escapes. ``None``: nothing is set."""
         names = (None, user, client_id, (user, client_id))
         return tuple(table.get(names[by]) for by, table in zip(_LOOKED_UP_BY, self._levels, strict=True))
 
@@ -273,7 +273,7 @@ class Resolver:
         return self._levels[number - 1].keys()
 
     def hidden(self, user: ClientName, client_id: ClientName, winner: Candidate) -> list[Candidate]:
-        """What would apply in turn without the winner, the strongest first. Nothing that an empty client id escapes."""
+        """Return the limits that would apply in turn without the winner, the strongest first, without those that it escapes."""
         names = (None, user, client_id, (user, client_id))
         searched = self._used if client_id != "" else self._used_without_client_id
         candidates = (table.get(names[by]) for by, table in searched)
@@ -315,7 +315,7 @@ def _put(levels: _Levels, names: tuple[EntityName | None, EntityName | None], en
 
 
 def _place(at: int, names: tuple[EntityName | None, EntityName | None]) -> object:
-    """Where an entity is in the table of its level."""
+    """Return the key of an entity in the table of its level."""
     by = _LOOKED_UP_BY[at]
     return names if by == _OF_PAIR else (None, *names)[by]
 
@@ -363,7 +363,7 @@ class AddressTable:
         return tuple(sorted(explicit, key=lambda entity: entity.sort_key))
 
     def winner(self, name: object) -> Candidate | None:
-        """What applies to an address or host name (anything else: for any that no quota names); ``None``: off, or unclear."""
+        """Return the limit of an address or host name (else: of any that no quota names). ``None``: off, or unclear."""
         answer = self.resolve(name)
         return answer.candidates[0] if answer.candidates and not answer.unclear else None
 
@@ -394,7 +394,7 @@ def canonical_address(name: str) -> str:
 
 
 def unclear_addresses(tables: Sequence[AddressTable], names: Iterable[str]) -> Mapping[str, str]:
-    """By canonical address, why its limit is not known in one of the tables: its spellings have different limits."""
+    """Return why limits are not known, by canonical address: its spellings have different limits in one of the tables."""
     reasons = {}
     for name in sorted({canonical_address(name) for name in names}):
         spellings = next((unclear for table in tables if (unclear := table.resolve(name).unclear)), ())

@@ -73,7 +73,7 @@ class Sharing:
     """The known clients of a state by the names that their buckets can have; those without a limit are in no bucket."""
 
     def __init__(self, entities: Iterable[Entity]) -> None:
-        """Whatever an entity names may be shared; which of it is, depends on the key."""
+        """Index the entities by each name that may be shared. Which of them are depends on the key."""
         self._by_name: dict[tuple[str, str], list[Entity]] = {}
         for entity in entities:
             for part in entity.parts:
@@ -82,7 +82,7 @@ class Sharing:
         self._buckets: dict[tuple[str, str, str], _Bucket] = {}
 
     def others(self, key: str, resolver: Resolver, client: KnownClient, level: int, *, most: int) -> SharedWith:
-        """Who else is in the bucket of a client whose limit for this key, of this resolver, comes from this level.
+        """Return the other clients in the quota group of a client whose limit for this key comes from this level.
 
         Only levels of users and of client ids pool; all others give every client a bucket of its own.
         """
@@ -156,7 +156,7 @@ class TagGroups:
         return self._groups_alike or all(self._after.grouped_by(*member) is tags for member in self._members(user, client_id))
 
     def _members(self, user: str | None, client_id: str | None) -> Iterator[tuple[ClientName, ClientName]]:
-        """At least one of the clients that both tables treat alike, for all that are in the group before the change."""
+        """Yield at least one of the clients that both tables treat alike, for all that are in the group before the change."""
         tags = _tags(user, client_id)
         for member in self._like_those(user, client_id):
             if self._before.grouped_by(*member) is tags:

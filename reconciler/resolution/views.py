@@ -67,7 +67,7 @@ class QuotaView:
     """Which brokers lead partitions, where that was read."""
 
     def answers(self) -> EffectiveQuotas:
-        """Its tables, built anew. Keep them for many questions."""
+        """Build the tables of the quotas. Keep them for many questions."""
         return EffectiveQuotas(self.entities, self.caveats, self.profiles, self.units, self.expiries)
 
 

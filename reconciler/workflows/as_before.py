@@ -73,7 +73,7 @@ class EarlierFindings:
         return tuple(replace(finding, as_before=True) if self._covers(finding) else finding for finding in findings)
 
     def take(self, facts: FindingFacts, severity: Severity, most: int) -> int:
-        """How many of these, up to ``most``, have covered nothing. They are taken away."""
+        """Take away up to ``most`` of these findings that have covered nothing, and return their number."""
         taken = min(self._left[facts, severity], most)
         self._left[facts, severity] -= taken
         return taken
@@ -155,7 +155,7 @@ def known_findings(findings: Iterable[Finding]) -> Iterator[tuple[FindingFacts, 
 
 
 def base_intent(intent: Intent, before: Before) -> Intent | None:
-    """What the base wants of the cluster; ``None`` for a cluster that it does not have.
+    """Return what the base wants of the cluster, ``None`` for a cluster that it does not have.
 
     Raises ``ManifestError`` when the manifests contradict themselves there.
     """
@@ -178,6 +178,6 @@ def mark_findings(
 
 
 def offline_findings_of_base(intent: Intent) -> tuple[Finding, ...]:
-    """What can be known of the base without the cluster. Raises ``ManifestError``."""
+    """Return the findings of the base that need no cluster. Raises ``ManifestError``."""
     base = base_intent(intent, intent.before) if intent.before is not None else None
     return (*base.findings, *lint_offline(base.loaded, base.spec, base.desired)) if base is not None else ()

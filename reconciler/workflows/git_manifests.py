@@ -170,7 +170,7 @@ def _link(folder: str, entry: TreeEntry, targets: Mapping[str, str]) -> None:
 
 
 def resolved_link(path: str, targets: Mapping[str, str]) -> str | None:
-    """Where a path of a commit leads to, step by step as the operating system goes; ``None`` for out of the commit, or a loop.
+    """Follow a path of a commit, as the operating system does. Return ``None`` for out of the commit, or a loop.
 
     ``targets``: what each link of the commit points to.
     """

@@ -144,7 +144,7 @@ class Git:
         return None if entry is None or entry.link else self.blobs([entry])[0]
 
     def link(self, commit: str, path: str) -> bytes | None:
-        """Where a symbolic link of a commit points to; ``None`` when the path is not one."""
+        """Return where a symbolic link of a commit points to, ``None`` when the path is not one."""
         entry = next((entry for entry in self.entries(commit, [path]) if entry.path == path), None)
         return self.blobs([entry])[0] if entry is not None and entry.link else None
 
@@ -186,7 +186,7 @@ class Git:
         return tuple(dict.fromkeys((self.top, *folders)))
 
     def message(self, commit: str) -> str:
-        """What the author of a commit wrote."""
+        """Return the message of a commit."""
         return _text(self.output("show", "--no-patch", "--no-show-signature", "--format=%B", commit))
 
     def contains(self, commit: str, earlier: str) -> bool:
@@ -236,11 +236,11 @@ class Git:
         )
 
     def missing_commits(self, *, base: str) -> int:
-        """How many commits of ``base`` the checked-out commit does not contain. Raises ``GitError`` when there is none yet."""
+        """Count the commits of ``base`` that the checked-out commit lacks. Raises ``GitError`` when there is none yet."""
         return int(self.output("rev-list", "--count", base, "^HEAD"))
 
     def output(self, *arguments: str, given: bytes | None = None, variables: Mapping[str, str] | None = None) -> bytes:
-        """What git prints. ``given``: its standard input. Raises ``GitError``."""
+        """Run git and return what it prints. ``given``: its standard input. Raises ``GitError``."""
         done = _run(self.program, self.top, *arguments, given=given, variables=variables)
         if done.returncode != 0:
             msg = f"git {arguments[0]} failed in {self.top}: {_reason(done.stderr)}"

@@ -94,7 +94,7 @@ class Intent:
 
     @property
     def owners(self) -> Mapping[str, Owner]:
-        """Those of the Repository manifest that applies."""
+        """Return the owners of the Repository manifest that applies, by name."""
         return self.loaded.repository.owners
 
     @property
@@ -275,7 +275,7 @@ def _compared(
 
 
 def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
-    """As ``validate_manifests``, for manifests that are read already."""
+    """Check manifests that are read already, as ``validate_manifests`` does."""
     known = sorted({*loaded.clusters, *loaded.proposed})
     names: Sequence[str | None] = known or [None]
     if cluster is not None:
@@ -337,7 +337,7 @@ def stop_on_reading(loaded: LoadedManifests, cluster: str | None, fail_on: Sever
 
 
 def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredState) -> tuple[Finding, ...]:
-    """What can be known without the cluster; ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
+    """Lint without the cluster. ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
     if loaded.selected is not None:
         desired = loaded.desired(spec)
     linted = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
@@ -354,7 +354,7 @@ def lint_change(
     *,
     severities: Mapping[str, Severity | None],
 ) -> tuple[Finding, ...]:
-    """What can be known of a plan."""
+    """Lint the changes of a plan, with both states."""
     after = quotas_after(current.entities, changes)
     changed = [change.entity for change in changes]
     subject = Subject(

@@ -126,7 +126,7 @@ class LoadedManifests:
         return ruling if ruling is not None else _NO_REPOSITORY
 
     def desired(self, spec: ClusterSpec) -> DesiredState:
-        """Everything that is declared for one cluster, whichever files the user named."""
+        """Return all that is declared for one cluster, also by files that the user did not name."""
         profiles, budgets = self.profiles(spec.name), self.repository.budgets
         return desired_state(self.documents, spec, profiles=profiles, budgets=budgets, at=self.at).state
 
@@ -218,7 +218,7 @@ def _assemble(
     trust: Trust | None = None,
     at: datetime.datetime | None = None,
 ) -> LoadedManifests:
-    """What the documents declare together. ``discovered``: where they come from."""
+    """Put together what the documents declare. ``discovered``: where they come from."""
     quotas = tuple(d for d in documents if isinstance(d, ClientQuotasDocument))
     clusters = tuple(d for d in documents if isinstance(d, ClusterDocument))
     findings += cluster_findings(quotas, clusters)

@@ -112,7 +112,7 @@ class _Attribution:
         return wrong
 
     def _also(self, finding: Finding) -> frozenset[str]:
-        """Of two claims to one entity neither may decide."""
+        """Return the owners of the other claim to an entity: of two claims neither may decide."""
         if finding.id != "duplicate-entity" or finding.span is None:
             return frozenset()
         others = {owner for related in finding.related for owner in self.owners(related.span.file)}
@@ -135,7 +135,7 @@ def owner_lookup(desired: DesiredState, owners: Mapping[str, Owner]) -> Callable
 def errors_by_owner(
     findings: Iterable[Finding], owner_of: Callable[[Entity], str | None], fail_on: Severity
 ) -> dict[str | None, tuple[Finding, ...]]:
-    """Of findings that the live state brings, those that withhold the owner of their entity."""
+    """Return the findings of the live state that withhold the owner of their entity, by owner."""
     wrong: dict[str | None, tuple[Finding, ...]] = {}
     for finding in findings:
         if finding.fails(fail_on) and finding.entity is not None:
@@ -145,7 +145,7 @@ def errors_by_owner(
 
 
 def withheld_in_stage(cluster: str) -> Finding:
-    """Why an owner is withheld whose changes an earlier stage withheld: they were never tried."""
+    """Return why an owner is withheld whose changes an earlier stage withheld: they were never tried."""
     message = compose(
         "The changes of this owner are withheld on cluster {cluster}, in an earlier stage.", cluster=name_part(cluster)
     )
@@ -153,14 +153,14 @@ def withheld_in_stage(cluster: str) -> Finding:
 
 
 def unread_owners(errors: Collection[str | None]) -> Iterator[Message]:
-    """What a comparison leaves out when manifests of these owners have errors."""
+    """Yield a note about the entities that a comparison leaves out when manifests of these owners have errors."""
     if names := sorted(display_name(owner) for owner in errors if owner is not None):
         shown_names = name_part(list_some(names, _MOST_NAMED))
         yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=shown_names)
 
 
 def owner_view(intent: Intent, plan: Plan) -> OwnerView:
-    """Who owns which change, and whose changes are withheld whatever the guards measure."""
+    """Return who owns which change, and whose changes are withheld whatever the guards measure."""
     scope = intent.scope
     owner_of = owner_lookup(intent.desired, intent.owners)
     errors = errors_by_owner(plan.findings, owner_of, intent.fail_on)

@@ -146,7 +146,7 @@ Judge: TypeAlias = Callable[[Plan], Judgement]
 def _judges(
     intent: Intent, context: GuardContext, *, accepted: Sequence[str], baseline: Baseline | None, has_undeclared: bool
 ) -> Iterator[Judge]:
-    """Those that this plan needs, in their order: a judge that nothing declares is neither asked nor loaded."""
+    """Yield the judges that this plan needs, in their order: one that nothing declares is neither asked nor loaded."""
     spec, current, desired = intent.spec, context.current, intent.desired
     advice = by_option if intent.attended else in_manifest
     severities = intent.loaded.repository.lint

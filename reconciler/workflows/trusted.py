@@ -53,7 +53,7 @@ class TrustedTree:
         return self.at.ref
 
     def trust(self) -> Trust:
-        """What loading the work tree takes from here."""
+        """Return what loading the work tree takes from the trusted manifests."""
         root = None if self.at.root is None else str(Path(self.at.git.top, self.at.root))
         loaded = self.at.loaded
         return Trust(
@@ -110,7 +110,7 @@ def _differing(what: Message, proposed: object, trusted: object, ref: str) -> It
 
 
 def _settings(document: Any) -> dict[str, object]:
-    """What a document states, by field; of values that are parts of a Cluster manifest each field by itself."""
+    """Return what a document states, by field; of values that are parts of a Cluster manifest each field by itself."""
     settings: dict[str, object] = {}
     for field in dataclasses.fields(document):
         value = getattr(document, field.name)
@@ -176,7 +176,7 @@ class TrustedFiles:
         return TrustedContent(content=_read(located.physical, path), source=path)
 
     def content(self, path: str) -> bytes | None:
-        """What the reference has for a file of the work tree; ``None`` for a file that no pull request can have brought.
+        """Return what the reference has for a file of the work tree, ``None`` for one that no pull request can have brought.
 
         That is one outside of the repository, or one that git does not track. Raises ``UntrustedError`` as ``read``.
         """
@@ -302,7 +302,7 @@ class ReadReferences:
 
     @property
     def trust(self) -> Trust | None:
-        """For loading the work tree."""
+        """Return what loading the work tree takes from the trusted reference, ``None`` without one."""
         return None if self.trusted is None else self.trusted.trust()
 
     def for_cluster(self, spec: ClusterSpec) -> tuple[ReadReferences, Before | None]:
@@ -324,7 +324,7 @@ class ReadReferences:
         return (Finding(id="base-not-found", severity=Severity.WARNING, message=message),)
 
     def notes(self, loaded: LoadedManifests, spec: ClusterSpec) -> tuple[str, ...]:
-        """What counts only after merge, and what of the base is not here."""
+        """Return sentences on what counts only after merge, and on commits of the base that are not here."""
         behind = () if self.base is None else behind_base(self.base)
         return (*(not_yet(loaded, spec.name) if loaded.trust is not None else ()), *behind)
 
@@ -344,7 +344,7 @@ def read_references(references: References, paths: Sequence[str]) -> ReadReferen
 
 
 def declared_at(at: ManifestsAt, cluster: str | None) -> DesiredState:
-    """What was declared for a cluster at a reference; nothing for a cluster that was not there yet.
+    """Return what was declared for a cluster at a reference, and an empty state for one that was not there yet.
 
     Raises ``ManifestError`` when the manifests contradict themselves there.
     """

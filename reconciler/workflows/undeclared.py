@@ -57,7 +57,7 @@ class DeclaredEarlier:
     baseline: Baseline | None = None
 
     def since(self, entity: Entity) -> str | None:
-        """Where an entity was declared, as the user would look it up; ``None``: nowhere that is known."""
+        """Return where an entity was declared, as the user would look it up. ``None``: nowhere that is known."""
         declared = self.base.desired.entities.get(entity) if self.base is not None else None
         if self.base is not None and declared is not None:
             return str(self.base.place(declared.source))
@@ -74,7 +74,7 @@ class DeclaredEarlier:
 def judge_undeclared(
     spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, source: ManifestCommit
 ) -> Judgement:
-    """What a plan leaves of entities that no manifest declares. ``source``: the commit of the manifests."""
+    """Judge the entities that no manifest declares and that a plan leaves. ``source``: the commit of the manifests."""
     undeclared = undeclared_in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
     kept = tuple(
         KeptEntity(entity=entity, quotas=current.entities[entity], since=since)
@@ -155,7 +155,7 @@ def _no_longer_declared(spec: ClusterSpec, kept: KeptEntity) -> Finding:
 def _notes(
     spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, unclear: int
 ) -> Iterator[str]:
-    """What is forgotten, and of how many entities nothing is known without a base or a baseline."""
+    """Yield notes on entities that left the manifests, and on those that only a base or a baseline would show."""
     before: dict[str, Iterable[Entity]] = {}
     if earlier.base is not None and earlier.base.desired.complete:
         before[earlier.base.ref] = earlier.base.desired.entities

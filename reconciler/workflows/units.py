@@ -301,7 +301,7 @@ def accepted_fallbacks(changes: Iterable[Change], before: Before | None, current
 
 
 def _fallback_at(base: DesiredState, entity: Entity, key: QuotaKey) -> float | None:
-    """What a state declares to follow an expired value; NaN, which no manifest declares, when it has none that expired."""
+    """Return the value that follows an expired one in a state; NaN, which no manifest declares, when none expired."""
     declared = base.entities.get(entity)
     if declared is None or (expiry := declared.expiries.get(key)) is None or not expiry.expired:
         return float("nan")
@@ -333,7 +333,7 @@ def judged_notes(desired: DesiredState) -> Iterator[Message]:
 
 
 def live_expiries(desired: DesiredState, live: CurrentState | QuotaView) -> dict[tuple[Entity, str], ValueExpiry]:
-    """By entity and key, the expiries of values that apply: of declared ones, and of expired ones that are still there."""
+    """Return the expiries of values that apply, by entity and key: declared ones, and expired ones that are still there."""
     brokers = BrokerFacts(brokers=live.brokers, leaders=live.leaders)
     computed = compute_units(desired, brokers)[0] if desired.with_units else desired
     return {

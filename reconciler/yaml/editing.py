@@ -94,7 +94,7 @@ def _replaced(content: bytes, edits: Sequence[ScalarEdit], *, quotes: bool) -> b
 
 
 def _extent(text: str, starts: Sequence[int], edit: ScalarEdit) -> tuple[int, int]:
-    """Where the text of a scalar begins and ends, without its quotes."""
+    """Return where the text of a scalar begins and ends, without its quotes."""
     if not 0 < edit.line <= len(starts):
         raise ScalarEditError(edit)
     begin = starts[edit.line - 1] + edit.column - 1

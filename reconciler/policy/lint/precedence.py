@@ -102,7 +102,7 @@ def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
 
 
 def overridden_client_ids(subject: Subject) -> dict[Entity, dict[Entity, list[QuotaKey]]]:
-    """By default, the client-id quotas that it overrides, and for which keys. Of a default that is live, only declared ones."""
+    """Return the client-id quotas that each default overrides, and for which keys. For a live default, only declared ones."""
     overridden: dict[Entity, dict[Entity, list[QuotaKey]]] = {}
     for key in CLIENT_KEYS:
         # What every client with a client id meets before any client-id level; without it, it meets none of those.
@@ -150,7 +150,7 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
 
 
 def same_as_fallback(subject: Subject) -> Iterator[Finding]:
-    """Only where it is so for all clients of the entity; a pair beside its user's quota is another quota group."""
+    """Report values that change nothing for any client of the entity. A pair beside its user's quota is another group."""
     after = subject.after
     keys_of_level: dict[int, set[str]] = {}
     for entity, quotas in after.items():
@@ -299,7 +299,7 @@ class Subject:
     """What the cluster has in ZooKeeper beside entities."""
 
     def place(self, entity: Entity, key: str | None = None) -> Span | None:
-        """Where the manifests declare the entity, or the value of one key; ``None`` for what is only on the cluster."""
+        """Return the place where manifests declare the entity, or the value of a key. ``None`` for one only on the cluster."""
         declared = self.desired.entities.get(entity)
         if declared is None:
             return None

@@ -197,7 +197,7 @@ def overcommitted(subject: Subject) -> Iterator[Finding]:
 
 
 def expiring_values(subject: Subject) -> Iterator[Finding]:
-    """Once for each place: a profile can be that of many entities."""
+    """Yield one finding for each place: a profile can be that of many entities."""
     reported: set[Span] = set()
     now = subject.desired.at
     for entity, declared in subject.desired.entities.items():
