@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,12 +12,7 @@ from reconciler.traffic import Reading, Traffic
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.parquet_traffic import CanonicalFiles
 from reconciler.traffic.sources.log_files import BrokerFiles
-from reconciler.traffic.sources.normal_form import FILE, ROWS
-from reconciler.traffic.spark_versions import frame_of_table
 from reconciler.traffic.traffic_files import RequestLogs
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def traffic_rows(
@@ -41,11 +35,3 @@ def normal_form_batches(files: Iterable[str | Path], *, with_file: bool = False)
     """The rows of Parquet files in the normal form."""
     traffic = CanonicalFiles(parquet=tuple(map(str, files)))
     return list(traffic.batches(Reading(also=("file",) if with_file else ())))
-
-
-def normal_form_frame(spark: SparkSession, files: Iterable[str | Path], *, with_file: bool = False) -> DataFrame:
-    """The same rows for Spark's own expressions."""
-    schema = ROWS.append(FILE) if with_file else ROWS
-    batches = normal_form_batches(files, with_file=with_file)
-    # Names come as dictionaries where a file has them so.
-    return frame_of_table(spark, pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema))

@@ -10,12 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 
-from reconciler.documents import BACKTEST
-from reconciler.formats.canonical import document_text
-from reconciler.formats.shapes import load_schema
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Resolver
@@ -178,32 +174,6 @@ def fetched(document: dict[str, Any]) -> int:
         sizes = [p["recordsSizeInBytes"] for p in topic["partitions"]]
         total += name_size(topic, "topic") + varint(len(sizes) + 1) + 1 + sum(36 + varint(s + 1) + s for s in sizes)
     return total
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("recording", ["kafka-4.3.1", pytest.param("kafka-3.9.2", marks=pytest.mark.large)], indirect=True)
-def test_results_are_the_same_bytes_for_any_partitioning(
-    spark: SparkSession, recording: tuple[Path, Quotas], tmp_path: Path
-) -> None:
-    log, quotas = recording
-    lines = gzip.decompress(log.read_bytes()).decode("utf-8").splitlines(keepends=True)
-    results = []
-    for parts, shuffle, on in ((1, "1", None), (1, "1", spark), (4, "3", spark)):
-        folder = tmp_path / str(parts)
-        folder.mkdir(exist_ok=True)
-        for part in range(parts):
-            # Lines dealt out, so that files overlap in time and hold neighbours apart.
-            (folder / f"kafka-request.log.{part}").write_text("".join(lines[part::parts]), encoding="utf-8")
-        spark.conf.set("spark.sql.shuffle.partitions", shuffle)
-        report, rows = replayed(folder, quotas, {}, spark=on)
-        document = BACKTEST.write(report)
-        jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
-        provenance = document["provenance"]
-        assert isinstance(provenance, dict)
-        provenance["files"] = []
-        results.append(document_text(document) + "".join(map(json.dumps, rows)))
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    assert results[0] == results[1] == results[2]
 
 
 def test_a_limit_as_recommended_throttles_nobody(as_recorded: Replay, recording: tuple[Path, Quotas]) -> None:

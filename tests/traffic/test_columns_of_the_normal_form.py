@@ -1,11 +1,10 @@
-"""Parquet read a column at a time by workers: the same clients, counts and verdicts as from rows."""
+"""Parquet read a column at a time by workers: the same totals as from rows."""
 
 from __future__ import annotations
 
 import datetime
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,43 +61,6 @@ def write(folder: Path, tables: list[pa.Table], **options: Any) -> list[str]:
     for number, table in enumerate(tables):
         pq.write_table(table, folder / f"{number}.parquet", **options)
     return [str(folder / f"{number}.parquet") for number in range(len(tables))]
-
-
-@pytest.mark.spark
-def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.client_totals import CLIENT_TOTALS, facts_of, series_of, statuses
-    from reconciler.traffic.request_traffic import RequestTraffic
-    from reconciler.traffic.sources.on_spark import normal_form_rows
-    from reconciler.traffic.sources.parquet_parts import parts_of
-    from reconciler.traffic.traffic_source import Source
-    from tests.support.rows_in_spark import added_up, counts_of_rows
-    from tests.support.traffic_rows import normal_form_frame
-
-    chance = random.Random(8)
-    tables = [rows(chance, 3000, optional=True), rows(chance, 1500, optional=False), rows(chance, 0, optional=True)]
-    encoded = pa.table(
-        [tables[0][n].dictionary_encode() if pa.types.is_string(tables[0][n].type) else tables[0][n] for n in SCHEMA.names],
-        names=SCHEMA.names,
-    )
-    files = write(tmp_path, [*tables, encoded], row_group_size=700)
-    found = normal_form_frame(spark, files)
-    columns = normal_form_rows(spark, parts_of(files))
-    traffic = RequestTraffic(columns, source=Source.NORMAL_FORM, files=files)
-
-    by_rows, by_columns = added_up(counts_of_rows(found)), columns.total(CLIENT_TOTALS)
-    unnumbered = [replace(one, key=0) for one in series_of(by_rows)]
-    assert [replace(one, key=0) for one in series_of(by_columns)] == unnumbered
-    assert len(unnumbered) > 100
-    assert {one.user for one in unnumbered} >= {None, "", "alice"}
-    assert statuses(by_columns) == statuses(by_rows)
-    assert set(statuses(by_rows)) == {"charged", "unreadable", "not-an-event", "unknown-identity"}
-    of_columns, of_rows = (facts_of(each, (), Source.NORMAL_FORM, (), (), of_requests=True) for each in (by_columns, by_rows))
-    assert of_columns.coverage == of_rows.coverage
-    assert of_columns.throttled_then == of_rows.throttled_then > 0
-    known = found.where("ts_us is not null and broker is not null")
-    wanted = {(row.broker, row.minute) for row in known.selectExpr("broker", "floor(ts_us / 60000000) as minute").collect()}
-    assert {(broker, minute) for broker, minutes in traffic.minutes().items() for minute in minutes.tolist()} == wanted
-    assert len(wanted) > 5
 
 
 def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: Path) -> None:

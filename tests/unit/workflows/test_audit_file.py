@@ -66,7 +66,7 @@ def audit(file: Path) -> AuditFile:
 
 def test_a_run_with_a_report(tmp_path: Path) -> None:
     change = Change(
-        entity=user("secret-name"),
+        entity=user("alice"),
         action=Action.CREATE,
         keys=(KeyChange(key="producer_byte_rate", before=None, after=12345.0, reason=Reason.NOT_IN_CURRENT),),
     )
@@ -98,6 +98,7 @@ def test_a_run_with_a_report(tmp_path: Path) -> None:
         "verified": False,
         "result": "partial",
         "failure_reason": "interrupted",
+        "entities": [{"user": "alice"}],
     }
 
 
