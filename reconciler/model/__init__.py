@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
         POLICY_PREFIX,
+        POLICY_VIOLATED,
         WEEKDAYS,
         Acceptance,
         BacktestPolicy,

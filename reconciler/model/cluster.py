@@ -418,6 +418,7 @@ class KnownOwner:
 
 
 POLICY_PREFIX: Final = "policy:"
+POLICY_VIOLATED: Final = "policy-violated"
 """Before the name of a policy in the id of its guard."""
 
 

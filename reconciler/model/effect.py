@@ -112,7 +112,7 @@ class Effect:
 
     @property
     def direction(self) -> Direction:
-        """Return the direction of an effect. A limit that is NaN, which Kafka stores and never enforces, counts as infinite."""
+        """The direction of an effect. A limit that is NaN, which Kafka stores and never enforces, counts as infinite."""
         if self.before is None:
             return Direction.FIRST_LIMIT
         if self.after is None:

@@ -14,6 +14,5 @@ if TYPE_CHECKING:
     from reconciler.policy.lint.precedence import Subject
     from reconciler.policy.lint.rules import lint_state
     from reconciler.policy.lint.values import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
-    from reconciler.policy.policies import POLICY_VIOLATED, PolicyInput, check_accepted_policies, check_expression, judge_policies
 
 __getattr__ = lazy_face(__name__)

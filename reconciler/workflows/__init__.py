@@ -109,7 +109,7 @@ if TYPE_CHECKING:
         stop_on,
     )
     from reconciler.workflows.manifest_edits import clusters_of_values, read_manifest, revise_file, rewrite_file, write_revisions
-    from reconciler.workflows.owners import unread_owners
+    from reconciler.workflows.owners import owner_lookup, unread_owners
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
     from reconciler.workflows.resolve import (

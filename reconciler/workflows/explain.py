@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.files import bundled_folder
 from reconciler.hooks import added, load
-from reconciler.model import POLICY_PREFIX, Explanation, Rule, Topic, catalogue_tables, example_of, rules
-from reconciler.policy import GUARDS, POLICY_VIOLATED
+from reconciler.model import POLICY_PREFIX, POLICY_VIOLATED, Explanation, Rule, Topic, catalogue_tables, example_of, rules
+from reconciler.policy import GUARDS
 from reconciler.text import near_miss, shown
 
 

@@ -12,7 +12,8 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from reconciler.collector import pause_collector
-from reconciler.errors import ManifestError, MissingDependencyError, UntrustedError, UsageError
+from reconciler.errors import ManifestError, UntrustedError, UsageError
+from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
@@ -422,22 +423,13 @@ def _misplaced_baselines(
 
 
 def _invalid_policies(repository: RepositoryDocument) -> Iterator[Finding]:
-    """Expressions that could not be evaluated, each at its place."""
-    from reconciler.policy import check_expression
-
-    for entry in repository.policies:
-        for expression in entry.policy.expressions:
-            try:
-                problems = check_expression(expression.text, entry.policy.subject)
-            except MissingDependencyError as error:
-                yield finding("invalid-policy", str(error), expression.span)
-                return
-            for problem in problems:
-                place = expression.place(problem.line, problem.column)
-                message = compose(
-                    "policy {name}: {problem}", name=shown_part(entry.policy.name), problem=shown_part(problem.message)
-                )
-                yield finding("invalid-policy", message, place)
+    """Yield what the feature finds about policies. Without it none could be judged, which is an error."""
+    checks = tuple(map(load, added("POLICY_CHECKS")))
+    for check in checks:
+        yield from check(repository)
+    if not checks:
+        message = "this installation has no feature that judges policies. Install one that has it"
+        yield finding("invalid-policy", message, repository.policies[0].policy.span)
 
 
 def _unknown_guards(clusters: Sequence[ClusterDocument], ruling: RepositoryDocument) -> Iterator[Finding]:

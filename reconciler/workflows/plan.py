@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.formats import plan_digest
+from reconciler.hooks import added, load
 from reconciler.logs import log_event
-from reconciler.model import BrokerFacts, CurrentState, Entity, GuardStatus, ManifestCommit, Plan, Prune, in_order
+from reconciler.model import POLICY_PREFIX, BrokerFacts, CurrentState, Entity, GuardStatus, ManifestCommit, Plan, Prune, in_order
 from reconciler.planning import Difference, difference, sort_for_writing
 from reconciler.policy import GuardContext, Judgement, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
@@ -169,24 +170,9 @@ def _judges(
 
         earlier = DeclaredEarlier(base=intent.before, baseline=baseline)
         yield lambda plan: judge_undeclared(spec, desired, current, earlier, source=plan.source)
-    policies = intent.loaded.repository.policies
-    # One command may plan many clusters, and an accepted policy need not be about each of them.
-    if policies or accepted:
-        from reconciler.policy import check_accepted_policies
-
-        check_accepted_policies([entry.policy for entry in policies], accepted)
-    if chosen := [entry.policy for entry in policies if entry.clusters is None or entry.clusters.chooses(spec)]:
-        from reconciler.documents import PLAN
-        from reconciler.policy import PolicyInput, judge_policies
-        from reconciler.workflows.owners import owner_lookup
-
-        owner_of = owner_lookup(desired, intent.owners)
-        yield lambda plan: judge_policies(
-            chosen,
-            PolicyInput(document=PLAN.write(plan), changes=plan.changes, owner_of=owner_of, spec=spec, now=context.now),
-            accepted=accepted,
-            advice=advice,
-        )
+    if intent.loaded.repository.policies or any(guard_id.startswith(POLICY_PREFIX) for guard_id in accepted):
+        for judge_plan in map(load, added("POLICY_JUDGES")):
+            yield from judge_plan(intent, context, accepted=accepted, advice=advice)
 
 
 def _with_judgement(plan: Plan, judgement: Judgement, differences: Difference) -> Plan:

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from reconciler.errors import MissingPackageError, UsageError
+from reconciler.documents import PLAN
+from reconciler.errors import MissingDependencyError, MissingPackageError, UsageError
+from reconciler.manifest import RepositoryDocument, finding
 from reconciler.model import (
     NOT_ACCEPTABLE,
     POLICY_PREFIX,
+    POLICY_VIOLATED,
     Acceptance,
     Change,
     ClusterSpec,
@@ -26,6 +29,7 @@ from reconciler.model import (
     GuardResult,
     GuardStatus,
     Message,
+    Plan,
     PlanPolicy,
     PolicySeverity,
     PolicySubject,
@@ -33,11 +37,9 @@ from reconciler.model import (
     compose,
     name_part,
 )
-from reconciler.policy.guards import Judgement
-from reconciler.text import list_entities, near_miss, shown
-
-POLICY_VIOLATED: Final = "policy-violated"
-
+from reconciler.policy import GuardContext, Judgement
+from reconciler.text import list_entities, near_miss, shown, shown_part
+from reconciler.workflows import Intent, owner_lookup
 
 MAX_EXPRESSION: Final = 4000
 """Characters of one expression."""
@@ -63,6 +65,41 @@ class PolicyInput:
 class _Violation:
     why: Message
     entities: tuple[Entity, ...] = ()
+
+
+def expression_findings(repository: RepositoryDocument) -> Iterator[Finding]:
+    """Yield a finding for each expression that could not be evaluated, at its place."""
+    for entry in repository.policies:
+        for expression in entry.policy.expressions:
+            try:
+                problems = check_expression(expression.text, entry.policy.subject)
+            except MissingDependencyError as error:
+                yield finding("invalid-policy", str(error), expression.span)
+                return
+            for problem in problems:
+                place = expression.place(problem.line, problem.column)
+                message = compose(
+                    "policy {name}: {problem}", name=shown_part(entry.policy.name), problem=shown_part(problem.message)
+                )
+                yield finding("invalid-policy", message, place)
+
+
+def judge_plan(
+    intent: Intent, context: GuardContext, *, accepted: Sequence[str], advice: Callable[[str], Message]
+) -> Iterator[Callable[[Plan], Judgement]]:
+    """Yield the judge of the policies of a cluster, if it has any. Raises ``UsageError`` as ``check_accepted_policies``."""
+    policies = intent.loaded.repository.policies
+    # One command may plan many clusters, and an accepted policy need not be about each of them.
+    check_accepted_policies([entry.policy for entry in policies], accepted)
+    spec = intent.spec
+    if chosen := [entry.policy for entry in policies if entry.clusters is None or entry.clusters.chooses(spec)]:
+        owner_of = owner_lookup(intent.desired, intent.owners)
+        yield lambda plan: judge_policies(
+            chosen,
+            PolicyInput(document=PLAN.write(plan), changes=plan.changes, owner_of=owner_of, spec=spec, now=context.now),
+            accepted=accepted,
+            advice=advice,
+        )
 
 
 def judge_policies(

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from reconciler.documents import PLAN
+from reconciler.features.policies.judging import PolicyInput, check_expression, judge_policies
 from reconciler.manifest.documents import RepositoryDocument
 from reconciler.manifest.reading import read_documents
 from reconciler.model.cluster import PlanPolicy, PolicySeverity
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, GuardStatus, KeyChange, ManifestCommit, Reason
 from reconciler.policy.guards import by_option
-from reconciler.policy.policies import PolicyInput, check_expression, judge_policies
 from tests.builders import cluster_spec, plan, user
 
 FILE = Path(__file__).parents[3] / "examples" / "policies" / "kafka-quotas.yaml"
