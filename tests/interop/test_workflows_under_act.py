@@ -16,6 +16,7 @@ from tests.support.act import ActStep
 from tests.support.act_forge import ActForge, act_forge
 from tests.support.github_server import review
 from tests.support.markdown_views import by_github
+from tests.support.metrics_exporter import served
 
 pytestmark = pytest.mark.interop
 
@@ -47,6 +48,15 @@ def staging(tmp_path: Path, clean_kafka: Sandbox) -> Iterator[ActForge]:
     with act_forge(tmp_path, {"staging": clean_kafka.bootstrap_servers}) as made:
         applied(made)
         yield made
+
+
+@pytest.fixture
+def watched() -> Iterator[str]:
+    """The page of an exporter that shows the client of a team, far below its limit, as a source of a watch."""
+    labels = '{user="payments-api",}'
+    page = f"kafka_server_Produce_byte_rate{labels} 1000.0\nkafka_server_Produce_throttle_time{labels} NaN\n".encode()
+    with served(lambda *_: (200, "text/plain; version=0.0.4", page)) as port:
+        yield f"1=metrics+http://127.0.0.1:{port}/metrics"
 
 
 def applied(forge: ActForge) -> None:
@@ -112,9 +122,9 @@ def test_from_the_first_apply_over_a_proposal_to_drift_on_two_clusters(forge: Ac
     assert "analytics-clickstream" in compared.summary
 
 
-def test_a_guard_is_a_red_status_stops_the_merge_and_is_accepted_by_hand(staging: ActForge) -> None:
+def test_a_guard_is_a_red_status_stops_the_merge_and_is_accepted_by_hand(staging: ActForge, watched: str) -> None:
     base = staging.ref("refs/heads/main")
-    staging.give("quotas-apply.yml", step_down="4")
+    staging.give("quotas-apply.yml", step_down="4", watch=watched)
     staging.edit(PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 1MiB")
     staging.edit("clusters/staging.yaml", "  prune:", "  guards: {large-reduction: {factor: 0.5}}\n  prune:")
     head, merge = staging.propose()
@@ -136,6 +146,8 @@ def test_a_guard_is_a_red_status_stops_the_merge_and_is_accepted_by_hand(staging
     accepted = staging.under_act("quotas-apply.yml", by_hand)
     assert accepted.code == 0, accepted.log
     assert "in 2 steps: 10 MiB/s → 2.5 MiB/s → 1 MiB/s." in accepted.job("Apply").log
+    report = json.loads((accepted.artifacts / "quotas-apply-staging/report.json").read_text())
+    assert [(step["groups"], step["throttled"]) for step in report["watch"]["steps"]] == [(1, []), (1, [])]
     assert staging.live("staging")[API]["producer_byte_rate"] == MIB
     assert applied_commit(staging) == commit
     assert ": applied" in staging.comment("staging")
