@@ -6,10 +6,12 @@ One check, one answer, one remedy. Rights are tried with requests that write not
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import platform
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -95,14 +97,6 @@ _RENEWALS: Final = {
 }
 
 
-class CheckAnswer(NamedTuple):
-    """How a check ended, what was found, and what to do about it."""
-
-    status: CheckStatus
-    message: str
-    remedy: str | None = None
-
-
 class CheckSubject:
     """What is examined. ``protocol`` is empty while the settings cannot be used, ``refusal`` is why the cluster is not open."""
 
@@ -145,8 +139,7 @@ def examine_everything(paths: Sequence[str], cluster: str | None, access: Access
     try:
         for check in _CHECKS:
             progress.step(f"checking {check.id}")
-            answer = _answer(check, subject, broken)
-            made.append(DoctorCheck(id=check.id, status=answer.status, message=answer.message, remedy=answer.remedy))
+            made.append(replace(_answer(check, subject, broken), id=check.id))
     finally:
         if subject.opened is not None:
             subject.opened.close()
@@ -157,12 +150,12 @@ class Check(NamedTuple):
     """A check. Its errors are its answer. ``needs``: another one, without which it is skipped. ``remedy``: of its errors."""
 
     id: str
-    make: Callable[[CheckSubject], CheckAnswer]
+    make: Callable[[CheckSubject], DoctorCheck]
     needs: str | None = None
     remedy: str | None = None
 
 
-def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> CheckAnswer:
+def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> DoctorCheck:
     """Make one check. ``broken`` has the checks that failed or could not be made, and gets this one where it did."""
     if check.needs in broken:
         broken.add(check.id)
@@ -176,7 +169,7 @@ def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> CheckAnswe
     return answer
 
 
-def _of_error(error: ReconcilerError, remedy: str | None) -> CheckAnswer:
+def _of_error(error: ReconcilerError, remedy: str | None) -> DoctorCheck:
     """A failed check with the remedy that the check or the error's class has. A part that is not installed fails nothing here."""
     if remedy is not None:
         return _skipped(str(error)) if isinstance(error, MissingDependencyError) else _failed(str(error), remedy)
@@ -185,23 +178,17 @@ def _of_error(error: ReconcilerError, remedy: str | None) -> CheckAnswer:
     return _failed(str(error).removesuffix(f". {advice}"), advice)
 
 
-def _passed(message: str) -> CheckAnswer:
-    return CheckAnswer(CheckStatus.PASSED, message)
+def _answered(status: CheckStatus, message: str, remedy: str | None = None) -> DoctorCheck:
+    return DoctorCheck(status=status, message=message, remedy=remedy)
 
 
-def _warned(message: str, remedy: str) -> CheckAnswer:
-    return CheckAnswer(CheckStatus.WARN, message, remedy)
+_passed: Final = functools.partial(_answered, CheckStatus.PASSED)
+_warned: Final = functools.partial(_answered, CheckStatus.WARN)
+_failed: Final = functools.partial(_answered, CheckStatus.FAIL)
+_skipped: Final = functools.partial(_answered, CheckStatus.SKIP)
 
 
-def _failed(message: str, remedy: str) -> CheckAnswer:
-    return CheckAnswer(CheckStatus.FAIL, message, remedy)
-
-
-def _skipped(message: str, remedy: str | None = None) -> CheckAnswer:
-    return CheckAnswer(CheckStatus.SKIP, message, remedy)
-
-
-def _files(subject: CheckSubject) -> CheckAnswer:
+def _files(subject: CheckSubject) -> DoctorCheck:
     loaded = subject.loaded
     if isinstance(loaded, ReconcilerError):
         raise loaded
@@ -213,7 +200,7 @@ def _files(subject: CheckSubject) -> CheckAnswer:
     )
 
 
-def _schema(subject: CheckSubject) -> CheckAnswer:
+def _schema(subject: CheckSubject) -> DoctorCheck:
     loaded = subject.loaded
     assert not isinstance(loaded, ReconcilerError)
     if not loaded.files:
@@ -230,7 +217,7 @@ def _schema(subject: CheckSubject) -> CheckAnswer:
     return _passed("The manifests are valid.")
 
 
-def _settings(subject: CheckSubject) -> CheckAnswer:
+def _settings(subject: CheckSubject) -> DoctorCheck:
     """The connection settings can be read, and so the cluster is opened."""
     known, access = subject.spec.connection, subject.access
     configured = known is not None and bool(known.bootstrap_servers or known.zookeeper)
@@ -249,7 +236,7 @@ def _settings(subject: CheckSubject) -> CheckAnswer:
     return _passed(f"The connection settings can be used ({protocol}).")
 
 
-def _connection(subject: CheckSubject) -> CheckAnswer:
+def _connection(subject: CheckSubject) -> DoctorCheck:
     """A server answers, whatever it answers."""
     if subject.refusal is not None and not isinstance(
         subject.refusal, TlsFailedError | AuthenticationError | MissingDependencyError
@@ -258,7 +245,7 @@ def _connection(subject: CheckSubject) -> CheckAnswer:
     return _passed("A server answers.")
 
 
-def _tls(subject: CheckSubject) -> CheckAnswer:
+def _tls(subject: CheckSubject) -> DoctorCheck:
     if isinstance(subject.refusal, TlsFailedError):
         raise subject.refusal
     if subject.is_encrypted:
@@ -269,7 +256,7 @@ def _tls(subject: CheckSubject) -> CheckAnswer:
     return _skipped(_PLAIN)
 
 
-def _login(subject: CheckSubject) -> CheckAnswer:
+def _login(subject: CheckSubject) -> DoctorCheck:
     if subject.refusal is not None:
         raise subject.refusal
     if subject.protocol.startswith("ZooKeeper"):
@@ -279,7 +266,7 @@ def _login(subject: CheckSubject) -> CheckAnswer:
     return _warned("The connection has no login.", "Use a login where others reach the listener")
 
 
-def _identity(subject: CheckSubject) -> CheckAnswer:
+def _identity(subject: CheckSubject) -> DoctorCheck:
     """The cluster is the one that the manifest means."""
     cluster, spec = subject.cluster, subject.spec
     known = cluster.identity()
@@ -297,7 +284,7 @@ def _identity(subject: CheckSubject) -> CheckAnswer:
     return _passed(message)
 
 
-def _brokers(subject: CheckSubject) -> CheckAnswer:
+def _brokers(subject: CheckSubject) -> DoctorCheck:
     """Each at the address that it advertises: the first connection may have gone to another."""
     cluster = subject.cluster
     if not isinstance(cluster, EveryBroker):
@@ -315,7 +302,7 @@ def _brokers(subject: CheckSubject) -> CheckAnswer:
     return _passed(f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
 
 
-def _certificates(subject: CheckSubject) -> CheckAnswer:
+def _certificates(subject: CheckSubject) -> DoctorCheck:
     if not subject.is_encrypted:
         return _skipped(_PLAIN)
     opened: object = subject.opened
@@ -324,7 +311,7 @@ def _certificates(subject: CheckSubject) -> CheckAnswer:
     return check_certificates(subject.certificates, datetime.datetime.now(datetime.UTC))
 
 
-def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> CheckAnswer:
+def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> DoctorCheck:
     """Fails when a certificate that the connection needs has expired, and warns 30 days before.
 
     Of several authorities in a trust store, one that is valid is enough.
@@ -344,14 +331,14 @@ def check_certificates(certificates: Sequence[Certificate], now: datetime.dateti
     )
     owners = {certificate.owner for certificate in (*expired, *soon)}
     remedy = ". ".join(text for owner, text in _RENEWALS.items() if owner in owners)
-    return CheckAnswer(CheckStatus.FAIL if blocks else CheckStatus.WARN, " ".join(parts), remedy)
+    return _answered(CheckStatus.FAIL if blocks else CheckStatus.WARN, " ".join(parts), remedy)
 
 
 def _shown(certificates: Sequence[Certificate]) -> str:
     return list_some([f"{each.owner.value} {display_name(each.name)} on {each.ends:%Y-%m-%d}" for each in certificates], _SHOWN)
 
 
-def _describe(subject: CheckSubject) -> CheckAnswer:
+def _describe(subject: CheckSubject) -> DoctorCheck:
     """The right to read."""
     if isinstance(subject.cluster, EveryBroker):
         subject.cluster.describe(_OF_UNUSED_USER)
@@ -361,7 +348,7 @@ def _describe(subject: CheckSubject) -> CheckAnswer:
     return _passed("We may read client quotas (plan, drift, export, describe, resolve).")
 
 
-def _alter(subject: CheckSubject) -> CheckAnswer:
+def _alter(subject: CheckSubject) -> DoctorCheck:
     """The right to write. Validating needs it, and writes nothing."""
     wanted = Alteration(entity=Entity.of({"user": _UNUSED_USER}), ops={"producer_byte_rate": 1048576.0})
     read_only = "Nothing, for a login that only plans. To apply, grant the right that the message names"
@@ -377,7 +364,7 @@ def _alter(subject: CheckSubject) -> CheckAnswer:
     return _passed("We may change client quotas (apply, alter, revert).")
 
 
-def _callback(subject: CheckSubject) -> CheckAnswer:
+def _callback(subject: CheckSubject) -> DoctorCheck:
     """Kafka's own rules apply, or the manifest describes others."""
     cluster = subject.cluster
     if not isinstance(cluster, CallbackInspector):
@@ -395,7 +382,7 @@ def _callback(subject: CheckSubject) -> CheckAnswer:
     return _warned(message, "Describe it with quotaCallback in the Cluster manifest")
 
 
-def _leftovers(subject: CheckSubject) -> CheckAnswer:
+def _leftovers(subject: CheckSubject) -> DoctorCheck:
     """Look for throttles that no reassignment needs, and for quotas of users without credentials."""
     cluster = subject.cluster
     findings, notes = find_leftovers(cluster, cluster.current_state().entities)
@@ -406,7 +393,7 @@ def _leftovers(subject: CheckSubject) -> CheckAnswer:
     return _skipped(f"{'. '.join(notes)}.") if notes else _passed("No replication throttle stands without a reassignment.")
 
 
-def _exporters(subject: CheckSubject) -> CheckAnswer:
+def _exporters(subject: CheckSubject) -> DoctorCheck:
     server = configured_server(subject.spec, None)
     if server is None:
         return _skipped("The Cluster manifest names no Prometheus server (spec.traffic).")
@@ -429,11 +416,11 @@ def _exporters(subject: CheckSubject) -> CheckAnswer:
     return _passed(f"{brokers} with series of clients.")
 
 
-def _versions(_: CheckSubject) -> CheckAnswer:
+def _versions(_: CheckSubject) -> DoctorCheck:
     return _passed(f"kafka-quotas {reconciler.__version__} on Python {platform.python_version()}, {platform.system()}.")
 
 
-def _java(_: CheckSubject) -> CheckAnswer:
+def _java(_: CheckSubject) -> DoctorCheck:
     try:
         return _passed(f"Java 17 or newer: {escaped(str(find_java()))}.")
     except MissingDependencyError as error:
@@ -442,7 +429,7 @@ def _java(_: CheckSubject) -> CheckAnswer:
         )
 
 
-def _spark(_: CheckSubject) -> CheckAnswer:
+def _spark(_: CheckSubject) -> DoctorCheck:
     try:
         return _passed(f"PySpark {importlib.metadata.version('pyspark')}.")
     except importlib.metadata.PackageNotFoundError:

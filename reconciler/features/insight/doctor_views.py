@@ -31,7 +31,7 @@ class CheckStatus(enum.StrEnum):
 class DoctorCheck:
     """One check. ``id`` is kebab-case and never changes its meaning. ``remedy`` is what to do about a ``WARN`` or ``FAIL``."""
 
-    id: str
+    id: str = ""
     """Stable name of the check."""
     status: CheckStatus
     """How the check ended. A skipped check could not be made. The message has the reason."""

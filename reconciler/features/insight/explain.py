@@ -39,13 +39,14 @@ from reconciler.features.insight.incident import (
     AskedTimes,
     IncidentAnswer,
     IncidentGroup,
+    IncidentLimit,
     IncidentReport,
     IncidentSpan,
     MissingEvidence,
 )
 from reconciler.features.insight.past_quotas import QuotasThen, read_quotas_then
 from reconciler.features.insight.why_view import next_steps
-from reconciler.model import CONTROLLER, Entity, EntityType, Verdict
+from reconciler.model import CONTROLLER, EntityType, Verdict
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
 from reconciler.text import list_some
@@ -247,14 +248,14 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
     )
 
 
-def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime | None) -> dict[str, tuple[float, Entity]]:
+def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime | None) -> dict[str, IncidentLimit]:
     """Return by key what limited the client at the begin of the incident, at the asked moment, or last."""
     moment = begin or request.at or request.until
     part = next((part for part in reversed(then.parts) if part.begin <= moment), then.parts[0])
     if part.proposal is None:
         return {}
     answer = EffectiveQuotas(part.proposal.proposed, Caveats(groups=has_group_plugin(then.spec))).answer(request.client)
-    return {key: (limit.value, limit.source) for key, limit in answer.quotas.items()}
+    return {key: IncidentLimit(value=limit.value, source=limit.source) for key, limit in answer.quotas.items()}
 
 
 def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:

@@ -192,6 +192,16 @@ class IncidentSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentLimit:
+    """A limit of a client whose traffic is not known."""
+
+    value: float
+    """The limit, in the unit of its key."""
+    source: Entity
+    """The entity that sets it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentReport:
     """The whole answer. ``assumed``: what is computed depends on quotas that were read later."""
 
@@ -209,7 +219,7 @@ class IncidentReport:
     """The incident at the asked moment or nearest to it. ``None``: there is none, or its time is not known."""
     groups: tuple[IncidentGroup, ...] = ()
     """Causes first."""
-    limits: Mapping[str, tuple[float, Entity]] = field(default_factory=dict)
+    limits: Mapping[str, IncidentLimit] = field(default_factory=dict)
     """Return by key what limited the client, where its traffic is not known."""
     recorded: RecordedThrottles | None = None
     """The throttles of the incident that brokers recorded. ``None`` is none."""
@@ -238,21 +248,6 @@ class IncidentReport:
         return tuple(group for group in self.groups if group.is_cause)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentLimit:
-    """A limit of a client whose traffic is not known."""
-
-    value: float
-    """The limit, in the unit of its key."""
-    source: Entity
-    """The entity that sets it."""
-
-
-def limits_of_client(report: IncidentReport) -> Mapping[str, IncidentLimit]:
-    """Return by key what limited the client, where its traffic is not known."""
-    return {key: IncidentLimit(value=value, source=entity) for key, (value, entity) in report.limits.items()}
-
-
 INCIDENT: Final = Document(
     cls=IncidentReport,
     name="why",
@@ -264,8 +259,7 @@ INCIDENT: Final = Document(
             BucketVerdict: row("bucket=name key broker verdict reason *limits *over *peak *advice"),
             IncidentGroup: row("*row since until cause=is_cause first last seconds_over members origin"),
             IncidentReport: row(
-                "client cluster asked answer incident=span assumed recorded groups limits evidence missing steps",
-                limits=limits_of_client,
+                "client cluster asked answer incident=span assumed recorded groups limits evidence missing steps"
             ),
             PeakRate: row("peak=rate peak_bound=bound"),
             RowLimits: row("entity limit=after"),

@@ -230,8 +230,8 @@ def _limits(report: IncidentReport) -> Iterator[Block]:
     yield line()
     users = "" if "user" in report.client.types or "ip" in report.client.types else ", for users that no quota names"
     yield line((f"Limits of this client at that time{users}", Style.STRONG))
-    for key, (value, entity) in report.limits.items():
-        yield line(f"  {key}  {amount(key, value)}, set for {entity}")
+    for key, limit in report.limits.items():
+        yield line(f"  {key}  {amount(key, limit.value)}, set for {limit.source}")
 
 
 def _missing(missing: Sequence[MissingEvidence]) -> Iterator[Line]:
