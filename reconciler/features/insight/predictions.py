@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.documents import APPLY_SUMMARY, BACKTEST, VALUES, ApplySummary, Document, row
-from reconciler.errors import FileAccessError, ReconcilerError, StalePlanError, UsageError, WrongClusterError
+from reconciler.errors import FileAccessError, ReconcilerError, StalePlanError, TrafficError, UsageError, WrongClusterError
+from reconciler.features.insight.evidence import SHOWN_S
 from reconciler.features.insight.recorded_rates import group_of_throttle, proposal_in_effect, question_in_effect
 from reconciler.model import (
     BacktestReport,
@@ -118,7 +119,7 @@ class RunComparison:
     digest: Digest | None
     """The digest of the run's plan."""
     since: datetime.datetime
-    """Begin of the traffic, UTC: the end of the run."""
+    """Begin of the traffic, UTC: the end of the run, or a minute later where samples are compared."""
     until: datetime.datetime
     """End of the traffic, UTC."""
     groups: tuple[ComparedGroup, ...]
@@ -262,6 +263,13 @@ def compare_run(
 
     options, notes = fetch_samples(proposal, options, progress=progress)
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
+        if recorded.means:
+            # A sample shows a throttle of the minute before it, which can be one from before the run.
+            since += datetime.timedelta(seconds=SHOWN_S)
+            if until <= since:
+                raise TrafficError(
+                    f"Samples show what a run changed from a minute after its end on. Try again at {since:%H:%M} UTC"
+                )
         judged = Backtest(between(recorded, since, until), question_in_effect(proposal, options)).report().verdicts
         throttles = recorded_throttles(recorded, None, since=since, until=until)
         all_stated, unread = recorded.states_throttles, recorded.facts.unreadable

@@ -351,7 +351,7 @@ def _predictions(overview: Overview) -> Iterator[Block]:
         (cluster.shown_name, _moment(run.since), line(group_name(group)), line(observed_words(group)))
         for cluster, run, group in groups[:_MOST_PREDICTIONS]
     )
-    yield _table(("Cluster", "Run ended", "Quota group", "Predicted and observed"), rows)
+    yield _table(("Cluster", "Since", "Quota group", "Predicted and observed"), rows)
     notes = dict.fromkeys(str(note) for _, run in compared for note in run.notes)
     yield from (line(("Note: ", Style.FAINT), note) for note in notes)
 
