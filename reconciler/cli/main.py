@@ -159,8 +159,8 @@ def _run_command(entry: Command, args: argparse.Namespace, verbosity: int) -> in
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> int:
-    """Print which step an interrupt ended, and what the step leaves behind: its notes, the last one first."""
-    notes = [*reversed(getattr(interrupt, "__notes__", ()))]
+    """Print which step an interrupt ended, and then what the step leaves behind."""
+    notes = sorted(getattr(interrupt, "__notes__", ()), key=lambda note: not note.startswith("interrupted"))
     _say(". ".join(notes if notes and notes[0].startswith("interrupted") else ["interrupted", *notes]))
     return exit_codes.INTERRUPTED
 

@@ -334,7 +334,7 @@ def share(entities: Sequence[Entity], context: GuardContext) -> tuple[float, str
         return 0.0, "0 entities"
     live = context.live_in_scope()
     percent = 100 * len(entities) / live if live else 0.0
-    return percent, f"{len(entities)} of {entity_count(live)} ({percent:.3g} %)"
+    return percent, f"{len(entities):,} of {entity_count(live)} ({percent:.3g} %)"
 
 
 def entity_count(count: int) -> str:

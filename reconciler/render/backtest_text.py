@@ -73,7 +73,7 @@ _STAYING: Final = "Over a limit that stays"
 _NOT_CHECKED: Final = "Not checked"
 _GROUPS: Final = (
     Column(title="verdict", chosen=True),
-    Column(title="quota group", least=16, heads=True, rows=4),
+    Column(title="quota group", least=18, heads=True, rows=4),
     Column(title="limit", least=10),
     Column(title="peak", least=10),
     Column(title="over", to_the_right=True, least=7),

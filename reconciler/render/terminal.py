@@ -26,6 +26,9 @@ _WIDEST_PADDING: Final = 72
 
 _LEAST_LABEL: Final = 11
 
+_GIVES: Final = 2
+"""How much narrower than its least the widest column gets before a table is stacked."""
+
 _LEFT_OUT: Final = "..."
 
 _JOINTS: Final = "-_./:=;"
@@ -220,8 +223,11 @@ def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> lis
         column_width if column.least is None else min(column_width, column.least)
         for column, column_width in zip(columns, natural, strict=True)
     ]
-    if sum(least) > room:
-        return None
+    if (short := sum(least) - room) > 0:
+        longest = max((at for at, column in enumerate(columns) if column.least is not None), key=least.__getitem__, default=None)
+        if longest is None or short > _GIVES:
+            return None
+        least[longest] -= short
     while sum(widths) > room:
         widest = max((at for at, width in enumerate(widths) if width > least[at]), key=widths.__getitem__)
         widths[widest] -= 1
