@@ -89,10 +89,13 @@ if TYPE_CHECKING:
     from reconciler.workflows.git_repository import Git, repository_around, source_of
     from reconciler.workflows.intent import (
         Intent,
+        OwnerScope,
         Validation,
         claimed_elsewhere,
         load_intent,
+        owner_lookup,
         source_lines,
+        unread_owners,
         validate_loaded,
         validate_manifests,
         with_lint,
@@ -109,7 +112,6 @@ if TYPE_CHECKING:
         stop_on,
     )
     from reconciler.workflows.manifest_edits import clusters_of_values, read_manifest, revise_file, rewrite_file, write_revisions
-    from reconciler.workflows.owners import owner_lookup, unread_owners
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
     from reconciler.workflows.resolve import (

@@ -41,8 +41,7 @@ from reconciler.text import shown
 from reconciler.workflows.connect import read_for
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
-from reconciler.workflows.intent import Intent
-from reconciler.workflows.owners import unread_owners
+from reconciler.workflows.intent import Intent, unread_owners
 from reconciler.workflows.trusted import TrustedTree, declared_at
 from reconciler.workflows.units import declared_values, divide_totals
 

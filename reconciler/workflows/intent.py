@@ -6,15 +6,15 @@ import contextlib
 import datetime
 import logging
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.errors import ReconcilerError, WrongClusterError
+from reconciler.errors import ReconcilerError, UsageError, WrongClusterError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event
-from reconciler.manifest import Owner, UnreadableError, endpoints, read_file
+from reconciler.manifest import Owner, UnreadableError, endpoints, owner_of_entity, read_file
 from reconciler.model import (
     Change,
     ClusterIdentity,
@@ -25,21 +25,24 @@ from reconciler.model import (
     Finding,
     Isolation,
     ManifestCommit,
+    Message,
     Severity,
     Span,
+    compose,
     display_name,
     escaped,
     in_order,
+    name_part,
 )
 from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
+from reconciler.text import list_some
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import (
     NO_REFERENCES,
     LoadedManifests,
     References,
     adjusted,
-    chosen_cluster,
     desired_for,
     load_manifests,
     stop_on,
@@ -62,6 +65,7 @@ class OwnerScope:
 
 
 _ALL_OWNERS: Final = OwnerScope()
+_MOST_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,17 +149,12 @@ def intent_of(
     owners: Sequence[str] = (),
 ) -> Intent:
     """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
-    scope = _ALL_OWNERS
     # Warnings may be as before, which a plan decides.
     is_compared = loaded.proposed_baseline is not None or (seen is not None and seen.base is not None)
     early = Severity.ERROR if is_compared else fail_on
+    scope = _ALL_OWNERS
     if owners or (by_owner and any(spec.safety.isolate is Isolation.OWNER for spec in loaded.clusters.values())):
-        from reconciler.workflows.owners import check_owners, sound_manifests
-
-        scope = OwnerScope(chosen=check_owners(loaded, owners))
-        if scope.chosen is not None or chosen_cluster(loaded, cluster).safety.isolate is Isolation.OWNER:
-            loaded, errors = sound_manifests(loaded, cluster, early)
-            scope = replace(scope, errors=errors)
+        loaded, scope = require_feature("OWNER_SCOPES", "plan owners apart")(loaded, cluster, owners, early)
     if loaded.findings:
         stop_on_reading(loaded, cluster, early, seen)
     spec, desired, findings = desired_for(loaded, cluster)
@@ -192,6 +191,33 @@ def with_lint(intent: Intent) -> Intent:
     if not intent.isolates:
         stop_on(findings, intent.fail_on)
     return replace(intent, findings=findings)
+
+
+def require_feature(kind: str, task: str) -> Any:
+    """Return the function that a feature lists under ``kind``. Raises ``UsageError`` without one, which names the task."""
+    for place in added(kind):
+        return load(place)
+    raise UsageError(f"this installation cannot {task}. Install one that has the feature for it")
+
+
+def owner_lookup(desired: DesiredState, owners: Mapping[str, Owner]) -> Callable[[Entity], str | None]:
+    """The owner of an entity: whose manifest declares it, else who lists it."""
+    known: dict[Entity, str | None] = {}
+
+    def owner_of(entity: Entity) -> str | None:
+        if entity not in known:
+            declared = desired.entities.get(entity)
+            known[entity] = declared.owner if declared is not None else owner_of_entity(entity, owners)
+        return known[entity]
+
+    return owner_of
+
+
+def unread_owners(errors: Collection[str | None]) -> Iterator[Message]:
+    """Yield a note about the entities that a comparison leaves out when manifests of these owners have errors."""
+    if names := sorted(display_name(owner) for owner in errors if owner is not None):
+        shown_names = name_part(list_some(names, _MOST_NAMED))
+        yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=shown_names)
 
 
 def claimed_elsewhere(spec: ClusterSpec, loaded: LoadedManifests | None, answers: ClusterIdentity) -> dict[Entity, str]:

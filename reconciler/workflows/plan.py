@@ -15,7 +15,7 @@ from reconciler.planning import Difference, difference, sort_for_writing
 from reconciler.policy import GuardContext, Judgement, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.connect import judge_callback, read_for
-from reconciler.workflows.intent import Intent, claimed_elsewhere, lint_change
+from reconciler.workflows.intent import Intent, claimed_elsewhere, lint_change, require_feature
 
 if TYPE_CHECKING:
     from reconciler.model import Baseline
@@ -153,10 +153,8 @@ def _judges(
     severities = intent.loaded.repository.lint
     yield lambda plan: Judgement(findings=lint_change(spec, desired, current, plan.changes, severities=severities))
     if intent.isolates:
-        from reconciler.policy import judge_owners
-        from reconciler.workflows.owners import owner_view
-
-        yield lambda plan: judge_owners(context, owner_view(intent, plan), accepted=accepted, advice=advice)
+        judge_apart = require_feature("OWNER_JUDGES", "plan owners apart")
+        yield lambda plan: judge_apart(intent, context, plan, accepted=accepted, advice=advice)
     else:
         yield lambda _: judge(context, accepted=accepted, advice=advice)
     if context.accepted_fallbacks:

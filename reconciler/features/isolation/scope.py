@@ -3,48 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.manifest import Owner, owner_of_entity, owners_of_file
-from reconciler.model import (
-    DesiredState,
-    Entity,
-    Finding,
-    Message,
-    Plan,
-    Severity,
-    compose,
-    display_name,
-    name_part,
-)
-from reconciler.policy import OwnerView
-from reconciler.text import did_you_mean, list_some, shown
-from reconciler.workflows.load import LoadedManifests, desired_for, stop_on
+from reconciler.features.isolation.judging import OwnerView, judge_owners
+from reconciler.manifest import Owner, owners_of_file
+from reconciler.model import Entity, Finding, Isolation, Message, Plan, Severity, compose, name_part
+from reconciler.policy import GuardContext, Judgement
+from reconciler.text import did_you_mean, shown
+from reconciler.workflows import Intent, LoadedManifests, OwnerScope, chosen_cluster, desired_for, owner_lookup, stop_on
 
-if TYPE_CHECKING:
-    from reconciler.workflows.intent import Intent
-
-_MOST_NAMED = 5
-WITHHELD_IN_STAGE = "withheld-in-stage"
+WITHHELD_IN_STAGE: Final = "withheld-in-stage"
 
 
-def check_owners(loaded: LoadedManifests, chosen: Sequence[str]) -> frozenset[str] | None:
-    """The owners of ``--owner``; ``None`` for all. Raises ``UsageError`` for one that nothing names."""
-    known = {document.owner for document in loaded.documents if document.owner is not None}
-    known |= set(loaded.repository.owners)
-    require_owners(chosen, known, if_none=". Neither the Repository manifest nor a document names an owner")
-    return frozenset(chosen) or None
+def scope_of_owners(
+    loaded: LoadedManifests, cluster: str | None, owners: Sequence[str], fail_on: Severity
+) -> tuple[LoadedManifests, OwnerScope]:
+    """Return the manifests without those of owners that have errors, and the scope of a plan of ``owners`` (none: of all).
+
+    Raises ``UsageError`` for an owner that no manifest names, and ``ManifestError`` as ``sound_manifests``.
+    """
+    scope = OwnerScope(chosen=_chosen(loaded, owners))
+    if scope.chosen is None and chosen_cluster(loaded, cluster).safety.isolate is not Isolation.OWNER:
+        return loaded, scope
+    loaded, errors = sound_manifests(loaded, cluster, fail_on)
+    return loaded, replace(scope, errors=errors)
 
 
-def require_owners(chosen: Iterable[str], known: Collection[str], *, if_none: str = "") -> None:
-    """Raises ``UsageError`` for the first of the chosen owners that is not known. ``if_none``: the hint where no owner is."""
-    for name in chosen:
+def judge_apart(
+    intent: Intent, context: GuardContext, plan: Plan, *, accepted: Sequence[str], advice: Callable[[str], Message]
+) -> Judgement:
+    """Measure the guards for each owner alone. Raises ``UsageError`` for an accepted id that no guard has."""
+    return judge_owners(context, owner_view(intent, plan), accepted=accepted, advice=advice)
+
+
+def _chosen(loaded: LoadedManifests, owners: Sequence[str]) -> frozenset[str] | None:
+    known = {document.owner for document in loaded.documents if document.owner is not None} | set(loaded.repository.owners)
+    for name in owners:
         if name not in known:
-            hint = did_you_mean(name, known) if known else if_none
+            hint = did_you_mean(name, known) if known else ". Neither the Repository manifest nor a document names an owner"
             raise UsageError(f"no manifest has the owner {shown(name)}{hint}")
+    return frozenset(owners) or None
 
 
 def sound_manifests(
@@ -119,19 +120,6 @@ class _Attribution:
         return frozenset(others) - self.owners(finding.span.file)
 
 
-def owner_lookup(desired: DesiredState, owners: Mapping[str, Owner]) -> Callable[[Entity], str | None]:
-    """The owner of an entity: whose manifest declares it, else who lists it."""
-    known: dict[Entity, str | None] = {}
-
-    def owner_of(entity: Entity) -> str | None:
-        if entity not in known:
-            declared = desired.entities.get(entity)
-            known[entity] = declared.owner if declared is not None else owner_of_entity(entity, owners)
-        return known[entity]
-
-    return owner_of
-
-
 def errors_by_owner(
     findings: Iterable[Finding], owner_of: Callable[[Entity], str | None], fail_on: Severity
 ) -> dict[str | None, tuple[Finding, ...]]:
@@ -150,13 +138,6 @@ def withheld_in_stage(cluster: str) -> Finding:
         "The changes of this owner are withheld on cluster {cluster}, in an earlier stage.", cluster=name_part(cluster)
     )
     return Finding(id=WITHHELD_IN_STAGE, severity=Severity.ERROR, message=message)
-
-
-def unread_owners(errors: Collection[str | None]) -> Iterator[Message]:
-    """Yield a note about the entities that a comparison leaves out when manifests of these owners have errors."""
-    if names := sorted(display_name(owner) for owner in errors if owner is not None):
-        shown_names = name_part(list_some(names, _MOST_NAMED))
-        yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=shown_names)
 
 
 def owner_view(intent: Intent, plan: Plan) -> OwnerView:

@@ -9,12 +9,13 @@ from itertools import product
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from reconciler.features.isolation.judging import OwnerView, judge_owners
 from reconciler.model.cluster import GuardLimits, Prune, ReductionLimit, Scope, VolumeLimit
 from reconciler.model.entity import DEFAULT, Entity, EntityName, MatchKind, Selector, TypeMatch
 from reconciler.model.plan import Change
 from reconciler.model.state import Quotas
 from reconciler.planning import difference, quotas_after, sort_for_writing
-from reconciler.policy import FREEZE_WINDOW, GuardContext, Judgement, OwnerView, judge, judge_owners
+from reconciler.policy import FREEZE_WINDOW, GuardContext, Judgement, judge
 from reconciler.resolution import CLIENT_PRECEDENCE
 from tests.builders import cluster_spec, current, declared, desired
 

@@ -35,8 +35,7 @@ from reconciler.model import (
     compose,
     name_part,
 )
-from reconciler.policy.change_guards import GuardContext
-from reconciler.policy.guards import FREEZE_WINDOW, GUARDS, Judgement, by_option, judge
+from reconciler.policy import FREEZE_WINDOW, GUARDS, GuardContext, Judgement, by_option, judge
 from reconciler.resolution import overlap, strength
 from reconciler.text import count_of, list_some
 
