@@ -9,29 +9,13 @@ import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.model.entity import DEFAULT, Entity
-from tests.support import config_command, raw_quotas
+from tests.support import raw_quotas
 from tests.support.command import Done, invoke
-from tests.support.kip_text import read_description
 
 pytestmark = pytest.mark.kafka
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024.0**2
-
-SHAPES: list[dict[str, str | None]] = [
-    {"user": "alice"},
-    {"user": None},
-    {"client-id": "app"},
-    {"client-id": None},
-    {"user": "alice", "client-id": "app"},
-    {"user": "alice", "client-id": None},
-    {"user": None, "client-id": "app"},
-    {"user": None, "client-id": None},
-    {"ip": "10.0.0.7"},
-    {"ip": None},
-]
-"""All that Kafka has."""
 
 
 class Shell:
@@ -62,37 +46,6 @@ def raw(names: dict[str, str | None]) -> raw_quotas.RawEntity:
     return frozenset(names.items())
 
 
-def entity_of(names: dict[str, str | None]) -> Entity:
-    return Entity.of({t: DEFAULT if name is None else name for t, name in names.items()})
-
-
-def values(names: dict[str, str | None], scale: float) -> dict[str, float]:
-    """All keys of a shape, none of them a limit that this test would feel."""
-    if "ip" in names:
-        return {"connection_creation_rate": 1e6 * scale}
-    rates = {"producer_byte_rate": 1e9 * scale, "consumer_byte_rate": 2e9 * scale}
-    return {**rates, "request_percentage": 1e6 * scale + 0.5, "controller_mutation_rate": 1e4 * scale + 0.25}
-
-
-def flags(names: dict[str, str | None]) -> list[str]:
-    named = [part for t, name in names.items() if name is not None for part in ("--name", f"{t}={name}")]
-    defaults = ",".join(t for t, name in names.items() if name is None)
-    return [*named, *(["--defaults", defaults] if defaults else [])]
-
-
-@pytest.mark.large
-def test_what_kafkas_own_tool_writes_we_describe_and_what_we_alter_it_prints(shell: Shell, clean_kafka: Sandbox) -> None:
-    config_command.alter(clean_kafka, {raw(names): values(names, 1) for names in SHAPES})
-
-    assert read_description(shell.describe().out) == {entity_of(names): values(names, 1) for names in SHAPES}
-    accepted = [part for guard in ("default-entity", "large-reduction") for part in ("--accept", guard)]
-    for names in SHAPES:
-        add = ",".join(f"{key}={value:.17g}" for key, value in values(names, 2).items())
-        done = shell.alter(*flags(names), "--add", add, *accepted, "--quiet")
-        assert done.code == 0, done.out + done.err
-    assert config_command.described(clean_kafka) == {raw(names): values(names, 2) for names in SHAPES}
-
-
 def test_the_example_of_the_kip_works_as_it_stands_there(shell: Shell) -> None:
     there = raw({"user": None, "client-id": "my-client"})
     raw_quotas.alter(shell.server, {there: {"producer_byte_rate": 1e9}})
@@ -108,17 +61,6 @@ def test_the_example_of_the_kip_works_as_it_stands_there(shell: Shell) -> None:
     assert done.code == 0, done.out + done.err
     assert (shown.code, shown.err) == (0, "")
     assert shown.out == "{user=<default>, client-id=my-client}\n  consumer_byte_rate=2000000000\n\n"
-
-
-FILTERS: list[tuple[list[str], int]] = [
-    ([], 7),
-    (["--strict"], 0),
-    (["--any", "user", "--strict"], 4),
-    (["--named", "user"], 4),
-    (["--names", "client-id=app", "--defaults", "user"], 1),
-    (["--prefix", "user=CN=pay, "], 1),
-    (["--names", "user=<default>"], 1),
-]
 
 
 def test_altering_is_reported_audited_and_can_be_reverted(shell: Shell) -> None:

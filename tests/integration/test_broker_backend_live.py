@@ -11,14 +11,10 @@ import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
-from reconciler.errors import OutcomeUnknownError, WrongClusterError
+from reconciler.errors import OutcomeUnknownError
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.model.finding import Span
 from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter
-from reconciler.workflows.connect import check_cluster_id
-from reconciler.workflows.connect import open_cluster as open_documented
 from tests.builders import user
 from tests.support import raw_quotas
 from tests.support.bad_servers import CuttingProxy, serving
@@ -52,37 +48,6 @@ def proxied(clean_kafka: Sandbox) -> Iterator[tuple[BrokerCluster, CuttingProxy]
         cluster = open_cluster(f"127.0.0.1:{port}")
         yield cluster, proxy
         cluster.close()
-
-
-def test_the_cluster_id_is_the_brokers_own(kafka_sandbox):
-    cluster = open_cluster(kafka_sandbox.bootstrap_servers)
-    assert cluster.identity().id == kafka_sandbox.cluster_id
-    assert cluster.current_state().brokers == tuple(node.id for node in kafka_sandbox.nodes)
-    assert [(b.id, b.port) for b in cluster.brokers()] == [(n.id, n.port) for n in kafka_sandbox.nodes]
-    cluster.close()
-
-
-def test_a_cluster_document_is_enough_to_connect_and_its_properties_lie_beside_it(clean_kafka, sasl_servers, tmp_path):
-    (tmp_path / "client.properties").write_text(
-        "# as Kafka's own tools take it\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsome.other.setting=1\n"
-        'sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\\n username="alice" '
-        'password="alice-secret";\n',
-        encoding="latin-1",
-    )
-    spec = ClusterSpec(
-        name="prod",
-        cluster_id=clean_kafka.cluster_id,
-        connection=Connection(bootstrap_servers=(sasl_servers,), properties="client.properties"),
-        span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
-    )
-    cluster = open_documented(spec)
-    state = cluster.current_state()
-    cluster.close()
-
-    check_cluster_id(spec, state.cluster)
-    assert (state.cluster.name, dict(state.entities)) == ("prod", {})
-    with pytest.raises(WrongClusterError):
-        check_cluster_id(ClusterSpec(name="prod", cluster_id="another"), state.cluster)
 
 
 def test_a_write_whose_answer_is_lost_was_done_all_the_same(proxied, clean_kafka):
@@ -131,10 +96,6 @@ def test_being_throttled_by_a_quota_of_ones_own_only_takes_longer(clean_kafka, s
 
     assert seen[-1] == {user("alice"): {"request_percentage": 0.01}}
     assert [r.error_code for r in written] == [0]
-
-
-def cluster_is_empty(sandbox: Sandbox) -> bool:
-    return raw_quotas.describe(sandbox.bootstrap_servers) == {}
 
 
 def test_nothing_is_printed_by_the_library_however_it_ends(kafka_sandbox, sasl_servers):

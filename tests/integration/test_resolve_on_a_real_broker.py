@@ -16,16 +16,6 @@ from tests.support.polling import wait_until
 pytestmark = pytest.mark.kafka
 
 PRODUCE, CONSUME, REQUEST = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
-LEVELS: list[dict[str, str | None]] = [
-    {"user": "alice", "client-id": "app"},
-    {"user": "alice", "client-id": None},
-    {"user": "alice"},
-    {"user": None, "client-id": "app"},
-    {"user": None, "client-id": None},
-    {"user": None},
-    {"client-id": "app"},
-    {"client-id": None},
-]
 
 
 def set_quotas(server: str, *changes: tuple[Mapping[str, str | None], Mapping[str, float | None]]) -> None:

@@ -18,7 +18,6 @@ from reconciler.model.finding import Severity
 from tests.support.all_kinds import ALICE, OLD, OPS, START_MS, Row, rows, write
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
 from tests.support.local_traffic import open_here
-from tests.support.manifests import quotas
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -242,9 +241,3 @@ def test_thread_time_of_a_real_log_is_judged_as_kafka_does(recording: tuple[Path
         expected[user] = len(charged), sum(quota.charge(amount, at // 1000) > 0 for at, amount in sorted(charged))
     assert found == expected
     assert any(throttled for _, throttled in expected.values())
-
-
-MANIFEST = quotas(
-    ({"user": {"default": True}}, {"request_percentage": "25%", "controller_mutation_rate": 10, "consumer_byte_rate": "1MiB"}),
-    ({"ip": "10.0.0.7"}, {"connection_creation_rate": 4}),
-)

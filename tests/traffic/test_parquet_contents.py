@@ -164,6 +164,3 @@ def test_sparks_own_reader_stays_where_it_reads_less_or_has_to(tmp_path: Path, s
     assert has_bytes(lake, CUT) == [True, False]
     assert has_bytes(flat, None) == [True]
     assert has_bytes(flat, CUT) == [False]
-
-
-HOUR = datetime.timedelta(hours=1)

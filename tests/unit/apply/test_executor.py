@@ -119,18 +119,6 @@ def test_an_error_before_the_first_write_leaves_through_the_error() -> None:
         execute(Unreachable(), plan_for(3))
 
 
-class Interrupted(FakeCluster):
-    """Ctrl-C while the n-th write is on its way."""
-
-    at = 1
-
-    def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
-        results = super().alter(alterations, validate_only=validate_only)
-        if not validate_only and self.writes == self.at:
-            raise KeyboardInterrupt
-        return results
-
-
 def test_reads_that_never_catch_up_are_a_partial_report() -> None:
     report = execute(FakeCluster(faults=Faults(lag=10_000)), plan_for(1))
     assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")

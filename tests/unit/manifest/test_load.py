@@ -1,11 +1,8 @@
 """From paths to a desired state: which cluster, what is complete, and inputs that must never break the loader."""
 
 import os
-import re
-from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from reconciler.errors import UsageError
 from reconciler.model.cluster import ClusterSpec, Prune
@@ -135,10 +132,3 @@ def test_a_root_that_is_a_link_and_links_within_it_are_followed(tmp_path, write)
     loaded = load_manifests([str(tmp_path.parent / f"{tmp_path.name}-link")])
 
     assert ([file.rsplit("/", 1)[1] for file in loaded.files], loaded.findings) == (["a.yaml"], ())
-
-
-SCHEMAS = Path(__file__).parents[3] / "schemas"
-KINDS = ("client-quotas", "cluster", "repository")
-WORDS = st.sampled_from(
-    sorted({w for k in KINDS for w in re.findall(r'"([\w-]+)": \{', (SCHEMAS / f"{k}.v1.schema.json").read_text("utf-8"))})
-)

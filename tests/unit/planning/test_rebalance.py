@@ -54,12 +54,6 @@ def test_a_total_that_was_not_divided_is_never_compared() -> None:
         compare(wanted, {}, None, scope=Scope(), prune=Prune.NEVER)
 
 
-def by_leaders(value: float, *, leaders: tuple[tuple[int, int], ...], partitions: int) -> DesiredEntity:
-    unit = Proportional(value=value, topics=("orders",), leaders=leaders, partitions=partitions)
-    quota = DesiredQuota(value=float(int(value) * unit.most // partitions), source=span(), text="total", unit=unit)
-    return DesiredEntity(entity=user("alice"), quotas={KEY: quota}, source=span())
-
-
 @given(value=st.integers(10**6, 2**53), partitions=st.integers(1, 900), led=st.integers(1, 900))
 def test_every_part_by_leaders_is_known_as_one(value: int, partitions: int, led: int) -> None:
     assume(led <= partitions)

@@ -22,13 +22,6 @@ from reconciler.traffic.sources.log_evidence import (
 )
 
 
-def costs(*events: TopicEvent) -> list[int | None]:
-    """Of each event, in the order of time; some of them are given several times."""
-    rows = [(number, topics_text([event])) for number, event in enumerate(events)]
-    counts = count_partitions(pa.table(list(zip(*rows, strict=True)), schema=TOPIC_EVENTS.schema))
-    return [counts.get(row) for row in rows]
-
-
 def test_an_answer_that_shows_nothing_new_is_left_out() -> None:
     seen, event = SeenTopics(), TopicEvent(SEEN, "a", "x", 5)
     assert seen.new([event]) == topics_text([event])
