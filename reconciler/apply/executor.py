@@ -107,7 +107,7 @@ class Executor:
     def _validate(self, requests: Sequence[tuple[Change, ...]]) -> Stop | None:
         self._progress.step(f"asking the cluster to validate {sum(map(len, requests))} changes")
         for request in requests:
-            if self._budget.spent:
+            if not self._budget.left:
                 return self._too_late()
             alterations = [change.alteration() for change in request]
             ask = functools.partial(self._cluster.alter, alterations, validate_only=True)
@@ -134,7 +134,7 @@ class Executor:
                 self._progress.step("checking the cluster for changes by other writers")
                 if (stop := conflicts.look()) is not None:
                     return stop
-            if self._budget.spent:
+            if not self._budget.left:
                 return self._too_late()
             if self._settings.stop_wanted():
                 return Stop(reason="interrupted", message=f"interrupted before request {number} of {len(requests)}")

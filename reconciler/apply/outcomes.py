@@ -112,13 +112,8 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """Seconds; never below zero."""
+        """The seconds that are left. From the deadline on, they are 0, and nothing new is begun."""
         return max(0.0, self._end - self._clock.monotonic())
-
-    @property
-    def spent(self) -> bool:
-        """True from the deadline on: nothing new is begun any more."""
-        return self.left <= 0
 
     def sleep(self, seconds: float) -> None:
         """Wait, but not past the deadline."""
@@ -177,7 +172,7 @@ class RetryPolicy:
                 return ask()
             except (RequestRefusedError, UnreachableError) as error:
                 unreachable = isinstance(error, UnreachableError)
-                if (unreachable and not also_unreachable) or not is_transient(error) or self.budget.spent:
+                if (unreachable and not also_unreachable) or not is_transient(error) or not self.budget.left:
                     raise
                 log_event(_log, "asking again", level=logging.INFO, wait_seconds=round(wait, 3), reason=str(error))
                 self.budget.sleep(wait)

@@ -123,7 +123,7 @@ class RequestWriter:
                 return changed
             if not pending:
                 break
-            if self._budget.spent:
+            if not self._budget.left:
                 return Stop(reason=DEADLINE, message=f"{self._budget}. The last error: {failed}")
         else:
             return stop

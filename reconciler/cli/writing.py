@@ -61,10 +61,10 @@ class WritingOptions:
     )
 
     def settings(self) -> ApplySettings:
-        """How a run without a deadline writes."""
+        """Return how a run without a deadline writes. A signal ends it with a report."""
         from reconciler.apply import ApplySettings
 
-        return interruptible(ApplySettings(validate_only=self.validate_only))
+        return ApplySettings(validate_only=self.validate_only, stop_wanted=INTERRUPTS.stop_wanted, breakable=INTERRUPTS.breakable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,12 @@ class LongWritingOptions(WritingOptions):
 
         if not 1 <= self.deadline <= _LONGEST_WAIT:
             raise UsageError(f"--deadline takes seconds from 1 to {_LONGEST_WAIT:g}, not {self.deadline:g}")
-        return interruptible(ApplySettings(validate_only=self.validate_only, run_seconds=self.deadline))
+        return ApplySettings(
+            validate_only=self.validate_only,
+            run_seconds=self.deadline,
+            stop_wanted=INTERRUPTS.stop_wanted,
+            breakable=INTERRUPTS.breakable,
+        )
 
     def steps(self) -> StepDown | None:
         """How limits go down, when not at once. Raises ``UsageError``."""
@@ -97,11 +102,6 @@ class LongWritingOptions(WritingOptions):
         if not 0 <= wait <= _LONGEST_WAIT:
             raise UsageError(f"--step-wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {wait:g}")
         return StepDown(factor=self.step_down, wait_seconds=wait)
-
-
-def interruptible(settings: ApplySettings) -> ApplySettings:
-    """The settings of a run in the main thread that a signal ends, with a report of what was written."""
-    return dataclasses.replace(settings, stop_wanted=INTERRUPTS.stop_wanted, breakable=INTERRUPTS.breakable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,36 +243,50 @@ INTERRUPTS: Final = Interrupts()
 class Audit:
     """The audit file, if one is wanted, the cluster of the run, as far as that is known, and its notifications."""
 
-    def __init__(self, write: WritingOptions, file: AuditFile | None, command: str, lookup: ContextLookup | None = None) -> None:
+    def __init__(self, write: WritingOptions, command: str) -> None:
         self._write = write
         self._command = command
-        self._file = file
-        self._lookup = lookup
+        self.file: AuditFile | None = None
+        self.lookup: ContextLookup | None = None
         self.spec: ClusterSpec | None = None
+
+    def open(self, form: str) -> None:
+        """Look whether a line can be added, and in a CI job why it runs. Raises ``FileAccessError``."""
+        write = self._write
+        if write.audit is not None:
+            from reconciler.ports import SystemClock
+            from reconciler.workflows import AuditFile
+
+            clock = SystemClock()
+            self.file = AuditFile(Path(write.audit), command=self._command, validate_only=write.validate_only, clock=clock)
+        if os.environ.get("CI") and (write.audit or write.report or form == "json"):
+            from reconciler.cli.run_context import ContextLookup
+
+            self.lookup = ContextLookup()
 
     def about(
         self, spec: ClusterSpec, access: Access, *, source: Callable[[], ManifestCommit], trusted: TrustedTree | None
     ) -> None:
         """What is known before the cluster is asked."""
         self.spec = spec
-        if self._file is None:
+        if self.file is None:
             return
         from reconciler.workflows import known_principal
 
-        self._file.about(spec, source=source(), principal=known_principal(spec, access, trusted=trusted))
+        self.file.about(spec, source=source(), principal=known_principal(spec, access, trusted=trusted))
 
     def with_context(self, report: ApplyReport) -> ApplyReport:
         """The report with why the run was made, in a CI job."""
-        if self._lookup is None:
+        if self.lookup is None:
             return report
-        facts = dataclasses.replace(report.facts, context=self._lookup.result())
+        facts = dataclasses.replace(report.facts, context=self.lookup.result())
         return dataclasses.replace(report, facts=facts)
 
     def ended(self, report: ApplyReport) -> None:
         """Add the line. Raises ``FileAccessError``."""
-        if self._file is not None:
-            self._file.knows(report.facts.context)
-            self._file.ended(report)
+        if self.file is not None:
+            self.file.knows(report.facts.context)
+            self.file.ended(report)
 
     def notify(self, report: ApplyReport) -> None:
         """Send the notifications of the Cluster manifest."""
@@ -285,11 +299,11 @@ class Audit:
 
     def broke_off(self, error: BaseException) -> None:
         """Add the line of a run that an error ended before anything was written."""
-        if self._file is None:
+        if self.file is None:
             return
         try:
-            self._file.knows(self._lookup.result() if self._lookup is not None else None)
-            self._file.broke_off(error)
+            self.file.knows(self.lookup.result() if self.lookup is not None else None)
+            self.file.broke_off(error)
         except FileAccessError as broken:
             output.tell(str(broken))
 
@@ -301,9 +315,10 @@ def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator
     A way of calling that cannot work is not a run. Raises ``FileAccessError`` at once, before anything else is done, when no line
     could be added to the audit file.
     """
-    audit = Audit(write, None, command)
+    audit = Audit(write, command)
     try:
-        audit = _opened(write, command, form)
+        if write.audit is not None or os.environ.get("CI"):
+            audit.open(form)
         yield audit
     except UsageError:
         raise
@@ -314,20 +329,6 @@ def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator
                 _print_failure(error, audit.spec, validate_only=write.validate_only)
             audit.notify_failure(error)
         raise
-
-
-def _opened(write: WritingOptions, command: str, form: str) -> Audit:
-    file = lookup = None
-    if write.audit is not None:
-        from reconciler.ports import SystemClock
-        from reconciler.workflows import AuditFile
-
-        file = AuditFile(Path(write.audit), command=command, validate_only=write.validate_only, clock=SystemClock())
-    if os.environ.get("CI") and (write.audit or write.report or form == "json"):
-        from reconciler.cli.run_context import ContextLookup
-
-        lookup = ContextLookup()
-    return Audit(write, file, command, lookup)
 
 
 def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_only: bool) -> None:
@@ -365,7 +366,8 @@ def finish(
     from reconciler.model import ApplyResult
     from reconciler.render import apply_report_lines
 
-    report = audit.with_context(report)
+    if audit.lookup is not None:
+        report = audit.with_context(report)
     code = {
         ApplyResult.DONE: exit_codes.DONE,
         ApplyResult.NOTHING_TO_DO: exit_codes.DONE,
@@ -379,7 +381,9 @@ def finish(
     undo = (file, *cluster()) if file and report.wrote else ()
     result = Result(view=lambda: apply_report_lines(report, undo=undo), document=lambda: documents.APPLY_REPORT.write(report))
     to_file = (lambda: write_whole(Path(file), [documents.APPLY_REPORT.text(report)])) if file else None
-    traces = (lambda: audit.ended(report), to_file, lambda: show(result, form), also, lambda: audit.notify(report))
+    line = (lambda: audit.ended(report)) if audit.file is not None else None
+    notify = (lambda: audit.notify(report)) if audit.spec is not None and audit.spec.notifications else None
+    traces = (line, to_file, lambda: show(result, form), also, notify)
     for leave in filter(None, traces):
         failed = _left(leave, report)
         code = code or failed

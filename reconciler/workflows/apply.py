@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -57,16 +57,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMED: Final = 10
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
-
-
-@contextlib.contextmanager
-def only_run(cluster: QuotaCluster, *, writes: bool, clock: Clock) -> Iterator[None]:
-    """Keep the cluster's lock, if it has one and the run ``writes``. Raises ``LockedError`` or ``BackendError`` on entering."""
-    if not writes or not isinstance(cluster, ExclusiveRuns):
-        yield
-        return
-    with cluster.exclusive(holder(clock)):
-        yield
 
 
 def holder(clock: Clock) -> str:
@@ -187,8 +177,10 @@ def write(
     Raises ``BackendError`` and ``WrongClusterError``, only when nothing was written.
     """
     try:
-        _require_reviewed(plan, approval)
-        _require_accepted(plan)
+        if approval.saved is not None or approval.expected_digest is not None:
+            _require_reviewed(plan, approval)
+        if plan.tripped or plan.withheld:
+            _require_accepted(plan)
     except RefusedError as error:
         log_event(_log, "write refused", level=logging.INFO, reason=error.failure_reason, digest=plan.digest)
         dialogue.on_refusal(plan)
@@ -209,11 +201,13 @@ def write(
         saved_plan=approval.saved is not None,
         in_steps=approval.step_down is not None,
     )
+    writes = bool(plan.changes) and not approval.settings.validate_only
     try:
-        if plan.changes and not approval.settings.validate_only and not dialogue.confirm(plan):
-            msg = "not confirmed"
-            raise NotConfirmedError(msg)
-        with only_run(cluster, writes=bool(plan.changes) and not approval.settings.validate_only, clock=clock):
+        if writes and not dialogue.confirm(plan):
+            raise NotConfirmedError("not confirmed")
+        with contextlib.ExitStack() as held:
+            if writes and isinstance(cluster, ExclusiveRuns):
+                held.enter_context(cluster.exclusive(holder(clock)))
             if approval.step_down is not None:
                 stepped = SteppedExecutor(
                     cluster, clock=clock, progress=progress, settings=approval.settings, step_down=approval.step_down

@@ -91,22 +91,16 @@ def open_cluster(
     log_event(_log, "connecting", level=logging.INFO, cluster=spec.name, to=kind, addresses=where, properties=properties_file)
     if place.zookeeper is not None:
         return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted)
-    return _open_broker(place.bootstrap_servers, properties, name=spec.name, trusted=trusted)
-
-
-def _open_broker(
-    servers: tuple[str, ...], properties: Path | None, *, name: str | None, trusted: TrustedTree | None
-) -> QuotaCluster:
     # Imported here, so that commands without a cluster do not pay for the client library.
     from reconciler.backends import CLIENT_ID, BrokerCluster, ConnectionSettings, Security, parse_servers
 
     client = _client_properties(properties, trusted) if properties is not None else None
     settings = ConnectionSettings(
-        servers=parse_servers(servers),
+        servers=parse_servers(place.bootstrap_servers),
         security=client.security if client else Security(),
         client_id=(client and client.client_id) or CLIENT_ID,
     )
-    return BrokerCluster.open(settings, name=name)
+    return BrokerCluster.open(settings, name=spec.name)
 
 
 def _open_zookeeper(place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None) -> QuotaCluster:

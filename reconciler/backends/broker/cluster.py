@@ -223,9 +223,11 @@ class BrokerCluster:
             log_event(
                 _log, "alterations answered", entities=len(alterations), keys=keys, validate_only=validate_only, error_codes=codes
             )
-        if not validate_only:
+        outcomes = set(answer.values())
+        is_complete = all(alteration.entity in answer for alteration in alterations)
+        if not validate_only and (not is_complete or UNKNOWN_OUTCOME & {code for code, _ in outcomes}):
             _require_known_outcome(alterations, answer)
-        if len(whole := set(answer.values())) == 1 and (refused := whole.pop())[0] in OF_THE_WHOLE_REQUEST:
+        if len(outcomes) == 1 and (refused := outcomes.pop())[0] in OF_THE_WHOLE_REQUEST:
             raise self._refusal(*refused, ALTER)
         silent = UNKNOWN_SERVER_ERROR, "the cluster's answer does not mention it"
         answers = ((alteration.entity, *answer.get(alteration.entity, silent)) for alteration in alterations)
@@ -248,7 +250,7 @@ class BrokerCluster:
 
     def _setting(self, name: str) -> str | None:
         broker = self.brokers()[0].id
-        answer = self._ask(lambda: settings_request(BROKER, [str(broker)], [name]), broker)
+        answer = self._read(lambda: settings_request(BROKER, [str(broker)], [name]), lambda answer: answer, broker=broker)
         if not answer.results:
             raise UnsupportedClusterError("the broker answered a question about its settings with nothing")
         result = answer.results[0]
@@ -382,8 +384,6 @@ def _require_known_outcome(alterations: Sequence[Alteration], answer: Mapping[En
         raise OutcomeUnknownError(
             f"the cluster's answer to a write does not mention {silent[0]}. It may or may not have been done"
         )
-    if not any(code in UNKNOWN_OUTCOME for code, _ in answer.values()):
-        return
     unclear = [a.entity for a in alterations if answer[a.entity][0] in UNKNOWN_OUTCOME]
     if unclear:
         code, message = answer[unclear[0]]

@@ -64,11 +64,8 @@ class RawAnswer:
 
     version: int
     body: bytes
-
-    @property
-    def throttle_time_ms(self) -> int:
-        """The wait that the broker asks for, which the library obeys: the first field of every answer to a quota request."""
-        return int.from_bytes(self.body[:4], signed=True)
+    throttle_time_ms: int
+    """The wait that the broker asks for, which the library obeys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,13 +360,14 @@ class RawRequest:
         self.min_version: int = kind.min_version
         self.max_version: int = kind.max_version
         self._min_version = self._max_version = None
-        self.header: _Header | None = None
+        self.header: RawRequest | None = None
+        self.correlation_id = 0
 
     def with_header(self, *, correlation_id: int, client_id: str) -> None:
         """Take what the library states of a request before it encodes it."""
         self._message.API_VERSION = self.API_VERSION
         self._message.with_header(correlation_id=correlation_id, client_id=client_id)
-        self.header = _Header(correlation_id, self._answer, self.API_VERSION or 0)
+        self.correlation_id, self.header = correlation_id, self
 
     def encode(self, **_: Any) -> bytes:
         """Length, header and body."""
@@ -382,23 +380,19 @@ class RawRequest:
         """Every quota request has an answer."""
         return True
 
-
-class _Header:
-    """What the library keeps of a request that was sent, and asks how to read the answer."""
-
-    def __init__(self, correlation_id: int, answer: Any, version: int) -> None:
-        self.correlation_id = correlation_id
-        self._answer = answer
-        self._version = version
-
-    def get_response_class(self) -> _Header:
+    def get_response_class(self) -> RawRequest:
+        """Return what reads the answer. The library asks the header, which it keeps of a request that was sent."""
         return self
 
     def parse_header(self, data: Any) -> Any:
-        return self._answer[self._version].parse_header(data)
+        """Read the header of the answer."""
+        return self._answer[self.API_VERSION or 0].parse_header(data)
 
     def decode(self, data: Any) -> RawAnswer:
-        return RawAnswer(version=self._version, body=bytes(data.read()))
+        """Read the rest of the answer, in which the wait comes first."""
+        body = bytes(data.read())
+        wait = int.from_bytes(body[:_THROTTLE_BYTES], signed=True)
+        return RawAnswer(version=self.API_VERSION or 0, body=body, throttle_time_ms=wait)
 
 
 def describe_request(entity_filter: EntityFilter) -> RawRequest:
@@ -431,15 +425,16 @@ def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> 
     if without := next((alteration for alteration in alterations if not alteration.ops), None):
         raise ValueError(f"the alteration of {without.entity} has no ops")
 
-    @functools.cache
-    def body(version: int) -> bytes:
-        return write_alter_body(alterations, validate_only=validate_only, version=version)
-
+    write = functools.partial(write_alter_body, alterations, validate_only=validate_only)
     try:
-        body(_NEWEST)
+        newest = write(version=_NEWEST)
     except ValueError:
         for alteration in alterations:
             if reason := unsendable(alteration):
                 raise RequestRefusedError(f"{alteration.entity} cannot be sent: {reason}", error_code=INVALID_REQUEST) from None
         raise
-    return RawRequest(AlterClientQuotasRequest, AlterClientQuotasResponse, body)
+    return RawRequest(
+        AlterClientQuotasRequest,
+        AlterClientQuotasResponse,
+        lambda version: newest if version == _NEWEST else write(version=version),
+    )

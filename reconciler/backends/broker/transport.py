@@ -87,6 +87,8 @@ class Transport:
             },
         )
         self._home: Any = None
+        self.release: tuple[int, ...] | None = None
+        """The Kafka release that the library infers from the API versions, e.g. ``(4, 3)``."""
         self._cluster_id: str | None = None
         self._is_identified = False
         self._identified: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -124,7 +126,7 @@ class Transport:
         """
         node = self._home if broker is None else broker
         with self._translated(node):
-            return self._manager.run(self._exchange, node, message, self._settings.request_seconds)
+            return self._manager.run(self._ask, node, message, self._settings.request_seconds)
 
     def request_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, Any | AnswerLostError | BackendError]:
         """Send a request to each of these brokers, all at once; for each its answer, or the error that ``request`` would raise.
@@ -162,11 +164,6 @@ class Transport:
         self._home = self._first_that_answers(last=self._home if hangs else None)
 
     @property
-    def release(self) -> tuple[int, ...] | None:
-        """The Kafka release that the library infers from the API versions, e.g. ``(4, 3)``."""
-        return self._manager.broker_version  # type: ignore[no-any-return]  # the library has no types here
-
-    @property
     def cluster_id(self) -> str | None:
         """The id in the first answer about brokers, ``None`` before it; every connection has to state the same."""
         return self._cluster_id
@@ -185,7 +182,11 @@ class Transport:
         reasons: list[str] = []
         last_hint, last_remedy = "", None
         unsupported: UnsupportedClusterError | None = None
-        for where, node in sorted(self._candidates().items(), key=lambda candidate: candidate[1] == last):
+        cluster = self._manager.cluster
+        known: dict[str, Any] = {}
+        for server in (*cluster.bootstrap_brokers(), *cluster.brokers()):
+            known.setdefault(server_text(server.host, server.port), server.node_id)
+        for where, node in sorted(known.items(), key=lambda candidate: candidate[1] == last):
             log_event(_log, "asking a server for the brokers", address=where, security=self._settings.security.protocol)
             try:
                 with self._translated(node):
@@ -207,6 +208,7 @@ class Transport:
                 last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
                 last_remedy = connection_remedy(error.__cause__)
             else:
+                self.release = self._manager.broker_version
                 version = ".".join(str(number) for number in self.release or ())
                 log_event(_log, "using broker", level=logging.INFO, address=where, broker=node, kafka_version=version)
                 return node
@@ -217,28 +219,18 @@ class Transport:
             raise unsupported
         raise UnreachableError(f"no Kafka broker can be reached ({'; '.join(reasons)}){last_hint}", remedy=last_remedy)
 
-    def _candidates(self) -> dict[str, Any]:
-        """Every server we know of by ``host:port``, the given ones first."""
-        cluster = self._manager.cluster
-        known: dict[str, Any] = {}
-        for server in (*cluster.bootstrap_brokers(), *cluster.brokers()):
-            known.setdefault(server_text(server.host, server.port), server.node_id)
-        return known
-
     async def _greet(self, node: Any, seconds: float) -> Any:
         """Ask for the brokers: a request that a listener which wants a login refuses to those who did not log in."""
         connection = await self._connection(node)
-        answer = await self._ask(connection, node, _metadata_request([]), seconds)
+        answer = await self._ask(node, _metadata_request([]), seconds, connection)
         if not answer.brokers:
             raise AnswerLostError("the broker knows no live broker")
         self._identify(connection, node, answer)
         self._manager.cluster.update_metadata(answer)
         return answer
 
-    async def _exchange(self, node: Any, message: Any, seconds: float) -> Any:
-        return await self._ask(await self._connection(node), node, message, seconds)
-
-    async def _ask(self, connection: Any, node: Any, message: Any, seconds: float) -> Any:
+    async def _ask(self, node: Any, message: Any, seconds: float, connection: Any = None) -> Any:
+        connection = connection or await self._connection(node)
         begun = time.monotonic()
         try:
             answer = await connection.send_request(message, request_timeout_ms=int(seconds * 1000))
@@ -291,7 +283,7 @@ class Transport:
     async def _exchange_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, Any]:
         """Answers, or errors as values. All of them begin before the first is waited for."""
         seconds = self._settings.request_seconds
-        begun = {broker: self._manager.call_soon(self._exchange, broker, message(), seconds) for broker in brokers}
+        begun = {broker: self._manager.call_soon(self._ask, broker, message(), seconds) for broker in brokers}
         outcomes: dict[int, Any] = {}
         for broker, future in begun.items():
             try:
@@ -357,7 +349,7 @@ class Transport:
             versions = self._manager.broker_version_data
             offered = {} if versions is None else versions.api_versions
             service = service_of(dict(self._settings.servers), self.cluster_id)
-            raise lacks_request(self._name(node), offered, release=self.release or (), service=service) from error
+            raise lacks_request(self._name(node), offered, release=self._manager.broker_version or (), service=service) from error
         except kafka_errors.UnknownBrokerIdError as error:
             raise UnreachableError(f"the cluster has no broker {node}") from error
         except kafka_errors.KafkaError as error:

@@ -93,7 +93,8 @@ def run(args: ApplyArguments) -> Result:
         record_baseline=args.record_baseline,
         backtest=args.watching.backtest,
     )
-    _check_watch(args)
+    if args.watching.watch:
+        _check_watch(args)
     if args.clusters.all_clusters:
         for place in added("ROLLOUTS"):
             result: Result = load(place)(args)
@@ -134,8 +135,6 @@ def run(args: ApplyArguments) -> Result:
 
 def _check_watch(args: ApplyArguments) -> None:
     """Raise ``UsageError`` for a watch that would see nothing of a step."""
-    if not args.watching.watch:
-        return
     from reconciler.apply import WINDOW_SECONDS
 
     steps = args.write.steps()

@@ -41,7 +41,8 @@ class Failing(writing.Audit):
     """An audit file that cannot be written, for one reason or another."""
 
     def __init__(self, write: writing.WritingOptions, error: BaseException) -> None:
-        super().__init__(write, None, "apply")
+        super().__init__(write, "apply")
+        self.open("json")
         self._error = error
 
     def ended(self, report: ApplyReport) -> None:
@@ -49,7 +50,7 @@ class Failing(writing.Audit):
 
 
 def finish(tmp_path: Path, what: ApplyReport, error: BaseException) -> int:
-    line = ["apply", "--report", str(tmp_path / "report.json")]
+    line = ["apply", "--report", str(tmp_path / "report.json"), "--audit", str(tmp_path / "audit.jsonl")]
     write = read(writing.WritingOptions, build_parser("apply").parse_args(line))
     left = writing.finish(write, what, Failing(write, error), "json")
     assert isinstance(left.exit, int)
