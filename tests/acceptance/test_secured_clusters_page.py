@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.broker.settings import SaslLogin, Security, parse_client_properties
-from reconciler.backends.security.logins import KerberosLogin
+from reconciler.features.logins.kerberos import KerberosLogin
 from reconciler.features.logins.kinds import IamLogin
 from reconciler.features.logins.tokens import AssertionFile, ClientSecret, TokenEndpoint, TokenFile
 from tests.support.certificates import Authority

@@ -14,14 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reconciler.backends.security.logins import (
-    KERBEROS_MODULE,
-    BrokerLogin,
-    KerberosLogin,
-    SaslLogin,
-    kerberos_login,
-    password_login,
-)
+from reconciler.backends.security.logins import BrokerLogin, SaslLogin, password_login
 from reconciler.backends.security.properties_file import JaasLine, JavaProperties, file_content, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
@@ -36,7 +29,6 @@ _ANONYMOUS: Final = "ANONYMOUS"
 
 _JAVA_CLASSES: Final = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
 _JAAS: Final = "sasl.jaas.config"
-_SERVICE_NAME: Final = "sasl.kerberos.service.name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,9 +189,9 @@ class LoginKind:
 def read_login(settings: JavaProperties) -> BrokerLogin:
     """Read the login from the ``sasl.*`` settings. Raises ``UsageError`` naming the one that cannot be used."""
     mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
-    kind = next((kind for kind in _kinds() if kind.mechanism == mechanism), None)
+    kind = next((kind for kind in login_kinds() if kind.mechanism == mechanism), None)
     if kind is None:
-        known = ", ".join(kind.mechanism for kind in _kinds())
+        known = ", ".join(kind.mechanism for kind in login_kinds())
         raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here. Supported are {known}")
     for name, text in java_classes(settings).items():
         if not text.endswith(kind.handlers or ("\0",)):
@@ -212,7 +204,8 @@ def java_classes(settings: JavaProperties) -> dict[str, str]:
     return {name: text for name in _JAVA_CLASSES if (text := settings.get(name))}
 
 
-def _kinds() -> Iterator[LoginKind]:
+def login_kinds() -> Iterator[LoginKind]:
+    """Yield the mechanisms of SASL that can be used: those with a password, and what features add."""
     yield from _KINDS
     for place in added("LOGINS"):
         yield from load(place)
@@ -231,26 +224,11 @@ def _jaas(settings: JavaProperties, kind: LoginKind) -> JaasLine:
     return line
 
 
-def _kerberos(settings: JavaProperties, line: JaasLine) -> KerberosLogin:
-    service = settings.get(_SERVICE_NAME) or line.options.get("serviceName", "")
-    if not service:
-        raise settings.refused(_SERVICE_NAME, "the value is missing: write the first part of the brokers' principals, as kafka")
-    return kerberos_login(settings, line, service_name=service, setting=_JAAS)
-
-
-_KINDS: Final = (
-    *(
-        LoginKind(mechanism=mechanism, module=module, needs="a user name and a password", read=_password)
-        for mechanism, module in (
-            ("PLAIN", "PlainLoginModule"),
-            ("SCRAM-SHA-256", "ScramLoginModule"),
-            ("SCRAM-SHA-512", "ScramLoginModule"),
-        )
-    ),
-    LoginKind(
-        mechanism="GSSAPI",
-        module=KERBEROS_MODULE,
-        needs="com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;",
-        read=_kerberos,
-    ),
+_KINDS: Final = tuple(
+    LoginKind(mechanism=mechanism, module=module, needs="a user name and a password", read=_password)
+    for mechanism, module in (
+        ("PLAIN", "PlainLoginModule"),
+        ("SCRAM-SHA-256", "ScramLoginModule"),
+        ("SCRAM-SHA-512", "ScramLoginModule"),
+    )
 )

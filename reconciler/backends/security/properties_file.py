@@ -84,7 +84,7 @@ class JavaProperties:
     def jaas(self, key: str) -> JaasLine:
         """The line of JAAS in a setting. Raises ``UsageError``."""
         try:
-            return parse_jaas(self.get(key))
+            return parse_jaas(self.get(key), setting=key)
         except ValueError as error:
             raise self.refused(key, f"the value cannot be read: {error}") from None
 
@@ -131,9 +131,11 @@ class JaasLine:
 
     module: str
     options: dict[str, str] = field(repr=False)
+    setting: str
+    """The setting that it stands in."""
 
 
-def parse_jaas(text: str) -> JaasLine:
+def parse_jaas(text: str, *, setting: str) -> JaasLine:
     """``Module required key="value" ...;``. Raises ``ValueError`` that states what is missing, never what was written."""
     tokens = list(_tokens(text))
     if len(tokens) < 2 or tokens[1].lower() not in _FLAGS:
@@ -147,7 +149,7 @@ def parse_jaas(text: str) -> JaasLine:
         raise ValueError(
             "the options after the class are key=value pairs, with quotes around a value that has special characters"
         )
-    return JaasLine(module=tokens[0], options=dict(zip(rest[0::3], rest[2::3], strict=True)))
+    return JaasLine(module=tokens[0], options=dict(zip(rest[0::3], rest[2::3], strict=True)), setting=setting)
 
 
 def _tokens(text: str) -> Iterator[str]:

@@ -23,14 +23,12 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import KeeperState
 
-from reconciler.backends.security.logins import KerberosLogin, SaslLogin
+from reconciler.backends.security.logins import BearerTokens, BrokerLogin, ExchangeLogin, SaslLogin
 from reconciler.errors import AuthenticationError, MissingDependencyError
 from reconciler.logs import log_event
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
-
-    from reconciler.backends.zookeeper.settings import ZooKeeperLogin
 
 
 _DIRECTIVE: Final = re.compile(rb'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,\s]*))\s*(?:,|$)', re.DOTALL)
@@ -126,7 +124,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
     """
 
     def __init__(
-        self, client: KazooClient, *, login: ZooKeeperLogin | None, answer_seconds: float, waiting: float, logger: logging.Logger
+        self, client: KazooClient, *, login: BrokerLogin | None, answer_seconds: float, waiting: float, logger: logging.Logger
     ) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=logger, sasl_options=None if login is None else {})  # noqa: SLF001 - what the client itself does
         self._login = login
@@ -165,10 +163,11 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         if self._login is None:
             return
         try:
-            if isinstance(self._login, KerberosLogin):
-                self._log_in_with_kerberos(self._login, host)
-            else:
-                self._log_in_with_digest(self._login)
+            opened = self._login.opened(host)
+            if isinstance(opened, SaslLogin):
+                self._log_in_with_digest(opened)
+            elif not isinstance(opened, BearerTokens):  # no line of ZooKeeper's makes these
+                self._log_in_with_tickets(opened, host)
             log_event(_log, "login accepted", level=logging.INFO, mechanism=self._login.mechanism)
         except (AuthenticationError, MissingDependencyError) as error:
             self._refuse(str(error))
@@ -188,7 +187,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         )
         answer.check(self._exchange(answer.token, xid=2))
 
-    def _log_in_with_kerberos(self, login: KerberosLogin, host: str) -> None:
+    def _log_in_with_tickets(self, login: ExchangeLogin, host: str) -> None:
         exchange = login.begin(host)
         answer: bytes | None = None
         for xid in itertools.count(1):
@@ -202,7 +201,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         if header.xid != xid:
             raise DigestError("the server answers another request")
         if header.err:
-            is_password = xid > 1 and not isinstance(self._login, KerberosLogin)
+            is_password = xid > 1 and isinstance(self._login, SaslLogin)
             self._refuse("the user or the password is wrong" if is_password else f"error {header.err}")
         answer: tuple[Any, int] = SASL.deserialize(buffer, offset)
         return bytes(answer[0] or b"")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from reconciler.backends.broker.settings import parse_server, server_text
-from reconciler.backends.security.logins import KERBEROS_MODULE, KerberosLogin, SaslLogin, kerberos_login, password_login
+from reconciler.backends.broker.settings import login_kinds, parse_server, server_text
+from reconciler.backends.security.logins import BrokerLogin, password_login
 from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
@@ -24,8 +24,7 @@ _DEFAULT_PORT: Final = 2181
 
 JAAS: Final = "zookeeper.sasl.jaas.config"
 _MODULE: Final = "DigestLoginModule"
-_SERVICE_NAME: Final = "zookeeper.sasl.client.username"
-_DEFAULT_SERVICE: Final = "zookeeper"
+_TICKETS: Final = "GSSAPI"
 DIGEST: Final = "zookeeper.auth.digest"
 _NETTY: Final = "ClientCnxnSocketNetty"
 _KIND_BY_SUFFIX: Final = {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12"}
@@ -40,9 +39,6 @@ _OF_ZOOKEEPER: Final = frozenset({
 })  # fmt: skip
 
 
-ZooKeeperLogin: TypeAlias = SaslLogin | KerberosLogin
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSecurity:
     """What a connection needs beyond an address; nothing: plaintext and anonymous.
@@ -50,7 +46,7 @@ class ZooKeeperSecurity:
     ``digest`` is ``user:password`` for ZooKeeper's own scheme ``digest``, a second identity beside that of the login.
     """
 
-    login: ZooKeeperLogin | None = None
+    login: BrokerLogin | None = None
     digest: str | None = field(default=None, repr=False)
     tls: Tls | None = None
     provider_files: tuple[str, ...] = ()
@@ -64,9 +60,7 @@ class ZooKeeperSecurity:
     @property
     def principal(self) -> str | None:
         """The principal that the servers will see, as far as the settings show."""
-        if self.login is None:
-            return None
-        return self.login.username if isinstance(self.login, SaslLogin) else self.login.principal
+        return None if self.login is None else self.login.principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,19 +142,19 @@ def _wants_tls(settings: JavaProperties) -> bool:
     return secure == "true"
 
 
-def _login(settings: JavaProperties) -> ZooKeeperLogin | None:
+def _login(settings: JavaProperties) -> BrokerLogin | None:
     if not settings.get(JAAS) or settings.get("zookeeper.sasl.client", "true").lower() == "false":
         return None
     line = settings.jaas(JAAS)
-    if line.module.endswith(KERBEROS_MODULE):
-        return kerberos_login(settings, line, service_name=settings.get(_SERVICE_NAME) or _DEFAULT_SERVICE, setting=JAAS)
     if line.module.endswith(_MODULE):
         return password_login(settings, line, mechanism="DIGEST-MD5", setting=JAAS)
-    raise settings.refused(
-        JAAS,
-        f"supported here are org.apache.zookeeper.server.auth.{_MODULE} with username and password, and "
-        f"com.sun.security.auth.module.{KERBEROS_MODULE}",
-    )
+    supported = f"supported here are org.apache.zookeeper.server.auth.{_MODULE} with username and password"
+    for kind in login_kinds():
+        if kind.mechanism == _TICKETS:
+            if line.module.endswith(kind.module):
+                return kind.read(settings, line)
+            supported += f", and com.sun.security.auth.module.{kind.module}"
+    raise settings.refused(JAAS, supported)
 
 
 def _digest(settings: JavaProperties) -> str | None:

@@ -1,7 +1,7 @@
-"""Logins with OAUTHBEARER and AWS_MSK_IAM: tokens in files and of endpoints, and IAM identities."""
+"""Logins with Kerberos, OAUTHBEARER and AWS_MSK_IAM: tickets, tokens in files and of endpoints, and IAM identities."""
 
 from __future__ import annotations
 
 from typing import Final
 
-LOGINS: Final = ("reconciler.features.logins.kinds:KINDS",)
+LOGINS: Final = ("reconciler.features.logins.kerberos:KINDS", "reconciler.features.logins.kinds:KINDS")

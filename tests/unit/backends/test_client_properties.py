@@ -63,7 +63,7 @@ def test_a_file_is_read_as_java_reads_it(tmp_path):
     ],
 )
 def test_a_jaas_line_is_read_as_kafka_reads_it(text, options):
-    line = parse_jaas(text)
+    line = parse_jaas(text, setting="sasl.jaas.config")
     assert (line.module, line.options) == ("M", options)
     assert "password" not in repr(line)
 
