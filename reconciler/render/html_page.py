@@ -47,6 +47,8 @@ _FILTERED: Final = 5
 _LONG_NAME: Final = 2000
 _SHORT_NAME: Final = 24
 _LONG_WORD: Final = re.compile(rf"\S{{{_LONG_NAME + 1},}}")
+_WHOLE: Final = re.compile(r"(?<![\w.,;&-])(?:[0-9][0-9.,]* (?:[KMGT]iB/s|B/s|%|s\b|min\b|h\b|days\b)|--[a-z]+(?:-[a-z]+)*\b)")
+"""What stays on one line: a number with its unit, and a flag."""
 _SHOWN_START: Final = 300
 _SHOWN_END: Final = 60
 _FOLDER: Final = Path(__file__).parent / "page"
@@ -171,7 +173,7 @@ def _message_part(part: MessagePart, links: RepositoryLinks) -> str:
         return f'<a href="{text(address)}">{shown}</a>' if address else shown
     match part.kind:
         case PartKind.TEXT:
-            return text(part.text)
+            return _WHOLE.sub(r'<span class="w">\g<0></span>', text(part.text))
         case PartKind.AMOUNT:
             return f'<span class="amount">{text(part.text)}</span>'
         case PartKind.ENTITY:

@@ -90,9 +90,10 @@ _INCOMPLETE: Final = "only some manifests were planned. Nothing is pruned"
 _DIRECTIONS: Final = {
     ChangeDirection.TIGHTENS: (Style.WARN, "tighten"),
     ChangeDirection.FIRST_LIMIT: (Style.WARN, "first limits"),
-    ChangeDirection.REMOVED: (Style.BAD, "limits removed"),
+    ChangeDirection.REMOVED: (Style.BAD, "removed"),
     ChangeDirection.LOOSENS: (Style.GOOD, "loosen"),
 }
+"""The style of each direction, and its plural."""
 _GUARDS: Final = {
     GuardStatus.NEEDS_ACCEPTANCE: ("Needs acceptance", Style.WARN),
     GuardStatus.ACCEPTED: ("Accepted", Style.GOOD),
@@ -110,7 +111,8 @@ def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
     title, read = cluster_title(plan.cluster), read_words(plan.observed)
     commit = commit_line(plan.source)
     counts = Counter(direction(key) for change in plan.changes for key in change.keys)
-    moves = ", ".join(f"{count} {way.value if count == 1 else _MANY[way]}" for way in ChangeDirection if (count := counts[way]))
+    words = {way: way.value if counts[way] == 1 else many for way, (_, many) in _DIRECTIONS.items()}
+    moves = ", ".join(f"{counts[way]} {words[way]}" for way in ChangeDirection if counts[way])
     return View(
         kind="plan",
         cluster=plan.cluster.name,
@@ -124,8 +126,8 @@ def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
             *(() if commit is None else (commit,)),
         ),
         tiles=tuple(
-            Tile(number=counts[way], words=words, style=style.page_class, place="changes")
-            for way, (style, words) in _DIRECTIONS.items()
+            Tile(number=counts[way], words=words[way], style=style.page_class, place="changes")
+            for way, (style, _) in _DIRECTIONS.items()
             if plan.changes
         ),
         tiles_title="Limits that change",
@@ -379,14 +381,6 @@ def summary_sentence(plan: Plan) -> str:
         return f"No changes: the cluster has what the manifests declare ({rest})."
     decide = f"; {undecided_words(plan)}" if plan.undecided else ""
     return f"{s.create:,} to create, {s.update:,} to update, {s.delete:,} to delete. {rest}{decide}."
-
-
-_MANY = {
-    ChangeDirection.TIGHTENS: "tighten",
-    ChangeDirection.LOOSENS: "loosen",
-    ChangeDirection.FIRST_LIMIT: "first limits",
-    ChangeDirection.REMOVED: "removed",
-}
 
 
 def direction(key: KeyChange) -> ChangeDirection:

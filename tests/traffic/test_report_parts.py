@@ -182,7 +182,7 @@ def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() 
     maybe = verdict(verdict=Verdict.POSSIBLE, seconds_possible=7, seconds_over=2, peak=120_000.0)
     (found,) = throttled([maybe, dataclasses.replace(maybe, broker=2)])
     assert (found.id, found.severity) == ("may-throttle", "info")
-    assert "may have been throttled while producing, on broker 1 in up to 7 of 4,000 s" in found.message
+    assert "may have been throttled while producing, on broker 1 for up to 7 s of 67 min with traffic" in found.message
     assert "--exact decides. 118 KiB/s is safe." in found.message
     certain = dataclasses.replace(maybe, verdict=Verdict.THROTTLED, broker=3)
     assert [one.id for one in throttled([certain, maybe])] == ["would-throttle"]

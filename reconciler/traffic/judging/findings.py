@@ -38,7 +38,7 @@ from reconciler.model import (
     key_part,
     worst_of_buckets,
 )
-from reconciler.text import amount_part, count_of, number_text, rate_part
+from reconciler.text import amount_part, bound_text, count_of, duration, number_text, rate_part
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.judged_quotas import Quota
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
@@ -106,12 +106,12 @@ def _doubt(hit: Hits, *, of_requests: bool) -> Message:
     limit = rate_part(key, worst.limits.after or 0.0)
     if worst.metrics is None or worst.recorded.requests:
         return compose(
-            " in up to {possible} of {active} s with traffic, probably in {over}. The rate is at most {peak} against a limit of "
+            " for up to {possible} of {active} with traffic, probably for {over}. The rate is at most {peak} against a limit of "
             "{limit}, and whole seconds do not decide. {exact}{safe}.",
-            possible=worst.over.possible,
-            active=worst.over.active,
-            over=worst.over.seconds,
-            peak=rate_part(key, worst.peak.rate),
+            possible=duration(worst.over.possible),
+            active=duration(worst.over.active),
+            over=duration(worst.over.seconds),
+            peak=bound_text(key, worst.peak.rate, up=True),
             limit=limit,
             exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests else "",
             safe=_safe_part(key, hit, "is safe"),
@@ -151,14 +151,14 @@ def _proof(hit: Hits) -> Message:
     over, peak, limit = worst.over, rate_part(key, worst.peak.rate), rate_part(key, worst.limits.after or 0.0)
     if worst.peak.bound is not PeakBound.LOWER:
         return compose(
-            " in {over} of {active} s with traffic (longest from {longest_from} UTC for {longest} s): peak {bound}{peak} against "
+            " for {over} of {active} with traffic (longest from {longest_from} UTC for {longest}): peak {bound}{peak} against "
             "a limit of {limit}. {safe}.",
-            over=over.seconds,
-            active=over.active,
+            over=duration(over.seconds),
+            active=duration(over.active),
             longest_from=f"{over.longest_from:%H:%M:%S}" if over.longest_from else "?",
-            longest=over.longest_s,
+            longest=duration(over.longest_s),
             bound=worst.peak.bound.words,
-            peak=peak,
+            peak=bound_text(key, worst.peak.rate, up=None if worst.peak.bound is PeakBound.EXACT else True),
             limit=limit,
             safe=_safe_part(key, hit, "would have been safe"),
         )
