@@ -200,7 +200,9 @@ class SteppedExecutor:
                 untouched = tuple(change for change in back if unlike(change, live, written=False) is None)
                 others = [change for change in back if change not in (*done, *untouched)]
                 foreign = [text for _, text in differences(others, live, written=False)]
-            report = self._execute(replace(plan, changes=untouched, summary=Summary(update=len(untouched))), self._settings)
+            # A run that was asked to stop does not leave clients throttled: what is asked before each request is not asked here.
+            settings = replace(self._settings, stop_wanted=bool)
+            report = self._execute(replace(plan, changes=untouched, summary=Summary(update=len(untouched))), settings)
             outcomes = (*(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in done), *report.outcomes)
             verified, reason = report.verified, report.message or ""
             if report.brokers is None:

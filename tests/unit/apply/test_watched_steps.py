@@ -77,9 +77,9 @@ def lowered() -> tuple[FakeCluster, Plan]:
     return FakeCluster(BEFORE), plan(*changes)
 
 
-def execute(cluster: FakeCluster, what: Plan, watcher: Watcher) -> ApplyReport:
-    steps = StepDown(factor=2.0, watcher=watcher)
-    run = SteppedExecutor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=ApplySettings(), step_down=steps)
+def execute(cluster: FakeCluster, what: Plan, watcher: Watcher, stop_wanted: Callable[[], bool] = bool) -> ApplyReport:
+    steps, settings = StepDown(factor=2.0, watcher=watcher), ApplySettings(stop_wanted=stop_wanted)
+    run = SteppedExecutor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=settings, step_down=steps)
     return run.run(what)
 
 
@@ -137,6 +137,20 @@ def test_a_first_step_is_given_back_with_all_that_it_wrote() -> None:
     assert report.result is ApplyResult.PARTIAL
     assert {outcome.error for outcome in report.outcomes} == {"step 1 was given back"}
     assert (report.wrote, undone(report, cluster).writes) == (False, 0)
+
+
+def test_a_rollout_that_is_asked_to_stop_leaves_no_client_throttled() -> None:
+    cluster, what = lowered()
+    signals: list[str] = []
+    report = execute(cluster, what, Watcher(2, lambda: signals.append("TERM"), THROTTLED), lambda: bool(signals))
+    assert (cluster.entities[ALICE][RATE], report.failure_reason) == (500.0, "throttled")
+
+
+def test_a_rollout_that_is_asked_to_stop_takes_no_further_step() -> None:
+    cluster, what = lowered()
+    signals: list[str] = []
+    report = execute(cluster, what, Watcher(1, lambda: signals.append("TERM")), lambda: bool(signals))
+    assert (cluster.entities[ALICE][RATE], report.failure_reason) == (500.0, "interrupted")
 
 
 def test_a_throttle_that_is_accepted_stops_nothing() -> None:
