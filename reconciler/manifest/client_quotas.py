@@ -182,7 +182,8 @@ def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
             rightsize = values.get("rightsize", True)
             if not rightsize and note is None:
                 out.add("missing-field", "rightsize: never needs a note. Write the reason as note", node.items["rightsize"])
-            quotas = _by_kind(values.get("quotas", {}))
+            written = values.get("quotas", {})
+            quotas = {"quotas": written} if _PLAIN.issuperset(map(type, written.values())) else _by_kind(written)
             for entity, source in values.get("match", ()):
                 declared = DesiredEntity(entity=entity, source=source, owner=out.owner, note=note, **quotas)
                 entries.append(QuotaEntry(declared=declared, profile=profile, overrides=overrides, rightsize=rightsize))
@@ -195,8 +196,6 @@ _PLAIN: Final = frozenset({DesiredQuota})
 
 def _by_kind(written: dict[Any, Any]) -> dict[str, Any]:
     """The values of an entry or a group, by the field of ``DesiredEntity`` that has values of their kind."""
-    if _PLAIN.issuperset(map(type, written.values())):
-        return {"quotas": written}
     kinds = {"quotas": DesiredQuota, "units": UnitQuota, "expiring": ExpiringQuota}
     return {field: {key: value for key, value in written.items() if isinstance(value, kind)} for field, kind in kinds.items()}
 

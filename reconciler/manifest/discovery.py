@@ -61,7 +61,19 @@ def find_root(paths: Sequence[str], is_root: Callable[[str], bool], *, within: s
     ``is_root`` is given the path of each candidate file; nothing above the folder ``within`` is looked at. Raises ``UsageError``
     when PATHs belong to different roots.
     """
-    roots = {_root_of(path, is_root, within) for path in paths}
+    roots: set[str | None] = set()
+    for path in paths:
+        folder = os.path.abspath(path)
+        if not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        while not (os.path.isfile(candidate := os.path.join(folder, REPOSITORY_FILE)) and is_root(candidate)):
+            parent = os.path.dirname(folder)
+            if folder in (parent, within):
+                roots.add(None)
+                break
+            folder = parent
+        else:
+            roots.add(folder)
     if len(roots) > 1:
         named = ", ".join(sorted(quoted(root) if root else "none" for root in roots))
         msg = (
@@ -70,19 +82,6 @@ def find_root(paths: Sequence[str], is_root: Callable[[str], bool], *, within: s
         )
         raise UsageError(msg)
     return next(iter(roots), None)
-
-
-def _root_of(path: str, is_root: Callable[[str], bool], within: str | None) -> str | None:
-    absolute = os.path.abspath(path)
-    folder = absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
-    while True:
-        candidate = os.path.join(folder, REPOSITORY_FILE)
-        if os.path.isfile(candidate) and is_root(candidate):
-            return folder
-        parent = os.path.dirname(folder)
-        if folder in (parent, within):
-            return None
-        folder = parent
 
 
 def discover(

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.formats import RecordShape, TextShape
 from reconciler.manifest.fields import profile_choice
-from reconciler.manifest.quota_values import QuotasShape
+from reconciler.manifest.quota_values import LEGAL, QuotasShape
 from reconciler.manifest.reading import Collector, finding
 from reconciler.model import (
     DeclaredExpiry,
@@ -29,14 +29,12 @@ from reconciler.model import (
     WrittenQuota,
     compose,
     key_part,
-    legal_keys,
 )
 from reconciler.text import did_you_mean, shown_part
 
 ProfileValues: TypeAlias = Mapping[QuotaKey, WrittenQuota]
 
 _IP: Final = (EntityType.IP.value,)
-_LEGAL: Final = {is_ip: frozenset(legal_keys(_IP if is_ip else (EntityType.USER.value,))) for is_ip in (False, True)}
 
 
 ABOUT_PROFILES: Final = "Named limits that entries use by profile: NAME."
@@ -80,7 +78,7 @@ class ProfileTable:
     def values(self, choice: ProfileChoice, entity: Entity) -> ProfileValues:
         """The values of a profile for an entity that uses it. Without those that the entity cannot have, which are findings."""
         values = self._values(choice)
-        legal = _LEGAL[entity.types == _IP]
+        legal = LEGAL[entity.types == _IP]
         if values.keys() <= legal:
             return values
         for key in sorted(values.keys() - legal):

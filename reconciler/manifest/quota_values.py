@@ -11,6 +11,8 @@ from typing import Any, Final
 from reconciler.formats import TEXT, FreeShape, ListShape, Shape, ValueRefusedError, no_limit_advice, parse_value
 from reconciler.manifest.reading import Collector
 from reconciler.model import (
+    CLIENT_KEYS,
+    IP_KEYS,
     BudgetShare,
     ClusterTotal,
     DesiredQuota,
@@ -25,7 +27,6 @@ from reconciler.model import (
     WrittenUnit,
     flag_part,
     key_part,
-    legal_keys,
 )
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
@@ -156,7 +157,7 @@ class QuotasShape(Shape):
     def read(self, node: Any, out: Collector, /) -> dict[QuotaKey, WrittenQuota | None]:
         """The values, and ``None`` for a null."""
         entity = out.entity
-        legal = _LEGAL[entity is not None and entity.parts[0][0] == _IP]
+        legal = LEGAL[entity is not None and entity.parts[0][0] == _IP]
         quotas: dict[QuotaKey, WrittenQuota | None] = {}
         for name, value in node.items.items():
             key = _KEYS.get(name)
@@ -195,7 +196,8 @@ class QuotaShape(Shape):
 
 _IP: Final = EntityType.IP.value
 _KEYS: Final = {key.value: key for key in QuotaKey}
-_LEGAL: Final = {is_ip: frozenset(legal_keys((_IP if is_ip else EntityType.USER.value,))) for is_ip in (False, True)}
+LEGAL: Final = {False: frozenset(CLIENT_KEYS), True: frozenset(IP_KEYS)}
+"""The keys of an entity, by whether it is an ip."""
 
 
 def _computed_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> UnitQuota | ExpiringQuota | None:

@@ -174,6 +174,7 @@ if TYPE_CHECKING:
     from reconciler.model.quota import (
         CLIENT_KEYS,
         INT_MAX,
+        IP_KEYS,
         KNOWN_KEYS,
         LONG_MAX,
         BrokerFacts,

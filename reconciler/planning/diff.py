@@ -7,6 +7,7 @@ The order is total, so every rendering and every run agrees.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -56,8 +57,8 @@ class Difference:
 
     def summary_of(self, changes: Collection[Change]) -> Summary:
         """The counts when only some of the changes are made."""
-        counts = {action.value: sum(1 for c in changes if c.action is action) for action in Action}
-        return replace(self.summary, **counts)
+        counts = Counter(change.action.value for change in changes)
+        return Summary(unchanged=self.summary.unchanged, unmanaged=self.summary.unmanaged, **counts)
 
 
 def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, prune: Prune) -> Difference:
@@ -92,9 +93,9 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
             changes.append(Change(entity=entity, action=action_of(live, keys), keys=keys))
         else:
             unmanaged.append(entity)
-    summary = Summary(unchanged=unchanged, unmanaged=len(unmanaged))
-    result = Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
-    return replace(result, summary=result.summary_of(changes))
+    counts = Counter(change.action.value for change in changes)
+    summary = Summary(unchanged=unchanged, unmanaged=len(unmanaged), **counts)
+    return Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
 
 
 def uncomputed(desired: DesiredState) -> ValueError:

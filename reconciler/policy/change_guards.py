@@ -221,7 +221,9 @@ def too_many_changes(context: GuardContext) -> Measurement:
 def large_reduction(context: GuardContext) -> Measurement:
     """A new value far below the current one, most often a slip of the unit. Removed keys are for ``too-many-removals``."""
     limit = context.spec.safety.guards.large_reduction
-    reduced = [(c.entity, k) for c in context.new_changes() for k in c.keys if _ratio(k) < limit.of(k.key)]
+    reduced = [
+        (c.entity, k) for c in context.new_changes() for k in c.keys if k.before is not None and _ratio(k) < limit.of(k.key)
+    ]
     if not reduced:
         return Measurement(
             entities=(),

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         ADDRESS_PRECEDENCE,
         CLIENT_LEVELS,
         CLIENT_PRECEDENCE,
+        DEFAULT_ENTITIES,
         USER_LEVELS,
         GroupedBy,
         NameMatch,
@@ -87,7 +88,6 @@ if TYPE_CHECKING:
     from reconciler.resolution.resolver import (
         ADDRESS_KEY,
         EXPOSING_ENTITY,
-        EXPOSING_VALUES,
         AddressLimits,
         AddressTable,
         Candidate,

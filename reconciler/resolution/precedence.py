@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler.model import DEFAULT, OTHER, ClientName, Entity, EntityName, EntityType
@@ -50,16 +50,10 @@ class PrecedenceLevel:
     user: NameMatch = NameMatch.ABSENT
     client_id: NameMatch = NameMatch.ABSENT
 
-    is_default: bool = field(init=False)
+    is_default: bool = False
     """True when its one entity names no client, and so applies to all."""
-    grouped_by: GroupedBy = field(init=False)
+    grouped_by: GroupedBy
     """The quota group of its winners: the types that its entities have, as names of the client."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "is_default", NameMatch.NAME not in (self.user, self.client_id))
-        by_one = GroupedBy.USER if self.client_id is NameMatch.ABSENT else GroupedBy.CLIENT_ID
-        both = NameMatch.ABSENT not in (self.user, self.client_id)
-        object.__setattr__(self, "grouped_by", GroupedBy.USER_AND_CLIENT_ID if both else by_one)
 
     def names_for(self, user: ClientName, client_id: ClientName) -> tuple[LevelName, LevelName]:
         """User and client-id of the entity that this level looks up for a client."""
@@ -84,15 +78,16 @@ def _name(match: NameMatch, name: ClientName) -> LevelName:
     return DEFAULT if match is NameMatch.DEFAULT else None
 
 
+_BOTH: Final = GroupedBy.USER_AND_CLIENT_ID
 CLIENT_PRECEDENCE: Final = (
-    PrecedenceLevel(number=1, user=NameMatch.NAME, client_id=NameMatch.NAME),
-    PrecedenceLevel(number=2, user=NameMatch.NAME, client_id=NameMatch.DEFAULT),
-    PrecedenceLevel(number=3, user=NameMatch.NAME),
-    PrecedenceLevel(number=4, user=NameMatch.DEFAULT, client_id=NameMatch.NAME),
-    PrecedenceLevel(number=5, user=NameMatch.DEFAULT, client_id=NameMatch.DEFAULT),
-    PrecedenceLevel(number=6, user=NameMatch.DEFAULT),
-    PrecedenceLevel(number=7, client_id=NameMatch.NAME),
-    PrecedenceLevel(number=8, client_id=NameMatch.DEFAULT),
+    PrecedenceLevel(number=1, user=NameMatch.NAME, client_id=NameMatch.NAME, grouped_by=_BOTH),
+    PrecedenceLevel(number=2, user=NameMatch.NAME, client_id=NameMatch.DEFAULT, grouped_by=_BOTH),
+    PrecedenceLevel(number=3, user=NameMatch.NAME, grouped_by=GroupedBy.USER),
+    PrecedenceLevel(number=4, user=NameMatch.DEFAULT, client_id=NameMatch.NAME, grouped_by=_BOTH),
+    PrecedenceLevel(number=5, user=NameMatch.DEFAULT, client_id=NameMatch.DEFAULT, is_default=True, grouped_by=_BOTH),
+    PrecedenceLevel(number=6, user=NameMatch.DEFAULT, is_default=True, grouped_by=GroupedBy.USER),
+    PrecedenceLevel(number=7, client_id=NameMatch.NAME, grouped_by=GroupedBy.CLIENT_ID),
+    PrecedenceLevel(number=8, client_id=NameMatch.DEFAULT, is_default=True, grouped_by=GroupedBy.CLIENT_ID),
 )
 """The levels of users and client-ids, the strongest first. Each quota key is resolved by itself."""
 

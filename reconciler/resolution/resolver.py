@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from reconciler.model import (
-    CLIENT_KEYS,
     DEFAULT,
     OTHER,
     BucketName,
@@ -52,8 +51,6 @@ _LOOKED_UP_BY: Final = tuple(
 )
 """By level, from the strongest."""
 EXPOSING_ENTITY: Final = Entity.of({EntityType.USER.value: DEFAULT, EntityType.CLIENT_ID.value: DEFAULT})
-EXPOSING_VALUES: Final[Mapping[str, float]] = {key.value: key.unreachable for key in CLIENT_KEYS}
-"""What no client reaches, by key."""
 ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
 
 

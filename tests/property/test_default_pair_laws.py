@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.features.by_hand.expose import exposure
-from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName
-from reconciler.resolution import EXPOSING_ENTITY, EXPOSING_VALUES
+from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName, QuotaKey
+from reconciler.resolution import EXPOSING_ENTITY
 from reconciler.resolution.resolver import QuotaTable, Resolver
 
 NAMES: list[EntityName | None] = [None, DEFAULT, "a", "b"]
@@ -39,7 +39,7 @@ def test_a_client_with_a_limit_keeps_it_and_one_without_gets_one_above_any_netwo
 
     for key, (user, client_id) in itertools.product(KEYS, CLIENTS):
         before = limit(table, key, user, client_id)
-        expected = {before} if before[0] is not None else {before, (EXPOSING_ENTITY, EXPOSING_VALUES[key])}
+        expected = {before} if before[0] is not None else {before, (EXPOSING_ENTITY, QuotaKey(key).unreachable)}
         assert limit(after, key, user, client_id) in expected
 
 
@@ -49,7 +49,7 @@ def test_a_key_is_left_out_only_where_setting_it_would_change_a_limit(table: Quo
 
     assert sorted((*found.add, *found.present, *found.overridden)) == sorted(KEYS)
     for key, entities in found.overridden.items():
-        after = {**table, EXPOSING_ENTITY: {**table.get(EXPOSING_ENTITY, {}), key: EXPOSING_VALUES[key]}}
+        after = {**table, EXPOSING_ENTITY: {**table.get(EXPOSING_ENTITY, {}), key: QuotaKey(key).unreachable}}
         users = [name for entity in entities for name in [entity.name("user")] if isinstance(name, str)] or ["other"]
         names = [name for entity in entities for name in [entity.name("client-id")] if isinstance(name, str)] or ["other"]
         moved = [

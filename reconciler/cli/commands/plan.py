@@ -62,10 +62,12 @@ class PlanArguments:
 def run(args: PlanArguments) -> Result:
     """Plan; exit 1 for findings that stop it, 3 with ``--fail-on-guard``, and 2 with ``--detailed-exitcode``."""
     from reconciler.cli.output import LiveProgress
-    from reconciler.policy import check_guard_ids
     from reconciler.workflows import References
 
-    check_guard_ids(args.accept)
+    if args.accept:
+        from reconciler.policy import check_guard_ids
+
+        check_guard_ids(args.accept)
     args.clusters.check(current=args.current, since=args.changed_since, write_baseline=args.write_baseline)
     args.clusters.access(args.current)
     wanted = Wanted(

@@ -8,6 +8,7 @@ from typing import Final
 
 from reconciler.errors import BackendError, RefusedError, UsageError
 from reconciler.model import (
+    CLIENT_KEYS,
     CurrentState,
     Entity,
     QuotaKey,
@@ -16,7 +17,6 @@ from reconciler.model import (
 from reconciler.ports import CallbackInspector, QuotaCluster, StaticDefaultsInspector
 from reconciler.resolution import (
     EXPOSING_ENTITY,
-    EXPOSING_VALUES,
     QuotaTable,
     overridden_by_default_pair,
 )
@@ -28,6 +28,8 @@ from reconciler.workflows import (
     read_state,
 )
 
+EXPOSING_VALUES: Final[Mapping[str, float]] = {key.value: key.unreachable for key in CLIENT_KEYS}
+"""What no client reaches, by key."""
 EXPOSED_KEYS: Final = (QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value)
 """What a history of byte rates needs."""
 _SHOWN: Final = 3

@@ -26,8 +26,8 @@ from reconciler.features.prometheus import (
     foreign_page,
     series_text,
 )
-from reconciler.model import Entity, Finding, Message, MessagePart, compose, escaped, name_part
-from reconciler.resolution import EXPOSING_VALUES, overridden_by_default_pair
+from reconciler.model import CLIENT_KEYS, Entity, Finding, Message, MessagePart, compose, escaped, name_part
+from reconciler.resolution import overridden_by_default_pair
 from reconciler.text import count_of, duration, list_some
 from reconciler.traffic import KEY_OF_KIND, Kind, Measure
 
@@ -76,7 +76,7 @@ RULE_ORDER: Final = r"""rules:
   # Then your own rules.
 """
 """Pairs before single tags, since ``user=(.+)`` also matches a pair."""
-_EXPOSABLE: Final = tuple(kind for kind in KEY_OF_KIND if kind.key.value in EXPOSING_VALUES)
+_EXPOSABLE: Final = tuple(kind for kind in KEY_OF_KIND if kind.key in CLIENT_KEYS)
 
 Open = Mapping[Unattributed, Sequence[Mapping[str, str]]]
 """By reason, the labels of series whose client or broker is not known."""

@@ -34,6 +34,7 @@ from reconciler.model import (
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
+    DEFAULT_ENTITIES,
     USER_LEVELS,
     NameMatch,
     level_of,
@@ -57,9 +58,7 @@ _EVERYONE: Final = {
     DEFAULT_IP: "every address, including those of brokers, health checks and load balancers",
 }
 USER_DEFAULTS: Final = tuple(
-    entity
-    for level in reversed(CLIENT_PRECEDENCE[: CLIENT_LEVELS[0] - 1])
-    if level.is_default and (entity := level.entity_for(OTHER, OTHER)) is not None
+    DEFAULT_ENTITIES[level.number] for level in reversed(CLIENT_PRECEDENCE[: CLIENT_LEVELS[0] - 1]) if level.is_default
 )
 """Defaults that each client with a client-id meets before any level of client-ids; with one of them, it meets none of those."""
 MOST_RELATED: Final = 10
