@@ -81,17 +81,30 @@ if TYPE_CHECKING:
     from reconciler.traffic.client_totals import FOLDS as CLIENT_FOLDS
     from reconciler.traffic.client_totals import NAMES as CLIENT_NAMES
     from reconciler.traffic.client_totals import SCHEMA as CLIENT_SCHEMA
-    from reconciler.traffic.columns import NAME_CODES, ChargedRows, charged_rows, number_codes, run_begins
+    from reconciler.traffic.columns import (
+        NAME_CODES,
+        NEEDED,
+        ChargedRows,
+        GroupIndex,
+        charged_rows,
+        fold_by_code,
+        number_codes,
+        run_begins,
+    )
     from reconciler.traffic.columns import client_seconds as sum_seconds
     from reconciler.traffic.judging.by_seconds import Grid
     from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
-    from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series
+    from reconciler.traffic.judging.exact import limits_of
+    from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series, rows_of_groups
     from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
     from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
     from reconciler.traffic.judging.verdicts import moment, target_fields
-    from reconciler.traffic.kernels.sample_counts import SampleCounts
-    from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
+    from reconciler.traffic.kernels.exact_totals import TIME_BITS, first_places
+    from reconciler.traffic.kernels.exact_totals import group_of as group_of_key
+    from reconciler.traffic.kernels.exact_totals import pack as key_of_time
+    from reconciler.traffic.kernels.exact_totals import time_of as time_of_key
+    from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, ColumnMapping, Kind, Measure, MetricRule
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
@@ -105,7 +118,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.run import ShardedBacktest, open_sharded, open_sharded_frame
     from reconciler.traffic.shuffle.on_spark import SparkRows, least_tasks, run_on_workers, split_work
-    from reconciler.traffic.shuffle.rows import PartialSums, Rows, Totals, add_up, tables_of
+    from reconciler.traffic.shuffle.rows import GroupWork, PartialSums, Pieces, Rows, Totals, add_up, tables_of
     from reconciler.traffic.sources.log_documents import MARKER, LineClock, check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
     from reconciler.traffic.sources.log_files import (
@@ -172,7 +185,6 @@ if TYPE_CHECKING:
         RecordedThrottle,
         Source,
         TrafficSource,
-        WithoutTraffic,
         coverage_of,
     )
     from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store

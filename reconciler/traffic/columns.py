@@ -1,14 +1,11 @@
 """Charged rows of the canonical traffic schema (``normal_form.ROWS``) as arrays, with clients as numbers, and their groups.
 
 Distinct values are numbered without sorting where a table is small enough. Which client is in which groups travels with the code
-to workers. Rows become sums of seconds, or stay single requests, keyed by the group in which they are judged. The samples of one
-moment are added up only where a group has several series. All other groups are counted row by row (``count_lone_samples``), in
-any order, without bringing their rows together.
+to workers. Rows become sums of seconds, or stay single requests, keyed by the group in which they are judged.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -20,10 +17,9 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, pack
-from reconciler.traffic.kernels.sample_counts import NEVER, SCHEMA
-from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kernels.second_sums import keys_of
-from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, are_known, integers
+from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
 
 NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ip", "ts_us", "records", "overhead")
 """The columns that ``charged_rows`` reads. Rows of request logs have no ``ip``."""
@@ -432,17 +428,6 @@ def keyed_requests(
                 yield [pack(group[grouped], milli[grouped]), *(column[grouped] for column in columns)]
 
 
-def keyed_samples(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iterator[tuple[Integers, Integers]]:
-    """Keys (``exact_totals.pack``) and amounts of the gauges of groups."""
-    for batch in batches:
-        rows = charged_rows(batch, GAUGE)
-        _, slots = groups.of_rows(rows)
-        for of_client in slots:
-            group = of_client[rows.of]
-            chosen = group >= 0
-            yield pack(group[chosen], rows.ts_us[chosen] // 1000), rows.amount[chosen]
-
-
 def client_seconds(rows: ChargedRows, wanted: Flags) -> tuple[Integers, Integers, Integers]:
     """Client, second and amount, one item each, rising; of the clients that are ``wanted``."""
     of, ts_us, amount = rows.of, rows.ts_us, rows.amount
@@ -458,39 +443,3 @@ def client_seconds(rows: ChargedRows, wanted: Flags) -> tuple[Integers, Integers
     codes -= first
     distinct, total = sum_by_code(codes, rows.clients * span, amount)
     return distinct // span, distinct % span + first, total
-
-
-def lone_groups(series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> set[int]:
-    """Return those of some groups in which all series have one identity."""
-    identities: dict[int, set[object]] = defaultdict(set)
-    for client, of_one in zip(series, grouping.groups_of_series, strict=True):
-        for group in of_one:
-            identities[group].add(client.sort_key)
-    return {group for group in groups if len(identities[group]) == 1}
-
-
-def count_lone_samples(
-    batches: Iterable[pa.RecordBatch], groups: GroupIndex, before: Doubles, after: Doubles
-) -> Iterator[pa.RecordBatch]:
-    """Rows of ``sample_counts.SCHEMA``, one or more for each group. ``batches``: with the columns ``NEEDED``.
-
-    ``before``, ``after``: limits by group number, NaN for none.
-    """
-    for batch in batches:
-        rows = charged_rows(batch, GAUGE)
-        _, slots = groups.of_rows(rows)
-        for group_of in slots:
-            limits = [np.where(group_of >= 0, limit[group_of], np.nan) for limit in (before, after)]
-            of, (over_before, over) = rows.of, [rows.amount > limit[rows.of] for limit in limits]
-            figures: list[tuple[np.ufunc, Integers]] = [
-                (np.add, np.ones(len(of), dtype=np.int64)), (np.add, over.astype(np.int64)),
-                (np.add, over_before.astype(np.int64)), (np.maximum, rows.amount),
-                (np.minimum, np.where(over, rows.ts_us // 1000, NEVER)),
-            ]  # fmt: skip
-            if rows.begins is not None:
-                figures = [(fold, fold.reduceat(values, rows.begins)) for fold, values in figures]
-                of = of[rows.begins]
-            known = group_of >= 0
-            counted = [fold_by_code(fold, of, values, rows.clients)[known] for fold, values in figures]
-            columns = [pa.array(column, pa.int64()) for column in (group_of[known], *counted)]
-            yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

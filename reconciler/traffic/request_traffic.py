@@ -33,11 +33,8 @@ from reconciler.traffic.columns import (
     ChargedRows,
     GroupIndex,
     More,
-    count_lone_samples,
     keyed_requests,
-    keyed_samples,
     keyed_seconds,
-    lone_groups,
 )
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
@@ -61,12 +58,9 @@ from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_of_groups
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, time_of
-from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
-from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
-from reconciler.traffic.kernels.sample_counts import SampleCounts, count_samples, counts_by_group
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
-from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, add_up, whole_groups
+from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, whole_groups
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     LINES_OF_BROKERS,
@@ -89,8 +83,6 @@ from reconciler.traffic.traffic_source import BacktestRequest, Source
 _REQUEST: Final = (*NEEDED, "tie")
 _TOPIC: Final = (*_REQUEST, "strict", "part")
 _NULL: Final = np.iinfo(np.int64).min
-_SAMPLES_AT_ONCE: Final = 6_000_000
-"""Gauges that are sorted at a time in one process: some 400 MB."""
 _NUMBERS: Final = pa.schema([(REQUEST_NUMBER, pa.int64())])
 _NUMBERS_READ: Final = 200_000
 """Lines whose correlation ids are looked at, about."""
@@ -201,57 +193,8 @@ class SecondsTraffic:
         judge = next(added("METRIC_JUDGES"), None)
         if judge is None:
             raise TrafficError("this traffic has metrics, and no installed feature judges them")
-        judged: Evidence = load(judge)(self.means, self.sample_counts, question, tables, provenance)
+        judged: Evidence = load(judge)(self.means, self.rows, question, tables, provenance)
         return judged
-
-    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
-        """Count the gauges of these groups by target. In this process, as many at a time as memory allows.
-
-        Where a group is one series, no moment has two samples to add up: each row counts as it comes.
-        """
-        before, after = limits_of(grouping.groups)
-        alone = lone_groups(series, grouping, groups)
-        tables = [SAMPLES_OVER.empty_table()]
-        if alone:
-            index = GroupIndex.of(series, grouping, alone)
-            lone: Totals[pa.RecordBatch] = Totals(
-                name="samples above limits",
-                columns=NEEDED,
-                count=functools.partial(count_lone_samples, groups=index, before=before, after=after),
-                schema=SAMPLES_OVER,
-                keys=("group",),
-                folds=SAMPLE_FOLDS,
-            )
-            tables.append(self.rows.total(lone))
-        if groups := set(groups) - alone:
-            tables.append(self._joint_samples(series, grouping, groups))
-        return counts_by_group(pa.concat_tables(tables))
-
-    def _joint_samples(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> pa.Table:
-        """``SAMPLES_OVER`` of groups of several series."""
-        before, after = limits_of(grouping.groups)
-
-        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return count_samples(pieces, before, after)
-
-        index, expected = GroupIndex.of(series, grouping, groups), rows_of_groups(series, grouping, groups)
-        work: GroupWork[pa.RecordBatch] = GroupWork(
-            name="samples above limits",
-            columns=NEEDED,
-            send=functools.partial(keyed_samples, groups=index),
-            judge=judge,
-            schema=SAMPLES_OVER,
-            rows=expected,
-            bits=TIME_BITS,
-        )
-        # A moment is in one slice of time, and a group in one share of the groups.
-        counted = [
-            rows.judge(replace(work, send=functools.partial(keyed_samples, groups=part)))
-            for share, rows in self.rows.in_slices()
-            for some in _shares(sorted(groups), expected, _SAMPLES_AT_ONCE / share)
-            for part in (index if len(some) == len(groups) else GroupIndex.of(series, grouping, some),)
-        ]
-        return add_up(pa.concat_tables(counted or [self.rows.judge(work)]), ("group",), SAMPLE_FOLDS)
 
     def minutes(self) -> Mapping[int, Integers]:
         """Return the minutes of lines that can be read, charged or not: a quiet broker was recorded all the same."""
@@ -407,20 +350,6 @@ def open_rows(
 def charge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Make each delta within a second a charged row."""
     return map(charge_second_sums, batches)
-
-
-def _shares(groups: Sequence[int], rows: Sequence[int], most: float) -> Iterator[set[int]]:
-    """Groups in order, some at a time, with no more than ``most`` rows unless one alone has more."""
-    some: set[int] = set()
-    held = 0
-    for group in groups:
-        if some and held + rows[group] > most:
-            yield some
-            some, held = set(), 0
-        some.add(group)
-        held += rows[group]
-    if some:
-        yield some
 
 
 def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

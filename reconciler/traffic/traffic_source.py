@@ -183,32 +183,6 @@ class TrafficSource(GroupJudge, Protocol):
         ...
 
 
-class WithoutTraffic:
-    """What a source without series answers."""
-
-    series: tuple[Series, ...] = ()
-    means: tuple[Mean, ...] = ()
-    states_throttles: bool = True
-
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """Return nothing."""
-        del grouping, groups, window
-        return {}
-
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """Return nothing."""
-        del grouping, groups, window
-        return {}
-
-    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """Return nothing."""
-        del grouping, groups, lines
-        return {}
-
-    def close(self) -> None:
-        """Do nothing: no rows are kept."""
-
-
 @runtime_checkable
 class RequestSource(ReplayJudge, TrafficSource, Protocol):
     """All recorded traffic, of which every single request is known."""

@@ -9,12 +9,19 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.prometheus.sample_counts import (
+    FOLDS,
+    SCHEMA,
+    count_lone_samples,
+    count_samples,
+    keyed_samples,
+    lone_groups,
+)
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.columns import NEEDED, GroupIndex, count_lone_samples, keyed_samples, lone_groups
+from reconciler.traffic.columns import NEEDED, GroupIndex
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.kernels.sample_counts import FOLDS, SCHEMA, count_samples
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import add_up
 from reconciler.traffic.sources.normal_form import canonical_rows

@@ -31,11 +31,14 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import pyarrow as pa
+
 from reconciler.features.prometheus.metric_advice import margin_factor, recommend_from_metrics
+from reconciler.features.prometheus.sample_counts import SampleCounts, count_gauges
 from reconciler.model import (
     BucketName,
     BucketVerdict,
@@ -59,8 +62,7 @@ from reconciler.traffic import (
     Grouping,
     Kind,
     Mean,
-    SampleCounts,
-    Series,
+    Rows,
     Tables,
     Target,
     Window,
@@ -76,12 +78,12 @@ from reconciler.traffic import (
 
 def judge_metrics(
     means: Sequence[Mean],
-    count: Callable[[Sequence[Series], Grouping, Collection[int]], Mapping[int, SampleCounts]],
+    rows: Rows[pa.RecordBatch],
     question: BacktestRequest,
     tables: Sequence[Tables],
     provenance: Provenance,
 ) -> Evidence:
-    """A group is throttled where a metric proves it. ``count``: goes through the gauges of some targets once more.
+    """A group is throttled where a metric proves it. ``rows``: its gauges are read once more for some targets.
 
     ``tables``: the quotas before, where they are known, and after. A sensor that shows nothing at all makes no row: it may be
     left over, since brokers keep one for an hour after the last request of its quota group.
@@ -92,7 +94,7 @@ def judge_metrics(
     series = [mean.series for mean in means]
     grouping = group_series(series, then, after)
     worth = _worth_counting(means, grouping)
-    counts = count(series, grouping, worth) if worth else {}
+    counts = count_gauges(rows, series, grouping, worth) if worth else {}
     world = _World(means=means, grouping=grouping, window=question.broker.window, counts=counts, then_known=then is not None)
     verdicts = recommend_from_metrics(
         [_verdict(index, world) for index in range(len(grouping.targets))],

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -48,14 +48,15 @@ from reconciler.traffic import (
     Integers,
     Kind,
     LineClock,
+    Mean,
     Quota,
     Reading,
     RecordedThrottle,
+    Series,
     Source,
     Tables,
     Traffic,
     TrafficSource,
-    WithoutTraffic,
     coverage_of,
     find_logs,
     has_text,
@@ -184,8 +185,12 @@ def _joined(known: RecordedThrottle, more: RecordedThrottle) -> RecordedThrottle
     )
 
 
-class ViolationTraffic(WithoutTraffic):
+class ViolationTraffic:
     """What the files of brokers' violation logs have. It has no series: nothing of it can be judged under other limits."""
+
+    series: tuple[Series, ...] = ()
+    means: tuple[Mean, ...] = ()
+    states_throttles: bool = True
 
     def __init__(
         self, throttles: Sequence[RecordedThrottle], files: Sequence[str], *, unreadable: int = 0, samples: tuple[str, ...] = ()
@@ -226,6 +231,20 @@ class ViolationTraffic(WithoutTraffic):
         del provenance
         before = tables[0] if len(tables) > 1 else None
         return judge_violations(self.throttles, before, tables[-1], in_effect=question.in_effect)
+
+    def by_seconds(self, grouping: object, groups: object, window: object) -> Mapping[int, Any]:
+        """Return nothing, since there are no requests."""
+        del grouping, groups, window
+        return {}
+
+    mutations = by_seconds
+
+    def rates(self, grouping: object, groups: object, lines: object) -> Mapping[int, Any]:
+        """Return nothing, as ``by_seconds``."""
+        return self.by_seconds(grouping, groups, lines)
+
+    def close(self) -> None:
+        """Do nothing: no rows are kept."""
 
 
 LOGGED: Final = "brokers logged throttles under the quotas of that time"
