@@ -14,7 +14,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import ClusterSpec, LabelMatcher, MetricServer
-    from reconciler.traffic import Between, SessionOptions
+    from reconciler.traffic import SessionOptions
     from reconciler.workflows import BacktestOptions, PrometheusRequest, TrustedTree
 
 
@@ -66,38 +66,6 @@ def is_dataset(traffic: Sequence[str]) -> bool:
     from reconciler.traffic import parse_dataset
 
     return bool(traffic) and all(parse_dataset(argument) is not None for argument in traffic)
-
-
-def dataset_time(traffic: Sequence[str], *, since: datetime.datetime | None, until: datetime.datetime | None) -> Between | None:
-    """Which rows of files and datasets to read; ``None``: all."""
-    if (since is None and until is None) or not traffic:
-        return None
-    from reconciler.traffic import Between
-
-    return Between.of(since, until)
-
-
-def configured_backtest(
-    spec: ClusterSpec,
-    trusted: TrustedTree | None,
-    *,
-    traffic: tuple[str, ...] = (),
-    since: datetime.datetime | None = None,
-) -> BacktestOptions:
-    """A backtest by ``traffic``, or else by that of the Cluster manifest, after a time. The options have no place for more.
-
-    Raises ``GitError``, ``FileAccessError``, and ``UsageError`` without any traffic.
-    """
-    from reconciler.workflows import BacktestOptions, configured_server, configured_since, configured_traffic, is_prometheus
-
-    if not traffic:
-        if spec.traffic is None:
-            raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
-        traffic, since = configured_traffic(spec, trusted), since or configured_since(spec, None)
-    of_server = not traffic or any(map(is_prometheus, traffic))
-    server = prometheus_request(traffic, since=since if of_server else None, server=configured_server(spec, trusted))
-    between = None if of_server else dataset_time(traffic, since=since, until=None)
-    return BacktestOptions(traffic=traffic, prometheus=server, between=between)
 
 
 def label_matcher(text: str) -> LabelMatcher:
@@ -258,28 +226,52 @@ class BrokerModelOptions:
     )
 
 
-def reading_options(
-    reading: ReadingOptions,
-    spark: SparkOptions,
-    model: BrokerModelOptions,
+def configured_backtest(
+    spec: ClusterSpec,
+    trusted: TrustedTree | None,
     *,
-    traffic: Sequence[str],
-    mapping: Path | None = None,
-    prometheus: PrometheusRequest | None = None,
-    between: Between | None = None,
+    traffic: tuple[str, ...] = (),
+    since: datetime.datetime | None = None,
+    until: datetime.datetime | None = None,
+    reading: ReadingOptions | None = None,
 ) -> BacktestOptions:
-    """How to read ``traffic`` or a server, on which Spark, and the broker that is modelled."""
-    from reconciler.workflows import BacktestOptions
+    """Return a backtest by ``traffic``, or else by that of the Cluster manifest, in a stretch of time.
 
+    Raises ``GitError``, ``FileAccessError``, and ``UsageError`` without any traffic and for options of another kind of traffic.
+    """
+    from reconciler.workflows import BacktestOptions, configured_server, configured_since, configured_traffic, is_prometheus
+
+    reading, server = reading or ReadingOptions(), None
+    if not traffic:
+        if spec.traffic is None:
+            raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
+        traffic, server = configured_traffic(spec, trusted), configured_server(spec, trusted)
+        since = since or configured_since(spec, until)
+    of_server = not traffic or any(map(is_prometheus, traffic))
+    request = between = None
+    if of_server or reading.match or reading.http_config or reading.traffic_store:
+        request = prometheus_request(
+            traffic,
+            # Of files, the rows between these times are judged.
+            since=since if of_server else None,
+            until=until if of_server else None,
+            match=reading.match,
+            http_config=reading.http_config,
+            store=reading.traffic_store,
+            server=server,
+        )
+    if request is None and reading.known_clients:
+        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
+    if not of_server and (since is not None or until is not None):
+        from reconciler.traffic import Between
+
+        between = Between.of(since, until)
     return BacktestOptions(
-        traffic=tuple(traffic),
-        kafka_version=model.kafka_version,
-        spark=spark.session(),
+        traffic=traffic,
         log_timezone=reading.log_timezone,
-        mapping=mapping,
+        mapping=reading.mapping,
         max_unreadable=reading.max_unreadable,
-        quota_callback=model.quota_callback,
-        prometheus=prometheus,
+        prometheus=request,
         known_clients=reading.known_clients,
         between=between,
     )

@@ -19,17 +19,15 @@ from reconciler.cli.traffic_options import (
     BrokerModelOptions,
     ReadingOptions,
     SparkOptions,
-    dataset_time,
-    prometheus_request,
-    reading_options,
+    configured_backtest,
     since_option,
     traffic_option,
 )
 from reconciler.errors import GitError, MissingDependencyError, TrafficError, UntrustedError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.model import BacktestReport, ClusterSpec, CurrentState
-    from reconciler.workflows import Access, BacktestOptions, Intent, TrustedTree
+    from reconciler.model import BacktestReport, CurrentState
+    from reconciler.workflows import Access, Intent
 
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif")
 _ROWS: Final = "parquet"
@@ -132,8 +130,19 @@ def _judge(args: BacktestArguments) -> Result:
     if situation is not None and not situation.needs_traffic:
         made: Result = situation.without_traffic(intent, _read_current(args, access, intent), settings)
         return made
-    reading = _reading(args.source, spec, trusted)
-    chosen = replace(reading, requests=args.requests, exact=args.exact, plots=plots, verdict_rows=rows)
+    source = args.source
+    chosen = replace(
+        configured_backtest(
+            spec, trusted, traffic=source.traffic, since=source.since, until=source.until, reading=source.reading
+        ),
+        kafka_version=source.model.kafka_version,
+        spark=source.spark.session(),
+        quota_callback=source.model.quota_callback,
+        requests=args.requests,
+        exact=args.exact,
+        plots=plots,
+        verdict_rows=rows,
+    )
     with output.LiveProgress() as progress:
         progress.step("reading the quotas")
         current = _read_current(args, access, intent)
@@ -207,40 +216,6 @@ def _limits_mutations(intent: Intent | None, current: CurrentState) -> bool:
     key = QuotaKey.CONTROLLER_MUTATION_RATE
     declared = intent.desired.entities.values() if intent is not None else ()
     return any(key in quotas for quotas in current.entities.values()) or any(key in each.quotas for each in declared)
-
-
-def _reading(source: BacktestSource, spec: ClusterSpec, trusted: TrustedTree | None) -> BacktestOptions:
-    """How to read the traffic of the options, or else of the Cluster manifest. Raises ``UsageError``."""
-    from reconciler.workflows import configured_server, configured_since, configured_traffic, is_prometheus
-
-    traffic, since, reading = source.traffic, source.since, source.reading
-    if not traffic:
-        traffic = configured_traffic(spec, trusted)
-        since = since or configured_since(spec, source.until)
-    of_files = bool(traffic) and not any(map(is_prometheus, traffic))
-    prometheus = prometheus_request(
-        traffic,
-        # Of files, the rows between these times are judged.
-        since=None if of_files else since,
-        until=None if of_files else source.until,
-        match=reading.match,
-        http_config=reading.http_config,
-        store=reading.traffic_store,
-        server=configured_server(spec, trusted),
-    )
-    if prometheus is None and not traffic:
-        raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
-    if prometheus is None and reading.known_clients:
-        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
-    return reading_options(
-        reading,
-        source.spark,
-        source.model,
-        traffic=traffic,
-        mapping=reading.mapping,
-        prometheus=prometheus,
-        between=dataset_time(traffic, since=since, until=source.until),
-    )
 
 
 def _verdict_rows(args: BacktestArguments) -> str | None:

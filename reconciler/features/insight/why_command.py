@@ -12,11 +12,8 @@ from reconciler.cli import entity_options, exit_codes, option_groups, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import (
-    BrokerModelOptions,
     ReadingOptions,
-    SparkOptions,
     prometheus_request,
-    reading_options,
     traffic_option,
 )
 from reconciler.errors import UsageError
@@ -28,10 +25,6 @@ if TYPE_CHECKING:
     from reconciler.model import ClusterSpec, Entity
     from reconciler.workflows import BacktestOptions
 
-_MODEL: Final = BrokerModelOptions(kafka_version=None, quota_callback=None)
-"""Of the brokers, their snapshot and the Cluster manifest are enough."""
-_SPARK: Final = SparkOptions(master=None, conf=(), properties_file=None)
-"""An incident is short: the Spark of this machine, or that of spark-submit, is enough where any is needed."""
 
 _AROUND: Final = datetime.timedelta(hours=1)
 
@@ -191,7 +184,7 @@ def _client(args: entity_options.EntityOptions) -> Entity:
 
 def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datetime, spec: ClusterSpec) -> BacktestOptions | None:
     """Return how traffic is read, ``None`` where there is none. Only samples of a server are read by times."""
-    from reconciler.workflows import configured_server, configured_traffic, is_prometheus
+    from reconciler.workflows import BacktestOptions, configured_server, configured_traffic, is_prometheus
 
     reading, server = args.reading, configured_server(spec, None)
     traffic = args.traffic or configured_traffic(spec, None)
@@ -207,8 +200,14 @@ def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datet
     )
     if prometheus is None and not traffic:
         return None
-    files = () if prometheus is not None else traffic
-    return reading_options(reading, _SPARK, _MODEL, traffic=files, mapping=reading.mapping, prometheus=prometheus)
+    return BacktestOptions(
+        traffic=() if prometheus is not None else tuple(traffic),
+        log_timezone=reading.log_timezone,
+        mapping=reading.mapping,
+        max_unreadable=reading.max_unreadable,
+        prometheus=prometheus,
+        known_clients=reading.known_clients,
+    )
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:
