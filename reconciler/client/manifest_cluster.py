@@ -17,6 +17,7 @@ from reconciler.client.outcomes import BacktestFrames, FoundDrift, JudgedTraffic
 from reconciler.client.recorded import access_of, listed
 from reconciler.documents import BACKTEST
 from reconciler.errors import NotAppliedError, UsageError
+from reconciler.hooks import added, load
 from reconciler.model import ApplyReport, CurrentState, MetricServer
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
@@ -33,7 +34,6 @@ from reconciler.workflows import (
     References,
     Where,
     apply_manifests,
-    backtest_in_session,
     check_recordable,
     configured_server,
     configured_since,
@@ -254,7 +254,10 @@ class ManifestCluster:
             max_unreadable=max_unreadable,
         )
         proposal = proposal_of(intent, self._current(intent))
-        report, frames = backtest_in_session(spark, traffic, proposal, options, in_shards=in_shards)
+        judge = next(added("SESSION_BACKTESTS"), None)
+        if judge is None:
+            raise UsageError("This installation judges no DataFrames. Pass files to backtest")
+        report, frames = load(judge)(spark, traffic, proposal, options, in_shards=in_shards)
         return BacktestFrames(
             document=BACKTEST.write(report),
             verdicts=frames.verdicts,

@@ -57,13 +57,13 @@ class StageCount:
         self._stages: dict[int, tuple[int, int]] = {}
 
     def step(self, message: str) -> None:
-        """As ``Progress.step``."""
+        """Implement ``Progress.step``."""
         if message != self._now:
             self._now, self._stages = message, {}
         self._progress.step(message)
 
     def count(self, done: float, total: float | None = None, unit: str = "") -> None:
-        """As ``Progress.count``."""
+        """Implement ``Progress.count``."""
         self._progress.count(done, total, unit)
 
     def update(self, active: Mapping[int, tuple[int, int]]) -> None:

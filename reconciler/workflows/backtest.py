@@ -8,10 +8,11 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.files import write_whole
+from reconciler.hooks import added, load
 from reconciler.model import (
     BacktestReport,
     ClusterSpec,
@@ -24,8 +25,6 @@ from reconciler.model import (
     ManifestCommit,
     Message,
     Span,
-    display_name,
-    escaped,
 )
 from reconciler.planning import difference, quotas_after
 from reconciler.policy import FailingRows
@@ -52,11 +51,9 @@ if TYPE_CHECKING:
         BacktestRequest,
         Between,
         Kind,
-        SessionFrames,
         SessionOptions,
         Traffic,
         TrafficSource,
-        VerdictStore,
     )
     from reconciler.workflows.intent import Intent
 
@@ -182,21 +179,23 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, ``UntrustedError`` for traffic or a
     mapping that a pull request brings, and as ``broker_model``.
     """
+    if options.verdict_rows is not None:
+        write = next(added("VERDICT_TABLES"), None)
+        if write is None:
+            raise UsageError("This installation writes no rows of verdicts. Leave --out parquet= out")
+        report: BacktestReport = load(write)(proposal, options, progress)
+        return report
     from reconciler.traffic import require_arrow
 
     require_arrow()
     from reconciler.traffic import Backtest
 
     question = backtest_request(proposal, options)
-    store = _free_store(options.verdict_rows, options) if options.verdict_rows is not None else None
     if question.calls_back:
         proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options)))
     if options.prometheus is not None:
         options, notes = fetch_samples(proposal, options, progress=progress)
         proposal = replace(proposal, notes=(*proposal.notes, *notes))
-    if store is not None and (report := _with_rows(proposal, question, options, store, progress)) is not None:
-        noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
-        return apply_rules(report, noted)
     spark: list[str] = []
     with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress, on_spark=spark.append) as recorded:
         run = Backtest(recorded, question)
@@ -204,85 +203,16 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
         report = run.report()
         if spark:
             report = replace(report, provenance=replace(report.provenance, spark=spark[0]))
-        if store is not None:
-            progress.step(f"writing {len(report.verdicts):,} rows of verdicts to {store}")
-            store.write(report.verdicts)
         if options.requests is not None:
             progress.step(f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return apply_rules(report, proposal)
 
 
-def _free_store(place: str, options: BacktestOptions) -> VerdictStore:
-    """Return where rows of verdicts go. Raises ``UsageError`` for a place that has files, or that cannot take this traffic."""
-    from reconciler.traffic import parse_verdict_store
-
-    store = parse_verdict_store(place)
-    store.require_free()
-    if options.prometheus is not None:
-        _require_folder(store)
-    return store
-
-
-def _require_folder(store: VerdictStore) -> None:
-    if store.needs_spark:
-        raise UsageError(
-            f"--out parquet={escaped(str(store))}: the command itself judges samples of metrics, violation logs and folders of "
-            "compact, and writes rows of verdicts to its machine only. Name a folder there"
-        )
-
-
-def _with_rows(
-    proposal: Proposal, question: BacktestRequest, options: BacktestOptions, store: VerdictStore, progress: Progress
-) -> BacktestReport | None:
-    """All rows of verdicts as a table that Spark writes, and the report with the worst ones.
-
-    ``None``: this process judges and writes. Raises ``UsageError``, also for an address or a table that has other rows already,
-    ``MissingDependencyError``, ``TrafficError``, ``FileAccessError`` and ``UntrustedError``.
-    """
-    from reconciler.traffic import Reading, ShardedBacktest, open_sharded, spark_with_progress
-
-    traffic = _find(proposal, options)
-    if not traffic.has_rows:
-        _require_folder(store)
-    if store.needs_spark or (traffic.has_rows and not traffic.stays_here(options.spark)):
-        wanted = traffic.session(options.spark)
-        reading = Reading(
-            log_timezone=options.log_timezone,
-            kinds=_limited_kinds(proposal),
-            by_seconds=not question.exact,
-            topics=proposal.topics,
-        )
-        with spark_with_progress(wanted, progress) as spark:
-            store.require_free_on(spark)
-            progress.step(f"reading {traffic.words}")
-            sharded = open_sharded(traffic, spark, reading, max_unreadable=options.max_unreadable)
-            if sharded is not None:
-                run = ShardedBacktest(sharded, question, failing_rows(proposal))
-                with contextlib.closing(sharded), contextlib.closing(run):
-                    progress.step("judging")
-                    report = run.report()
-                    report = replace(report, provenance=replace(report.provenance, spark=wanted.where))
-                    progress.step(f"writing {run.rows:,} rows of verdicts to {store}")
-                    store.write_frame(run.verdicts)
-                return report
-    _require_folder(store)
-    return None
-
-
 def failing_rows(proposal: Proposal) -> FailingRows | None:
     """The rows that a rule of the cluster does not allow; ``None`` without rules."""
     policy = proposal.spec.backtest
     return FailingRows(policy=policy, owners=proposal.owners, owner_of=proposal.owner_of) if policy.fail else None
-
-
-def _rows_note(report: BacktestReport, where: str) -> Iterator[str]:
-    counts = report.counts
-    if counts.rows > len(report.verdicts):
-        yield (
-            f"This report lists the {len(report.verdicts):,} worst of {counts.rows:,} rows (a quota group on a broker). All rows "
-            f"are in {display_name(where)}. Counts are of all rows"
-        )
 
 
 def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRequest:
@@ -366,7 +296,7 @@ def open_recorded(
     """
     from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
 
-    traffic = _find(proposal, options)
+    traffic = traffic_of(proposal, options)
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
@@ -381,7 +311,7 @@ def open_recorded(
             functools.cache(session),
             Reading(
                 log_timezone=options.log_timezone,
-                kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
+                kinds=tuple(Kind) if throttles else limited_kinds(proposal),
                 by_seconds=by_seconds,
                 progress=progress,
                 topics=proposal.topics,
@@ -394,7 +324,7 @@ def open_recorded(
         yield recorded
 
 
-def _find(proposal: Proposal, options: BacktestOptions) -> Traffic:
+def traffic_of(proposal: Proposal, options: BacktestOptions) -> Traffic:
     """Return the traffic that ``options`` name. Raises ``UsageError``, ``TrafficError`` and ``UntrustedError``."""
     from reconciler.traffic import find_traffic
 
@@ -421,7 +351,7 @@ def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree) -> 
             files.require_same_below(path)
 
 
-def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:
+def limited_kinds(proposal: Proposal) -> frozenset[Kind]:
     """Return the kinds that have a quota, before or after. Nothing else need be read."""
     from reconciler.traffic import BYTES, KEY_OF_KIND
 
@@ -440,53 +370,3 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
     )
     rules = failing_rows(proposal)
     return named if rules is None else rules.judge(named, proposal.sources)
-
-
-def backtest_in_session(
-    spark: Any, traffic: object, proposal: Proposal, options: BacktestOptions, *, in_shards: bool
-) -> tuple[BacktestReport, SessionFrames]:
-    """Judge ``traffic``, a frame of Spark or the name of a table, with Spark as the program has configured it.
-
-    ``in_shards``: workers judge quota groups in shards and keep their rows: no list of clients comes to the driver.
-    Raises ``UsageError`` for arguments that cannot work, ``TrafficError`` for traffic that cannot be used, and
-    ``MissingDependencyError`` without the packages.
-    """
-    from reconciler.traffic import (
-        Backtest,
-        SessionFrames,
-        ShardedBacktest,
-        frame_of,
-        frames_of_report,
-        open_frame,
-        open_sharded_frame,
-        raise_as_sentences,
-    )
-
-    question = backtest_request(proposal, options)
-    mapping = read_trusted_mapping(options.mapping, proposal.trusted)
-    if mapping is not None and mapping.metrics:
-        raise UsageError("The mapping has metrics of a server. For a DataFrame, write spec.columns")
-    with raise_as_sentences("this session"), contextlib.ExitStack() as stack:
-        frame = frame_of(spark, traffic)
-        if not in_shards:
-            recorded = open_frame(frame, mapping=mapping, max_unreadable=options.max_unreadable)
-            _require_requests(options, of_requests=recorded.of_requests)
-            run = Backtest(recorded, question)
-            report = apply_rules(run.report(), proposal)
-            return report, frames_of_report(report, recorded, run, (question.broker.window, question.broker.controller_window))
-        sharded = open_sharded_frame(frame, mapping=mapping, max_unreadable=options.max_unreadable)
-        stack.callback(sharded.close)
-        _require_requests(options, of_requests=sharded.has_topics)
-        shards = ShardedBacktest(sharded, question, failing_rows(proposal), advises=True)
-        stack.callback(shards.close)
-        report = apply_rules(shards.report(), proposal)
-        # On the way without an error, Spark keeps the rows until the caller closes them.
-        kept = stack.pop_all()
-        return report, SessionFrames(
-            verdicts=shards.verdicts, seconds=shards.seconds, recommendations=shards.recommendations, close=kept.close
-        )
-
-
-def _require_requests(options: BacktestOptions, *, of_requests: bool) -> None:
-    if options.exact and not of_requests:
-        raise UsageError("exact needs single requests, and this traffic has none: leave exact out")

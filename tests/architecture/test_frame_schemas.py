@@ -14,7 +14,7 @@ def test_spark_arrow_and_the_schema_agree(schema: FrameSchema) -> None:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    from reconciler.traffic.verdict_rows import arrow_schema
+    from reconciler.features.verdict_tables.verdict_rows import arrow_schema
 
     columns = StructType.fromJson(schema.to_spark())
     assert [(field.name, field.dataType.simpleString(), field.nullable) for field in columns] == [

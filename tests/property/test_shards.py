@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.judging.sharding import Shards, ids_of_names
+from reconciler.features.verdict_tables.blocks import Shards, ids_of_names
 
 NODES = st.integers(-(2**63) + 1, 2**63 - 1)
 LINKS = st.lists(st.tuples(NODES, NODES), max_size=30)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, UserDefinedType, _parse_datatype_json_string
 
 from reconciler.errors import TrafficError
+from reconciler.features.verdict_tables.worker import PACKED_PARTS, PACKED_ROW
 from reconciler.model import DEFAULT, BucketVerdict, Entity
 from reconciler.traffic.backtest import ReportParts
-from reconciler.traffic.shards.worker import PACKED_PARTS, PACKED_ROW
 from reconciler.traffic.spark_versions import refuse_foreign_types
 
 ENTITIES = st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), st.text(max_size=3) | st.just(DEFAULT), min_size=1).map(

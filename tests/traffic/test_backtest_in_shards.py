@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.features.verdict_tables.verdict_rows import arrow_schema, verdict_batches
 from reconciler.model import DEFAULT, VERDICTS_SCHEMA, BacktestReport, Entity
 from reconciler.traffic import Backtest, BacktestRequest, Reading, Traffic, find_traffic, open_traffic
 from reconciler.traffic.spark_versions import collect_table
-from reconciler.traffic.verdict_rows import arrow_schema, verdict_batches
 from tests.support import all_kinds
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ CASES = (
 
 @pytest.mark.parametrize(("change", "exact"), CASES)
 def test_rows_and_report_are_those_of_one_process(spark: SparkSession, traffic: Traffic, change: str, exact: bool) -> None:
-    from reconciler.traffic.shards.run import ShardedBacktest, open_sharded
+    from reconciler.features.verdict_tables.sharded import ShardedBacktest, open_sharded
 
     asked = question(*CHANGES[change], exact=exact)
     expected = in_one_process(traffic, asked)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.features.verdict_tables.sharded import ShardedBacktest, open_sharded
 from reconciler.model import DEFAULT, Entity, Form, Verdict
 from reconciler.traffic import Backtest, BacktestRequest, Reading, Traffic, find_traffic, open_traffic
-from reconciler.traffic.shards.run import ShardedBacktest, open_sharded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

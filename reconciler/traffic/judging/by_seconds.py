@@ -19,7 +19,7 @@ from reconciler.model import Coverage, RateSeries
 from reconciler.traffic.judging.exact import NEAR, limits_of, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Doubles, Flags, Integers, Window
+from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
 from reconciler.traffic.kernels.second_sums import (
     SECOND_BITS,
     GroupVerdict,
@@ -103,15 +103,6 @@ _MOST_BEFORE: Final = 8
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _COUNTS: Final = ("place", "over_before", "over", "possible")
 POINTS: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])
-SECONDS: Final = pa.schema(
-    [
-        *(pa.field(name, pa.int64(), nullable=False) for name in ("group", "second")),
-        pa.field("amount", pa.float64(), nullable=False),
-        *((name, pa.float64()) for name in ("rate_low", "rate", "rate_high")),
-        *((name, pa.bool_()) for name in ("over_before", "certain", "over", "possible")),
-    ]
-)
-"""One row a second (since 1970) of a group; amounts and rates in the unit of the key. What is not known is null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,33 +250,3 @@ def _recorded(grid: Grid, holes: Integers | None) -> tuple[bool, ...]:
     hole = np.maximum(np.searchsorted(holes[:, 0] * 60, starts, side="right") - 1, 0)
     missing = (starts >= holes[hole, 0] * 60) & (starts + grid.step_s <= holes[hole, 1] * 60)
     return tuple((~missing).tolist())
-
-
-def second_rows(
-    cells: Iterable[tuple[Integers, Integers]], units: Doubles, limits: SecondsLimits | None, most_certain: Integers
-) -> Iterator[pa.RecordBatch]:
-    """``SECONDS`` from batches of keys and amounts in rising order of their keys.
-
-    ``units``: by group number how many amounts are one unit of its key. Without ``limits``, rates are not known.
-    ``most_certain``: by group how many of its seconds can be certainly over: 0, 1 for the first one, or more for all.
-    """
-    has_certain, stream = -1, SecondStream(DEFAULT_WINDOW if limits is None else limits.window)
-    before, after = (None, None) if limits is None else limits.throttled()
-    for keys, amounts in stream.whole(cells):
-        groups = keys >> SECOND_BITS
-        unit = units[groups]
-        columns = [pa.array(groups), pa.array(keys & _SECOND), pa.array(amounts / unit)]
-        if before is None or after is None:
-            columns += [pa.nulls(len(keys), field.type) for field in list(SECONDS)[3:]]
-        else:
-            bounded = stream.bounds(np.stack((keys, amounts)))
-            columns += [pa.array(rate / unit) for rate in (bounded.lower, bounded.expected, bounded.upper)]
-            certain, *others = bounded.over(after.at(groups))
-            most = np.where(groups == has_certain, most_certain[groups] - 1, most_certain[groups])
-            certain &= most > 0
-            places = np.flatnonzero(certain)
-            first = places[np.unique(groups[places], return_index=True)[1]]
-            certain &= (most > 1) | np.isin(np.arange(len(certain)), first)
-            has_certain = int(groups[first[-1]]) if len(first) else has_certain
-            columns += [pa.array(flags) for flags in (bounded.over(before.at(groups))[1], certain, *others)]
-        yield pa.RecordBatch.from_arrays(columns, schema=SECONDS)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.features.verdict_tables.session_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import ADDRESS_KEY, AddressLimits, Resolver
 from reconciler.traffic.columns import KeyIndex
@@ -16,7 +17,6 @@ from reconciler.traffic.judging.grouping import Series, group_series, rows_of_gr
 from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-from reconciler.traffic.session_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.shuffle.rows import LocalRows
 
 LIMIT = 1000.0

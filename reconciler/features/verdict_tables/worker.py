@@ -10,36 +10,55 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.collector import pause_collector
+from reconciler.features.verdict_tables.blocks import (
+    ClientNodes,
+    RowForm,
+    ShardBlocks,
+    Shards,
+    require_known,
+    series_numbers,
+    shards_in,
+)
+from reconciler.features.verdict_tables.session_frames import judge_seconds_here, seconds_work, target_rows
+from reconciler.features.verdict_tables.typed_values import TypedValues
+from reconciler.features.verdict_tables.verdict_rows import arrow_schema, pack_recommendations, verdict_batches
 from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, Provenance, Verdict
-from reconciler.traffic.backtest import QuotaGroups, ReportParts
-from reconciler.traffic.client_totals import sorted_series
-from reconciler.traffic.columns import KeyIndex
-from reconciler.traffic.judging.by_seconds import judge_seconds
-from reconciler.traffic.judging.exact import SCHEMA as EXACT
-from reconciler.traffic.judging.exact import (
+from reconciler.traffic import EXACT_SCHEMA as EXACT
+from reconciler.traffic import (
+    BacktestRequest,
     ExactResult,
-    Work,
+    Grouping,
+    GroupJudge,
+    GroupVerdict,
+    Integers,
+    KeyIndex,
+    Kind,
+    LocalRows,
+    Pieces,
+    QuotaGroups,
+    ReportParts,
+    Series,
+    Tables,
+    Window,
+    cut_into_pieces,
     judge_requests_of,
+    judge_seconds,
     judge_topics,
     limits_of,
+    quota_tables,
+    request_verdicts,
+    resolve_series,
     result_of,
+    rows_of_groups,
     sampled_groups,
+    seconds_verdicts,
+    sort_by_key,
+    sorted_series,
     tokens_by_seconds,
+    whole_groups,
 )
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables, quota_tables, resolve_series, rows_of_groups
-from reconciler.traffic.judging.sharding import ClientNodes, Shards
-from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
-from reconciler.traffic.kernels.exact_totals import pack
-from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.session_frames import judge_seconds_here, seconds_work, target_rows
-from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers, shards_in
-from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
-from reconciler.traffic.shuffle.rows import LocalRows, Pieces, whole_groups
-from reconciler.traffic.shuffle.typed_values import TypedValues
-from reconciler.traffic.traffic_source import BacktestRequest, GroupJudge
-from reconciler.traffic.verdict_rows import arrow_schema, pack_recommendations, verdict_batches
+from reconciler.traffic import ReplayWork as Work
+from reconciler.traffic import key_of_time as pack
 
 MOST_ROWS: Final = 1_000
 """Of the worst rows, so many are in the report."""

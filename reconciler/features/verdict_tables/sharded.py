@@ -16,33 +16,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from reconciler.errors import UsageError
-from reconciler.logs import log_event
-from reconciler.model import (
-    RECOMMENDATIONS_SCHEMA,
-    VERDICTS_SCHEMA,
-    BacktestReport,
-    BucketVerdict,
-    Form,
-    Provenance,
-    Verdict,
-)
-from reconciler.traffic.backtest import ReportParts, form_of, provenance_of, recording_holes, report_of
-from reconciler.traffic.client_seconds import KEYED, ONE_PASS, keep_sums
-from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, statuses
-from reconciler.traffic.client_totals import SCHEMA as TOTALS
-from reconciler.traffic.columns import NEEDED
-from reconciler.traffic.judging.exact import smaller_account
-from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.sharding import NO_NODE, Shards
-from reconciler.traffic.judging.verdicts import worst_first
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.parquet_traffic import DayTotals
-from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
-from reconciler.traffic.seconds.days import open_days
-from reconciler.traffic.session_frames import FRAME_NAME, OF_GROUPS, publish_seconds, rows_of_session
-from reconciler.traffic.shards.blocks import ShardSender
-from reconciler.traffic.shards.worker import (
+from reconciler.features.verdict_tables.blocks import NO_NODE, Shards, ShardSender
+from reconciler.features.verdict_tables.session_frames import FRAME_NAME, OF_GROUPS, publish_seconds, rows_of_session
+from reconciler.features.verdict_tables.worker import (
     ADVICE,
     FAILS,
     MOST_ROWS,
@@ -58,15 +34,63 @@ from reconciler.traffic.shards.worker import (
     seconds_of_shards,
     series_of_row,
 )
-from reconciler.traffic.shuffle.block import ROWS_A_PARTITION, SCHEMA
-from reconciler.traffic.shuffle.on_spark import KeptRows, Shipped, SparkRows, least_tasks
-from reconciler.traffic.shuffle.rows import Totals
-from reconciler.traffic.sources.log_documents import check_zone
-from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, DELTA, OF_METRICS, SECOND_SUM
-from reconciler.traffic.spark_jobs import logged_stages
-from reconciler.traffic.spark_versions import collect_table, repartition_by_number
-from reconciler.traffic.traffic_files import Reading, Traffic, require_usable, rows_for_workers
-from reconciler.traffic.traffic_source import BacktestRequest
+from reconciler.logs import log_event
+from reconciler.model import (
+    RECOMMENDATIONS_SCHEMA,
+    VERDICTS_SCHEMA,
+    BacktestReport,
+    BucketVerdict,
+    Form,
+    Provenance,
+    Verdict,
+)
+from reconciler.traffic import BLOCK_SCHEMA as SCHEMA
+from reconciler.traffic import (
+    CHARGED,
+    CLIENT_TOTALS,
+    DEFAULT_MOST,
+    DELTA,
+    NEEDED,
+    OF_METRICS,
+    ROWS_A_PARTITION,
+    SECOND_SUM,
+    BacktestRequest,
+    DayTotals,
+    Integers,
+    KeptRows,
+    Kind,
+    Reading,
+    ReportParts,
+    RequestTraffic,
+    SecondsTraffic,
+    Series,
+    Shipped,
+    SparkRows,
+    Totals,
+    Traffic,
+    charge_batches,
+    check_zone,
+    collect_table,
+    form_of,
+    keep_sums,
+    least_tasks,
+    logged_stages,
+    open_days,
+    provenance_of,
+    recording_holes,
+    repartition_by_number,
+    report_of,
+    require_usable,
+    rows_for_workers,
+    smaller_account,
+    statuses,
+    worst_first,
+)
+from reconciler.traffic import CLIENT_FOLDS as FOLDS
+from reconciler.traffic import CLIENT_NAMES as NAMES
+from reconciler.traffic import CLIENT_SCHEMA as TOTALS
+from reconciler.traffic import SUM_COLUMNS as KEYED
+from reconciler.traffic import TOTALS_OF_SUMS as ONE_PASS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -295,7 +319,7 @@ def _worst_columns() -> list[Column]:
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.traffic.kinds import ColumnMapping
+    from reconciler.traffic import ColumnMapping
 
 _SPARK_FOLDS: Final = {"sum": F.sum, "min": F.min, "max": F.max}
 _IN_BRIEF: Final = ("status", "broker", "kind")

@@ -5,6 +5,7 @@ The table of seconds (``model.SECONDS_SCHEMA``) has judged seconds, and the quot
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from reconciler.errors import TrafficError, UsageError
+from reconciler.features.verdict_tables.verdict_rows import arrow_schema, recommendation_batches, verdict_batches
 from reconciler.model import (
     RECOMMENDATIONS_SCHEMA,
     SECONDS_SCHEMA,
@@ -27,27 +29,45 @@ from reconciler.model import (
     FrameSchema,
     escaped,
 )
-from reconciler.traffic.backtest import Backtest
-from reconciler.traffic.columns import NEEDED, GroupIndex, keyed_seconds
-from reconciler.traffic.judging.by_seconds import SECONDS, SecondsLimits, second_rows
-from reconciler.traffic.judging.exact import limits_of
-from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
-from reconciler.traffic.judging.verdicts import most_certain
-from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, proves
-from reconciler.traffic.kernels.token_bucket import seconds_over
-from reconciler.traffic.kinds import SAMPLED, ColumnMapping, Kind
-from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
-from reconciler.traffic.shuffle.block import Columns
-from reconciler.traffic.shuffle.on_spark import SparkRows
-from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces
-from reconciler.traffic.sources.normal_form import DELTA
-from reconciler.traffic.sources.on_spark import rows_of_frame
-from reconciler.traffic.spark_jobs import reason
-from reconciler.traffic.spark_versions import frame_of_table
-from reconciler.traffic.traffic_files import require_usable
-from reconciler.traffic.traffic_source import Source
-from reconciler.traffic.verdict_rows import arrow_schema, recommendation_batches, verdict_batches
+from reconciler.traffic import (
+    DEFAULT_WINDOW,
+    DELTA,
+    NEEDED,
+    SAMPLED,
+    SECOND_BITS,
+    Backtest,
+    ColumnMapping,
+    Columns,
+    Doubles,
+    Flags,
+    GroupIndex,
+    Grouping,
+    GroupWork,
+    Integers,
+    Kind,
+    LocalRows,
+    Pieces,
+    RequestTraffic,
+    SecondsLimits,
+    SecondsTraffic,
+    SecondStream,
+    Series,
+    Source,
+    SparkRows,
+    Window,
+    frame_of_table,
+    keyed_seconds,
+    limits_of,
+    most_certain,
+    proves,
+    raise_as_sentences,
+    require_usable,
+    rows_of_frame,
+    rows_of_groups,
+    seconds_over,
+)
+from reconciler.traffic import spark_reason as reason
+from reconciler.workflows import BacktestOptions, Proposal, apply_rules, backtest_request, failing_rows, read_trusted_mapping
 
 FRAME_NAME: Final = "DataFrame"
 """The file of the report."""
@@ -133,6 +153,16 @@ def _seconds(
 
 
 Item = TypeVar("Item")
+_SECOND: Final = (1 << SECOND_BITS) - 1
+SECONDS: Final = pa.schema(
+    [
+        *(pa.field(name, pa.int64(), nullable=False) for name in ("group", "second")),
+        pa.field("amount", pa.float64(), nullable=False),
+        *((name, pa.float64()) for name in ("rate_low", "rate", "rate_high")),
+        *((name, pa.bool_()) for name in ("over_before", "certain", "over", "possible")),
+    ]
+)
+"""One row a second (since 1970) of a group; amounts and rates in the unit of the key. What is not known is null."""
 _OF_RATES: Final = ("rate", "rate_low", "rate_high")
 _OF_TARGETS: Final = ("key", "broker", "user", "client_id", "tags", "limit_before", "limit_after")
 TARGETS: Final = FrameSchema(
@@ -256,3 +286,74 @@ def _target(grouping: Grouping, number: int) -> dict[str, Any]:
         "limit_before": None if before is None else before.limit,
         "limit_after": target.after.value,
     }
+
+
+def second_rows(
+    cells: Iterable[tuple[Integers, Integers]], units: Doubles, limits: SecondsLimits | None, most_certain: Integers
+) -> Iterator[pa.RecordBatch]:
+    """``SECONDS`` from batches of keys and amounts in rising order of their keys.
+
+    ``units``: by group number how many amounts are one unit of its key. Without ``limits``, rates are not known.
+    ``most_certain``: by group how many of its seconds can be certainly over: 0, 1 for the first one, or more for all.
+    """
+    has_certain, stream = -1, SecondStream(DEFAULT_WINDOW if limits is None else limits.window)
+    before, after = (None, None) if limits is None else limits.throttled()
+    for keys, amounts in stream.whole(cells):
+        groups = keys >> SECOND_BITS
+        unit = units[groups]
+        columns = [pa.array(groups), pa.array(keys & _SECOND), pa.array(amounts / unit)]
+        if before is None or after is None:
+            columns += [pa.nulls(len(keys), field.type) for field in list(SECONDS)[3:]]
+        else:
+            bounded = stream.bounds(np.stack((keys, amounts)))
+            columns += [pa.array(rate / unit) for rate in (bounded.lower, bounded.expected, bounded.upper)]
+            certain, *others = bounded.over(after.at(groups))
+            most = np.where(groups == has_certain, most_certain[groups] - 1, most_certain[groups])
+            certain &= most > 0
+            places = np.flatnonzero(certain)
+            first = places[np.unique(groups[places], return_index=True)[1]]
+            certain &= (most > 1) | np.isin(np.arange(len(certain)), first)
+            has_certain = int(groups[first[-1]]) if len(first) else has_certain
+            columns += [pa.array(flags) for flags in (bounded.over(before.at(groups))[1], certain, *others)]
+        yield pa.RecordBatch.from_arrays(columns, schema=SECONDS)
+
+
+def backtest_in_session(
+    spark: Any, traffic: object, proposal: Proposal, options: BacktestOptions, *, in_shards: bool
+) -> tuple[BacktestReport, SessionFrames]:
+    """Judge ``traffic``, a frame of Spark or the name of a table, with Spark as the program has configured it.
+
+    ``in_shards``: workers judge quota groups in shards and keep their rows: no list of clients comes to the driver.
+    Raises ``UsageError`` for arguments that cannot work, ``TrafficError`` for traffic that cannot be used, and
+    ``MissingDependencyError`` without the packages.
+    """
+    from reconciler.features.verdict_tables.sharded import ShardedBacktest, open_sharded_frame
+
+    question = backtest_request(proposal, options)
+    mapping = read_trusted_mapping(options.mapping, proposal.trusted)
+    if mapping is not None and mapping.metrics:
+        raise UsageError("The mapping has metrics of a server. For a DataFrame, write spec.columns")
+    with raise_as_sentences("this session"), contextlib.ExitStack() as stack:
+        frame = frame_of(spark, traffic)
+        if not in_shards:
+            recorded = open_frame(frame, mapping=mapping, max_unreadable=options.max_unreadable)
+            _require_requests(options, of_requests=recorded.of_requests)
+            run = Backtest(recorded, question)
+            report = apply_rules(run.report(), proposal)
+            return report, frames_of_report(report, recorded, run, (question.broker.window, question.broker.controller_window))
+        sharded = open_sharded_frame(frame, mapping=mapping, max_unreadable=options.max_unreadable)
+        stack.callback(sharded.close)
+        _require_requests(options, of_requests=sharded.has_topics)
+        shards = ShardedBacktest(sharded, question, failing_rows(proposal), advises=True)
+        stack.callback(shards.close)
+        report = apply_rules(shards.report(), proposal)
+        # On the way without an error, Spark keeps the rows until the caller closes them.
+        kept = stack.pop_all()
+        return report, SessionFrames(
+            verdicts=shards.verdicts, seconds=shards.seconds, recommendations=shards.recommendations, close=kept.close
+        )
+
+
+def _require_requests(options: BacktestOptions, *, of_requests: bool) -> None:
+    if options.exact and not of_requests:
+        raise UsageError("exact needs single requests, and this traffic has none: leave exact out")

@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import canonical_bytes, entity_to_json
 from reconciler.model import RECOMMENDATIONS_SCHEMA, VERDICTS_SCHEMA, BucketVerdict, Entity, FrameSchema, escaped
-from reconciler.traffic.sources.log_files import Dataset, address_of, parse_dataset
-from reconciler.traffic.spark_jobs import logged_stages
+from reconciler.traffic import Dataset, address_of, logged_stages, parse_dataset
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
@@ -170,7 +169,7 @@ class VerdictStore:
 
     def require_free_on(self, spark: SparkSession) -> None:
         """Raise ``UsageError`` as ``require_free``, also for addresses and tables, ``TrafficError`` where Spark cannot look."""
-        from reconciler.traffic.sources.on_spark import files_at
+        from reconciler.traffic import files_at
 
         self.require_free()
         if self.dataset.is_table:
