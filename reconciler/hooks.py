@@ -67,6 +67,8 @@ def added(kind: str) -> Iterator[Any]:
     ``MAPPINGS`` has a function that reads a mapping file: ``traffic.kinds.ColumnMapping``. ``SOURCES`` has classes of traffic, as
     ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
     ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them (``traffic.request_traffic``).
+    ``VERDICT_TABLES`` has a function that judges as ``workflows.run_backtest`` and writes the rows, and ``SESSION_BACKTESTS`` one
+    for a Spark session that runs already: those of ``features.verdict_tables``.
     ``SITUATIONS`` has dataclasses of options of ``backtest``, as ``features.simulating.options.SituationOptions``.
     ``NOTIFIERS`` has functions as ``features.notifications.sending.notify``, ``FINDING_LISTS`` pairs of a format and a function
     as ``features.ci.reports.render_sarif``. ``STEP_WATCHERS`` has a function that makes a ``ports.StepWatcher``, as

@@ -90,19 +90,9 @@ class Backtest:
         self._question = question
         brokers = {member.broker for member in recorded.series}
         tables = quota_tables(question.current, question.proposed, question.broker.rule, brokers)
-        self._groups = QuotaGroups(recorded, *tables, of_controller=smaller_account(recorded.series))
-        self._grouping = self._groups.grouping
-        self._holes: Mapping[int, Integers] = {}
-
-    @property
-    def grouping(self) -> Grouping:
+        self.groups = QuotaGroups(recorded, *tables, of_controller=smaller_account(recorded.series))
         """The quota groups of the traffic's clients."""
-        return self._grouping
-
-    @property
-    def reported_targets(self) -> tuple[int, ...]:
-        """The numbers of the targets whose traffic is not accounted for in another one."""
-        return self._groups.reported_targets
+        self._holes: Mapping[int, Integers] = {}
 
     @pause_collector()
     def report(self) -> BacktestReport:
@@ -111,12 +101,12 @@ class Backtest:
         form = form_of(question, has_requests=isinstance(recorded, ReplayJudge))
         self._holes = recording_holes(recorded)
         provenance = provenance_of(question, recorded, form, self._holes)
-        rows = self._groups.judge(question, provenance)
+        rows = self.groups.judge(question, provenance)
         if question.plots:
             rows = self._plotted(rows)
-        evidence = recorded.evidence(question, self._groups.tables, provenance)
+        evidence = recorded.evidence(question, self.groups.tables, provenance)
         verdicts = evidence.merge_into(rows) if evidence.verdicts else rows
-        parts = ReportParts.of(verdicts, self._groups, question, evidence.rows)
+        parts = ReportParts.of(verdicts, self.groups, question, evidence.rows)
         return report_of(question, recorded, provenance, parts, verdicts)
 
     def request_lines(self) -> Iterator[str]:
@@ -124,9 +114,9 @@ class Backtest:
         if not isinstance(self._recorded, RequestSource):
             raise TypeError("this traffic has no requests")
         broker = self._question.broker
-        judged = self._recorded.requests(self._grouping, broker.window, broker.controller_window)
-        grouping = self._grouping
-        twice = {member for target in self._groups.accounted_twice for member in grouping.targets[target].members}
+        grouping = self.groups.grouping
+        judged = self._recorded.requests(grouping, broker.window, broker.controller_window)
+        twice = {member for target in self.groups.accounted_twice for member in grouping.targets[target].members}
         for row in judged:
             if row.series not in twice:
                 yield _request_line(row, self._recorded.series)
@@ -143,7 +133,7 @@ class Backtest:
 
     def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[RowPlace, RateSeries | None]:
         """Return the rates of these verdicts over time, by place; none where whole seconds prove nothing."""
-        recorded, grouping, window = self._recorded, self._grouping, self._question.broker.window
+        recorded, grouping, window = self._recorded, self.groups.grouping, self._question.broker.window
         if not shown or not proves(window):
             return {}
         number_of = target_numbers(grouping)

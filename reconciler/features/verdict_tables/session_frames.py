@@ -143,7 +143,7 @@ def _seconds(
     rows: SparkRows[pa.RecordBatch], recorded: SecondsTraffic, run: Backtest, windows: tuple[Window, Window]
 ) -> DataFrame:
     """Spark reads the traffic once more for each action on it."""
-    grouping, groups = run.grouping, frozenset(run.reported_targets)
+    grouping, groups = run.groups.grouping, frozenset(run.groups.reported_targets)
     index = GroupIndex.of(recorded.series, grouping, groups)
     work: GroupWork[pa.RecordBatch] = seconds_work(
         recorded.series, grouping, groups, windows, send=lambda batches: keyed_seconds(batches, index), columns=NEEDED
