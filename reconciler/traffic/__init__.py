@@ -171,6 +171,7 @@ if TYPE_CHECKING:
         Columns,
         cut_by_partition,
         cut_into_pieces,
+        pack_rows,
         sort_by_key,
         unpack_columns,
     )

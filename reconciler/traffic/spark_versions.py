@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from reconciler.errors import TrafficError
 from reconciler.text import shown
+from reconciler.traffic.shuffle.block import pack_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,10 +37,7 @@ def collect_table(frame: DataFrame) -> pa.Table:
 
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], schema=_PACKED)
+        yield pa.RecordBatch.from_arrays([pa.array([pack_rows(batch)], pa.binary())], schema=_PACKED)
 
 
 def frame_of_table(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:

@@ -37,6 +37,7 @@ from reconciler.traffic import (
     is_in_time,
     means_of_rows,
     minutes_of_rows,
+    pack_rows,
     run_begins,
 )
 
@@ -444,7 +445,4 @@ def _charged(rows: SampleRows, clients: SampledClients) -> ChargedRows:
 
 def _packed(table: pa.Table) -> bytes:
     """Return a table as base64 text, because readers of Parquet take these values as UTF-8."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-        stream.write_table(table.combine_chunks())
-    return base64.b64encode(sink.getvalue())
+    return base64.b64encode(pack_rows(table.combine_chunks(), "zstd"))

@@ -36,6 +36,7 @@ from reconciler.traffic import (
     add_up,
     charged_rows,
     cut_by_partition,
+    pack_rows,
     resolve_series,
     summed_seconds,
     tables_of,
@@ -217,7 +218,7 @@ class ShardSender:
             numbers, counts = np.unique(shards, return_counts=True)
             ends = np.cumsum(counts)
             sizes = zip((ends - counts).tolist(), counts.tolist(), strict=True)
-            packed = [pack_table(ordered.slice(begin, count)) for begin, count in sizes]
+            packed = [pack_rows(ordered.slice(begin, count), "lz4") for begin, count in sizes]
             columns = [numbers, np.full(len(numbers), int(RowForm.TOTALS)), packed]
             arrays = [pa.array(column, type=field.type) for column, field in zip(columns, SCHEMA, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -284,14 +285,6 @@ def request_columns(rows: ChargedRows, batch: pa.RecordBatch) -> list[Integers]:
 def _cut(form: RowForm, parts: Sequence[tuple[Integers, list[Integers]]]) -> pa.RecordBatch:
     columns = [np.concatenate(column) for column in zip(*(columns for _, columns in parts), strict=True)]
     return cut_by_partition(np.concatenate([shards for shards, _ in parts]), columns, first=int(form))
-
-
-def pack_table(table: pa.Table) -> bytes:
-    """A table as a compressed stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
 
 
 class ShardBlocks:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import canonical_bytes, entity_to_json
 from reconciler.model import RECOMMENDATIONS_SCHEMA, VERDICTS_SCHEMA, BucketVerdict, Entity, FrameSchema, escaped
-from reconciler.traffic import Dataset, address_of, logged_stages, parse_dataset
+from reconciler.traffic import Dataset, address_of, logged_stages, pack_rows, parse_dataset
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
@@ -60,12 +60,8 @@ def recommendation_batches(verdicts: Iterable[BucketVerdict]) -> Iterator[pa.Rec
 
 
 def pack_recommendations(verdicts: Iterable[BucketVerdict]) -> bytes:
-    """The rows of ``recommendation_batches`` as a stream of Arrow."""
-    sink, schema = pa.BufferOutputStream(), arrow_schema(RECOMMENDATIONS_SCHEMA)
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        for batch in recommendation_batches(verdicts):
-            stream.write_batch(batch)
-    return bytes(sink.getvalue())
+    """Write the rows of ``recommendation_batches`` as a stream of Arrow."""
+    return pack_rows(pa.Table.from_batches(recommendation_batches(verdicts), arrow_schema(RECOMMENDATIONS_SCHEMA)), "lz4")
 
 
 def _batches(rows: Iterator[dict[str, Any]], schema: FrameSchema) -> Iterator[pa.RecordBatch]:

@@ -56,13 +56,17 @@ def cut_by_partition(
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def pack_columns(columns: Sequence[Narrow]) -> bytes:
-    """Columns of one length as a stream of one Arrow batch."""
-    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=[*map(str, range(len(columns)))])
+def pack_rows(rows: pa.Table | pa.RecordBatch, compression: str | None = None) -> bytes:
+    """Write rows in Arrow's stream format. ``compression``: ``lz4`` or ``zstd``; ``None``: none."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as stream:
+        stream.write(rows)
     return bytes(sink.getvalue())
+
+
+def pack_columns(columns: Sequence[Narrow]) -> bytes:
+    """Write columns of one length as a stream of one Arrow batch."""
+    return pack_rows(pa.RecordBatch.from_arrays([*map(pa.array, columns)], names=[*map(str, range(len(columns)))]))
 
 
 def unpack_columns(rows: pa.Buffer | bytes) -> list[Narrow]:

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.logs import log_event
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
+from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks, pack_rows
 from reconciler.traffic.shuffle.rows import Convert, GroupWork, Rows, Totals, columns_of, count_together, joined_names
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
@@ -387,11 +387,8 @@ def _unlimited_batches(spark: SparkSession) -> Iterator[None]:
 def _kept(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch as one binary value, texts as dictionaries."""
     columns = [column.dictionary_encode() if pa.types.is_string(column.type) else column for column in batch.columns]
-    batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        stream.write_batch(batch)
-    return pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], schema=_KEPT)
+    packed = pack_rows(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), "lz4")
+    return pa.RecordBatch.from_arrays([pa.array([packed], pa.binary())], schema=_KEPT)
 
 
 def _unpacked(block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
