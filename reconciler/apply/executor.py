@@ -130,7 +130,7 @@ class Executor:
         writer = RequestWriter(self._cluster, self._outcomes, conflicts, retry=self._retry)
         written, total = 0, sum(map(len, requests))
         for number, request in enumerate(requests, start=1):
-            if conflicts.due:
+            if self._clock.monotonic() >= conflicts.due_at:
                 self._progress.step("checking the cluster for changes by other writers")
                 if (stop := conflicts.look()) is not None:
                     return stop

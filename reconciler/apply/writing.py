@@ -12,6 +12,7 @@ most. Reads lag writes on KRaft, so reading back polls with a deadline.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +63,10 @@ def split_into_requests(changes: Sequence[Change], limits: ChunkLimits) -> Itera
     pending: list[Change] = []
     keys = size = 0
     for change in changes:
-        change_size = estimated_size(change)
+        change_size = _ENTITY_OVERHEAD + _KEY_OVERHEAD * len(change.keys)
+        for _, name in change.entity.parts:
+            if isinstance(name, str):
+                change_size += len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
         if pending and (keys + len(change.keys) > limits.keys or size + change_size > limits.size):
             yield tuple(pending)
             pending, keys, size = [], 0, 0
@@ -71,15 +75,6 @@ def split_into_requests(changes: Sequence[Change], limits: ChunkLimits) -> Itera
         size += change_size
     if pending:
         yield tuple(pending)
-
-
-def estimated_size(change: Change) -> int:
-    """Bytes that a change takes in a request, rounded up."""
-    size = _ENTITY_OVERHEAD + _KEY_OVERHEAD * len(change.keys)
-    for _, name in change.entity.parts:
-        if isinstance(name, str):
-            size += len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
-    return size
 
 
 class RequestWriter:
@@ -300,7 +295,9 @@ def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadl
     hopeless: dict[int, str] = {}
     reasons: dict[int, str] = {}
     for _ in poll(clock, deadline):
-        for number, answer in _ask_each(cluster, exact_filter(last.entity), tuple(waiting)).items():
+        wanted = exact_filter(last.entity)
+        ask = cluster.describe_on if isinstance(cluster, EveryBroker) else functools.partial(_ask_each, cluster)
+        for number, answer in ask(wanted, tuple(waiting)).items():
             if isinstance(answer, BackendError):
                 reasons[number] = f"{_broker_text(waiting[number])} does not answer: {answer}"
                 if not isinstance(answer, UnreachableError):
@@ -321,8 +318,6 @@ def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadl
 def _ask_each(
     cluster: QuotaCluster, wanted: EntityFilter, brokers: Sequence[int]
 ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
-    if isinstance(cluster, EveryBroker):
-        return cluster.describe_on(wanted, brokers)
     answers: dict[int, Mapping[Entity, Quotas] | BackendError] = {}
     for broker in brokers:
         try:
@@ -347,12 +342,8 @@ class ConflictCheck:
         self._clock = clock
         self._retry = retry
         self._lag_seconds = lag_seconds
-        self._next = clock.monotonic()
-
-    @property
-    def due(self) -> bool:
-        """True when it is time for another look."""
-        return self._clock.monotonic() >= self._next
+        self.due_at = clock.monotonic()
+        """When it is time for another look, by the monotonic clock."""
 
     def look(self) -> Stop | None:
         """Read everything and compare; a stop names every entity that differs. Raises ``BackendError``."""
@@ -366,7 +357,7 @@ class ConflictCheck:
         now = self._clock.monotonic()
         milliseconds = round((now - started) * 1000, 1)
         log_event(_log, "compared the cluster with the plan", entities=len(live), milliseconds=milliseconds)
-        self._next = now + max(_SECONDS_BETWEEN, _COST_BETWEEN * (now - started))
+        self.due_at = now + max(_SECONDS_BETWEEN, _COST_BETWEEN * (now - started))
         return self.compare(live, planned=self._outcomes.having(ChangeStatus.NOT_ATTEMPTED), written=written)
 
     def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
