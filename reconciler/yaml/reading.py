@@ -22,8 +22,8 @@ MAX_SEPARATORS: Final = 3_000_000
 # Every line end of YAML 1.1: a bound that counted LF alone would not bound a file that ends its lines with others.
 _SEPARATORS: Final = (b",", b":", b"\n", b"\r", "\x85".encode(), "\u2028".encode(), "\u2029".encode())
 
-# Letters of any script, without the line ends and blanks of Unicode.
-_BEYOND: Final = "\xa1-\u1fff\u2030-\ud7ff"
+# Letters and digits of any script, as a class: to compile ranges of as many characters takes a third of a second at each start.
+_BEYOND: Final = r"\w"
 # Quantifiers are possessive: none is tried again, so a line that is not plain costs no more than one that is.
 _KEY: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,99}+"
 _WORD: Final = rf"[A-Za-z0-9_./{_BEYOND}][A-Za-z0-9_./%+@=~{_BEYOND}-]*+"
