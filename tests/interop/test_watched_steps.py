@@ -5,6 +5,7 @@ The broker's own throttle times stand beside: those of its answers to the client
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.errors import TrafficError
 from reconciler.features.sandbox.clients import create_topic
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import SandboxSpec
@@ -22,6 +24,7 @@ from tests.support.command import Done, invoke
 from tests.support.jmx_exporter import ExportedCluster, exported_cluster
 from tests.support.polling import wait_until
 from tests.support.prometheus_server import ScrapeJob, prometheus
+from tests.support.recorded_seconds import recorded_seconds
 from tests.support.watched_steps import (
     APP,
     CALM,
@@ -29,6 +32,7 @@ from tests.support.watched_steps import (
     KEY,
     LOW,
     MIDDLE,
+    NAMES,
     declare,
     limits,
     prepared,
@@ -76,7 +80,7 @@ def test_a_client_whose_traffic_doubled_has_its_limit_back(broker: ExportedClust
     assert (first["groups"], first["throttled"]) == (2, [])
     (group,) = second["throttled"]
     assert (group["bucket"], group["broker"], group["limit"], group["accepted"]) == ({"client-id": "app"}, "1", 100_000, 0.01)
-    assert group["rate"] > 100_000
+    assert group["rate"] > 0.9 * LOW
     assert report["watch"]["given_back"] is True
     assert report["watch"]["seconds_to_give_back"] < 30
     assert after == limits(MIDDLE, MIDDLE)
@@ -108,7 +112,7 @@ def test_a_client_with_the_traffic_of_its_history_reaches_the_limit_and_is_seen_
             assert before
         with sending(servers, "app") as doubled:
             wait_until(doubled.throttled)
-            throttle = 'count_over_time((kafka_server_Produce_throttle_time{client_id="app"} > 0)[1m:1s])'
+            throttle = 'count_over_time((kafka_server_Produce_throttle_time{client_id="app"} > 0)[10s:1s])'
             wait_until(lambda: (server.value(throttle) or 0) >= 3)
         after = compared(folder, source)
 
@@ -150,6 +154,13 @@ def test_a_broker_that_dies_while_a_step_is_watched_leaves_the_limits_of_before_
         assert raw_quotas.settled(servers, brokers=(1, 2)) == limits(HIGH, HIGH)
 
 
+def has_clients(recorded: Path) -> bool:
+    """Whether the recorder has written of both clients. Its first file begins without any."""
+    with contextlib.suppress(TrafficError):
+        return set(NAMES) <= {client_id for _, _, client_id in recorded_seconds(recorded)}
+    return False
+
+
 @pytest.mark.parametrize("named", ["path", "spec.traffic"])
 def test_files_of_the_recorder_show_a_watch_who_is_throttled(tmp_path: Path, named: str) -> None:
     with running(SandboxSpec(heap_mb=384, record=True)) as sandbox:
@@ -162,7 +173,7 @@ def test_files_of_the_recorder_show_a_watch_who_is_throttled(tmp_path: Path, nam
             source = named
             declare(servers, folder, LOW, traffic={"source": str(recorded)})
         with sending(servers, "app", CALM), sending(servers, "quiet", CALM):
-            wait_until(lambda: any(recorded.rglob("quota-recorder-*")))
+            wait_until(lambda: has_clients(recorded))
             code, report = watched(folder, source)
         assert (code, report["result"]) == (0, "done"), report
         assert [(step["groups"], step["throttled"]) for step in report["watch"]["steps"]] == [(2, []), (2, [])]

@@ -26,80 +26,49 @@ _MOST_JOBS: Final = 50
 _MOST_TIME: Final = datetime.timedelta(days=31)
 _RECENT_S: Final = 300
 
-_RULES: Final = (
-    Rule(
-        id="no-client-series",
-        severity=Severity.ERROR,
-        explanation="The metrics server has no series of quota sensors in this time. Brokers have these MBeans only while a "
-        "quota exists, and exporters show them only when their rules let them through. Run the command that doctor "
-        "prints, or check the rules and the targets of the server. Pages of other programs, such as Redpanda, have no rates of "
-        "clients at all: the message names the program and what serves.",
-    ),
-    Rule(
-        id="exporter-unreadable",
-        severity=Severity.ERROR,
-        explanation="The page of an exporter cannot be read, so its broker is not checked. Check the address, and whether "
-        "the broker runs with the exporter.",
-    ),
-    Rule(
-        id="partial-answer",
-        severity=Severity.WARNING,
-        explanation="The server left something out and warns of it: Thanos and Mimir with warnings, VictoriaMetrics with "
-        "isPartial. Series, brokers and gaps may be missing here. Examine it again when all parts of its storage answer.",
-    ),
-    Rule(
-        id="identity-unknown",
-        severity=Severity.WARNING,
-        explanation="The client of a series is not known. The jmx_exporter's example kafka-kraft-3_0_0 makes metric names of "
-        "user and client-id, where case, special characters and the border between both are lost. kafka-quotas looks such names "
-        "up among the clients of manifests, snapshot and --known-clients, and uses a name that fits exactly one. Put the "
-        "rules that doctor prints before the others.",
-    ),
-    Rule(
-        id="series-without-broker",
-        severity=Severity.WARNING,
-        explanation="Each broker limits its own traffic, so that a series without a broker id is of no use. Add a label broker "
-        "to the targets in the scrape configuration, or let names of pods and hosts end with the broker id. For a page, name the "
-        "broker before its address.",
-    ),
-    Rule(
-        id="broker-without-series",
-        severity=Severity.WARNING,
-        explanation="A broker of the cluster, or a target beside the others, has no series of clients. It may be idle or down, "
-        "or the server does not scrape it.",
-    ),
-    Rule(
-        id="kind-without-series",
-        severity=Severity.WARNING,
-        explanation="No client has series of this kind. Brokers measure a kind of traffic only while a quota for it exists, and "
-        "some exporters leave MBeans out: Confluent's jmx-monitoring-stacks have no controller mutations.",
-    ),
-    Rule(
-        id="no-pair-series",
-        severity=Severity.INFO,
-        explanation="A series has the identity of the quota group that a broker measures. Without a quota of pairs no series has "
-        "both names, and proposals that separate the client-ids of a user stay inconclusive.",
-    ),
-    Rule(
-        id="slow-scrapes",
-        severity=Severity.INFO,
-        explanation="A rate of a broker covers 11 seconds. Scrapes that are further apart miss moments, and never prove that a "
-        "client was not throttled.",
-    ),
-    Rule(
-        id="scrape-gaps",
-        severity=Severity.WARNING,
-        explanation="The source has times without samples or lines: the broker was down, the server did not scrape it, or a part "
-        "of a recording is missing. These times are not checked.",
-    ),
-    Rule(
-        id="several-exporters",
-        severity=Severity.WARNING,
-        explanation="Two targets show the same broker id. Replicas of one broker count once. Brokers of several clusters must "
-        "not be mixed: choose one cluster with --match.",
-    ),
-)
-TRAFFIC_RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in _RULES}
+_EXPLANATIONS: Final = (
+    ("no-client-series", Severity.ERROR,
+     ("The metrics server has no series of quota sensors in this time. Brokers have these MBeans only while a quota exists, "
+     "and exporters show them only when their rules let them through. Run the command that doctor prints, or check the "
+     "rules and the targets of the server. Pages of other programs, such as Redpanda, have no rates of clients at all: the "
+     "message names the program and what serves.")),
+    ("exporter-unreadable", Severity.ERROR,
+     ("The page of an exporter cannot be read, so its broker is not checked. Check the address, and whether the broker runs "
+     "with the exporter.")),
+    ("partial-answer", Severity.WARNING,
+     ("The server left something out and warns of it: Thanos and Mimir with warnings, VictoriaMetrics with isPartial. "
+     "Series, brokers and gaps may be missing here. Examine it again when all parts of its storage answer.")),
+    ("identity-unknown", Severity.WARNING,
+     ("The client of a series is not known. The jmx_exporter's example kafka-kraft-3_0_0 makes metric names of user and "
+     "client-id, where case, special characters and the border between both are lost. kafka-quotas looks such names up "
+     "among the clients of manifests, snapshot and --known-clients, and uses a name that fits exactly one. Put the rules "
+     "that doctor prints before the others.")),
+    ("series-without-broker", Severity.WARNING,
+     ("Each broker limits its own traffic, so that a series without a broker id is of no use. Add a label broker to the "
+     "targets in the scrape configuration, or let names of pods and hosts end with the broker id. For a page, name the "
+     "broker before its address.")),
+    ("broker-without-series", Severity.WARNING,
+     ("A broker of the cluster, or a target beside the others, has no series of clients. It may be idle or down, or the "
+     "server does not scrape it.")),
+    ("kind-without-series", Severity.WARNING,
+     ("No client has series of this kind. Brokers measure a kind of traffic only while a quota for it exists, and some "
+     "exporters leave MBeans out: Confluent's jmx-monitoring-stacks have no controller mutations.")),
+    ("no-pair-series", Severity.INFO,
+     ("A series has the identity of the quota group that a broker measures. Without a quota of pairs no series has both "
+     "names, and proposals that separate the client-ids of a user stay inconclusive.")),
+    ("slow-scrapes", Severity.INFO,
+     ("A rate of a broker covers 11 seconds. Scrapes that are further apart miss moments, and never prove that a client was "
+     "not throttled.")),
+    ("scrape-gaps", Severity.WARNING,
+     ("The source has times without samples or lines: the broker was down, the server did not scrape it, or a part of a "
+     "recording is missing. These times are not checked.")),
+    ("several-exporters", Severity.WARNING,
+     ("Two targets show the same broker id. Replicas of one broker count once. Brokers of several clusters must not be "
+     "mixed: choose one cluster with --match.")),
+)  # fmt: skip
+TRAFFIC_RULES: Final[Mapping[str, Rule]] = {
+    name: Rule(id=name, severity=severity, explanation=explanation) for name, severity, explanation in _EXPLANATIONS
+}
 """By id."""
 EXPLAINED: Final[tuple[Mapping[str, Rule], Mapping[str, object]]] = (TRAFFIC_RULES, {})
 """What ``explain`` knows of this feature."""
