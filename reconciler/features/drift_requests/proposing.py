@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import GitError
+from reconciler.cli.traffic_options import configured_backtest
+from reconciler.errors import GitError, ReconcilerError
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
-from reconciler.features.drift_requests.replay import replay_markdown
 from reconciler.features.drift_requests.request_text import (
     MOST,
-    TRAFFIC_BYTES,
     DriftPast,
     proposal_body,
     proposal_title,
@@ -24,13 +22,20 @@ from reconciler.features.drift_requests.request_text import (
 from reconciler.features.insight.runs import runs_of
 from reconciler.features.insight.value_history import quota_history
 from reconciler.features.pull_requests.forge import Forge
-from reconciler.features.pull_requests.posting import forge_here
-from reconciler.features.pull_requests.proposal_branch import ProposalBase, ProposalText, close_request, keep_request
-from reconciler.model import Drift, EntityDrift, slug_of
+from reconciler.features.pull_requests.proposal_branch import (
+    ProposalBase,
+    ProposalText,
+    close_request,
+    keep_request,
+    proposals_from,
+)
+from reconciler.model import CurrentState, Drift, EntityDrift, slug_of
 from reconciler.ports import QuotaReader, SystemClock
-from reconciler.workflows import GivenBaseline, Intent, make_plan, manifests_at, read_for
+from reconciler.render import backtest_view, fold, prose, view_markdown
+from reconciler.workflows import GivenBaseline, Intent, make_plan, manifests_at, proposal_of, read_for, run_backtest
 
-_PATIENCE: Final = 120.0
+_TRAFFIC_BYTES: Final = 16_000
+_REPLAY_TITLE: Final = "What recorded traffic shows: the values of the cluster before, the declared values after a revert"
 _AUDIT: Final = "audit.jsonl"
 """The file of the reference that keeps the audit lines of all runs."""
 
@@ -69,16 +74,11 @@ def propose_drift(intent: Intent, drift: Drift, reader: QuotaReader, given: Give
     Raises ``ForgeError``, ``GitError``, ``UsageError`` without a token, ``FileAccessError`` and ``ManifestError``.
     """
     proposal = DriftProposal(intent=intent, drift=drift, reader=reader, given=given, mode=mode)
-    kind = forge_here(os.environ).forge
-    forge = kind.connect(os.environ, None, clock=SystemClock(), patience=_PATIENCE)
-    try:
-        yield from _kept(proposal, forge)
-    finally:
-        forge.close()
+    with proposals_from(intent.paths[0]) as (forge, base):
+        yield from _kept(proposal, forge, base)
 
 
-def _kept(proposal: DriftProposal, forge: Forge) -> Iterator[str]:
-    base = ProposalBase.find(forge, proposal.intent.paths[0])
+def _kept(proposal: DriftProposal, forge: Forge, base: ProposalBase) -> Iterator[str]:
     if (refusal := base.refusal()) is not None:
         yield refusal
         return
@@ -107,7 +107,7 @@ def _kept(proposal: DriftProposal, forge: Forge) -> Iterator[str]:
 
 
 def _past(proposal: DriftProposal) -> DriftPast:
-    """What git and the audit reference of the cluster know of the quotas that drifted. A shallow clone knows nothing of them."""
+    """Read what git and the audit reference of the cluster know of the quotas that drifted. A shallow clone has runs only."""
     intent, cluster = proposal.intent, proposal.drift.cluster
     now = manifests_at("HEAD", intent.paths)
     ref = f"refs/kafka-quotas/audit/{slug_of(cluster.name or 'kafka')}"
@@ -124,12 +124,21 @@ def _past(proposal: DriftProposal) -> DriftPast:
 
 
 def _reverting(proposal: DriftProposal) -> tuple[str, ...]:
-    """What an apply of the manifests as they are would write, with its effects, guards and backtest."""
+    """Return a plan of the manifests as they are, with its effects, its guards and its backtest, as Markdown."""
     intent, clock = proposal.intent, SystemClock()
     plan = make_plan(intent, proposal.reader, accepted=(), clock=clock, given=proposal.given, show_effects=True)
-    current = read_for(intent, proposal.reader) if intent.spec.traffic is not None else None
-    replayed = replay_markdown(intent, current, budget=TRAFFIC_BYTES) if current is not None else ()
+    replayed = () if intent.spec.traffic is None else _replayed(intent, read_for(intent, proposal.reader))
     return (*revert_markdown(plan, proposal.mode), *replayed)
+
+
+def _replayed(intent: Intent, current: CurrentState) -> tuple[str, ...]:
+    """Return the backtest of a revert by the traffic of the Cluster manifest, or why there is none."""
+    try:
+        report = run_backtest(proposal_of(intent, current), configured_backtest(intent.spec, intent.trusted))
+    except ReconcilerError as error:
+        return (f"**Not checked against traffic:** {prose(str(error), begins_line=False)}", "")
+    text = view_markdown(backtest_view(report), budget=_TRAFFIC_BYTES).partition("\n\n")[2].strip()
+    return (*fold(_REPLAY_TITLE, text.split("\n")), "")
 
 
 def _reverted(entities: Sequence[EntityDrift]) -> Adoption:

@@ -10,15 +10,12 @@ from reconciler.documents import AuditRecord
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption
 from reconciler.features.insight.value_history import QuotaHistory
 from reconciler.model import DEFAULT, ApplyResult, ChangeStatus, ClusterSpec, Drift, EntityDrift, Plan, display_name, escaped
-from reconciler.render import code, drift_view, fold, plan_view, prose, shorten, size, view_markdown
+from reconciler.render import code, drift_view, fold, plan_view, prose, shorten, view_markdown
 from reconciler.text import amount, count_of, list_some
 from reconciler.yaml import scalar_text
 
-_LIMIT: Final = 60_000
-"""Bytes of the whole text. GitHub accepts 65,536 characters."""
 _TABLE: Final = 18_000
 _PLAN: Final = 16_000
-TRAFFIC_BYTES: Final = 16_000
 MOST: Final = 20
 """Entities or quotas of one list."""
 _NAME: Final = 120
@@ -61,7 +58,7 @@ def proposal_title(drift: Drift, mode: str, count: int) -> str:
 def proposal_body(
     drift: Drift, reverting: Sequence[str], adoption: Adoption, past: DriftPast, *, mode: str, spec: ClusterSpec
 ) -> str:
-    """What changed on the cluster, what a merge does, what a revert writes, and how to ignore an entity instead."""
+    """Return the text: the changes on the cluster, what a merge does, what a revert writes, and how to ignore an entity."""
     chosen = replace(
         drift,
         entities=tuple(each for each in drift.entities if each.drift in PROPOSED),
@@ -80,8 +77,7 @@ def proposal_body(
         *reverting,
         *_ignoring(adoption.adopted, spec),
     ]
-    text = "\n".join(lines).rstrip() + "\n"
-    return text if size((text,)) <= _LIMIT else shorten(text, _LIMIT // 4)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _what_merging_does(mode: str) -> Iterator[str]:
@@ -120,7 +116,7 @@ def _run(run: AuditRecord) -> str:
 
 
 def _set_by(past: DriftPast) -> Iterator[str]:
-    """Who set the values that the manifests declare."""
+    """Yield who set the values that the manifests declare, folded."""
     lines = []
     for quota in past.quotas:
         about = f"- {code(str(quota.entity), limit=_NAME)} {code(quota.key)}"

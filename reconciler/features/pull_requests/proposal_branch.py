@@ -6,6 +6,7 @@ alone, and what a person closed is not opened again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,10 @@ from typing import Final, Self
 
 from reconciler.errors import FileAccessError, GitError
 from reconciler.features.pull_requests.forge import Forge
+from reconciler.features.pull_requests.posting import forge_here
 from reconciler.model import FileRevision, escaped
+from reconciler.ports import SystemClock
+from reconciler.render import shorten, size
 from reconciler.workflows import Git, repository_around
 
 _REMOTE: Final = "origin"
@@ -27,6 +31,9 @@ _IDENTITY: Final = {
 }
 _TRAILER: Final = "Kafka-Quotas-Proposal: "
 _SUFFIXES: Final = (".yaml", ".yml")
+_PATIENCE_S: Final = 120.0
+_MOST_BYTES: Final = 60_000
+"""Bytes of a text. GitHub accepts 65,536 characters."""
 _MODES: Final = {True: "100755", False: "100644"}
 
 
@@ -161,6 +168,19 @@ class ProposalBase:
         return tuple(sorted(_branches(self.git, f"{folder}/*")))
 
 
+@contextlib.contextmanager
+def proposals_from(folder: str) -> Iterator[tuple[Forge, ProposalBase]]:
+    """Connect to the forge of this job, and find the commit of the manifests in ``folder`` that proposals are made from.
+
+    Raises ``ForgeError``, ``GitError``, and ``UsageError`` without a token.
+    """
+    forge = forge_here(os.environ).forge.connect(os.environ, None, clock=SystemClock(), patience=_PATIENCE_S)
+    try:
+        yield forge, ProposalBase.find(forge, folder)
+    finally:
+        forge.close()
+
+
 def stranger_words(branch: ProposalBranch, state: BranchState) -> str | None:
     """Return a sentence that states why a branch is left alone, or ``None`` for a branch of this tool."""
     if state.stranger is None:
@@ -176,6 +196,7 @@ def keep_request(
     Raises ``ForgeError``, ``GitError``, and ``FileAccessError`` for a file that differs from the commit.
     """
     state, listed = branch.state(), forge.requests_from(branch.name)
+    body = text.body if size((text.body,)) <= _MOST_BYTES else shorten(text.body, _MOST_BYTES // 4)
     if (words := stranger_words(branch, state)) is not None:
         yield words
         return
@@ -187,10 +208,10 @@ def keep_request(
         yield f"Nothing is proposed: {closed}. A new {text.subject} opens a new one."
         return
     if current is None:
-        number = forge.open_request(branch.name, target, text.title, text.body)
+        number = forge.open_request(branch.name, target, text.title, body)
         yield f"{forge.name(number).capitalize()} proposes {text.purpose}."
-    elif (current.title, current.body) != (text.title, text.body):
-        forge.change_request(current.number, text.title, text.body)
+    elif (current.title, current.body) != (text.title, body):
+        forge.change_request(current.number, text.title, body)
         yield f"{forge.name(current.number).capitalize()} is updated."
     else:
         yield f"{forge.name(current.number).capitalize()} proposes this already."

@@ -63,11 +63,6 @@ class SizingReport:
     commit: ManifestCommit
 
     @property
-    def counts(self) -> Mapping[Sizing, int]:
-        """Return how many quotas have each verdict."""
-        return {each: sum(quota.sizing is each for quota in self.quotas) for each in Sizing}
-
-    @property
     def proposed(self) -> tuple[SizedQuota, ...]:
         """The quotas whose values change."""
         return tuple(quota for quota in self.quotas if quota.is_proposed)
@@ -91,7 +86,7 @@ class SizedClusters:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Where the manifests are."""
+        """The files and folders of the manifests."""
         return next(iter(self.intents.values())).paths
 
     @property

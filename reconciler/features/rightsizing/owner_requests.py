@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.features.pull_requests.forge import Forge
-from reconciler.features.pull_requests.posting import forge_here
-from reconciler.features.pull_requests.proposal_branch import ProposalBase, ProposalText, close_request, keep_request
+from reconciler.features.pull_requests.proposal_branch import (
+    ProposalBase,
+    ProposalText,
+    close_request,
+    keep_request,
+    proposals_from,
+)
 from reconciler.features.rightsizing.edits import ValueEdits, left_sentences, revise_values
 from reconciler.features.rightsizing.measuring import SizedClusters, SizingReport
 from reconciler.features.rightsizing.proposals import owner_of_change
 from reconciler.features.rightsizing.report import history_words, quota_table
 from reconciler.features.rightsizing.sizing import SizedQuota
 from reconciler.model import Span, display_name, escaped, slug_of
-from reconciler.ports import SystemClock
-from reconciler.render import Block, blocks_markdown, code, heading, prose, shorten, size
+from reconciler.render import Block, blocks_markdown, code, heading, prose, shorten
 from reconciler.text import count_of
 
-_PATIENCE: Final = 120.0
 _NAME: Final = 100
-_LIMIT: Final = 60_000
-"""Bytes of a text. GitHub accepts 65,536 characters."""
 _TABLE: Final = 50_000
 _ALL: Final = "+all"
 """Stands for all clusters in the name of a branch, as no cluster's part of one can."""
@@ -61,7 +61,7 @@ class OwnerProposal:
 
     @property
     def reports(self) -> tuple[SizingReport, ...]:
-        """Those of the clusters on which a limit changes."""
+        """The reports of the clusters on which a limit changes."""
         clusters = {quota.cluster for quota in self.edits.written}
         return tuple(report for report in self.sized.reports if report.cluster in clusters)
 
@@ -92,8 +92,7 @@ class OwnerProposal:
             "",
             *(f"- {code(str(quota.entity), limit=_NAME)}: {prose(reason)}" for quota, reason in self.edits.left),
         ]
-        text = "\n".join(lines).rstrip() + "\n"
-        return text if size((text,)) <= _LIMIT else shorten(text, _LIMIT // 4)
+        return "\n".join(lines).rstrip() + "\n"
 
 
 def keep_requests(sized: SizedClusters, *, every: bool = False) -> Iterator[str]:
@@ -102,16 +101,12 @@ def keep_requests(sized: SizedClusters, *, every: bool = False) -> Iterator[str]
     ``every``: the requests are about all clusters of the manifests, however many there are.
     Raises ``ForgeError``, ``GitError``, ``UsageError`` without a token, ``FileAccessError`` and ``ManifestError``.
     """
-    kind = forge_here(os.environ).forge
-    forge = kind.connect(os.environ, None, clock=SystemClock(), patience=_PATIENCE)
-    try:
-        yield from _keep(sized, _ALL if every else slug_of("+".join(sorted(n or "kafka" for n in sized.intents))), forge)
-    finally:
-        forge.close()
+    clusters = _ALL if every else slug_of("+".join(sorted(name or "kafka" for name in sized.intents)))
+    with proposals_from(sized.paths[0]) as (forge, base):
+        yield from _keep(sized, clusters, forge, base)
 
 
-def _keep(sized: SizedClusters, clusters: str, forge: Forge) -> Iterator[str]:
-    base = ProposalBase.find(forge, sized.paths[0])
+def _keep(sized: SizedClusters, clusters: str, forge: Forge, base: ProposalBase) -> Iterator[str]:
     if (refusal := base.refusal()) is not None:
         yield refusal
         return

@@ -67,7 +67,7 @@ def history_words(report: SizingReport) -> str:
 
 def sizing_sentence(report: SizingReport) -> str:
     """Return how many limits have each verdict, and how many changes are proposed, as sentences."""
-    counts = [f"{count:,} {_WORDS[sizing]}" for sizing, count in report.counts.items() if count]
+    counts = [f"{count:,} {_WORDS[sizing]}" for sizing, count in counts_of_sizings(report).items() if count]
     proposed = len(report.proposed)
     change = f"{count_of(proposed, 'change')} proposed" if proposed else "No change is proposed"
     return f"{change}. Of {count_of(len(report.quotas), 'limit')}: {', '.join(counts) or 'none'}."
@@ -126,7 +126,7 @@ def _outcome_words(outcome: ChangedOutcome) -> str:
 
 def counts_of_sizings(report: SizingReport) -> Mapping[Sizing, int]:
     """Return how many quotas have each verdict."""
-    return report.counts
+    return {each: sum(quota.sizing is each for quota in report.quotas) for each in Sizing}
 
 
 def history_days(history: History) -> float:

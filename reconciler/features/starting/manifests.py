@@ -139,7 +139,7 @@ def traffic_setting(traffic: MetricServer | TrafficPlace) -> str:
 
 
 def name_of_cluster(state: CurrentState) -> str:
-    """What the manifests call it: its name, else its id, else ``kafka``."""
+    """Return the cluster's name in the manifests: its own, else its id, else ``kafka``."""
     return state.cluster.name or state.cluster.id or "kafka"
 
 
@@ -182,7 +182,7 @@ def _file_prefix(cluster: str, taken: set[str]) -> str:
 
 
 def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
-    """Why an entity must be left out; nothing for one that can be declared."""
+    """Yield a finding for each reason why an entity must be left out; none for one that can be declared."""
     if not entity.is_known:
         yield _warning("entity-not-declarable", f"{escaped(str(entity))}: this tool does not write such entities", entity)
         return
@@ -314,7 +314,10 @@ REST: Final = "platform"
 
 
 def places_of_owners(owners: Mapping[str, Owner]) -> Callable[[Entity], FilePlace]:
-    """By the entities that owners list; the rest belongs to the first owner that lists none."""
+    """Return a function that gives an entity its folder and owner, by the entities that owners list.
+
+    All other entities belong to the first owner that lists none.
+    """
     others = next((name for name, owner in owners.items() if owner.entities is None), None)
 
     def place(entity: Entity) -> FilePlace:
