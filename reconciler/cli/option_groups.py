@@ -112,7 +112,7 @@ class AddressOptions:
     )
 
     def access(self, current: str | None = None) -> Access:
-        """How to reach the cluster, or the snapshot ``current``. Raises ``UsageError`` for both."""
+        """Return the way to the cluster, or to the snapshot ``current``. Raises ``UsageError`` for both."""
         from reconciler.workflows import Access
 
         if current and (self.bootstrap_server or self.zookeeper):
@@ -145,7 +145,7 @@ class ConnectionOptions(AddressOptions):
     )
 
     def command_words(self) -> tuple[str, ...]:
-        """As ``AddressOptions.command_words``."""
+        """Return the same as ``AddressOptions.command_words``."""
         chosen = () if self.cluster is None else ("--cluster", self.cluster)
         return (*chosen, *AddressOptions.command_words(self))
 

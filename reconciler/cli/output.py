@@ -180,7 +180,7 @@ class LiveProgress:
             error.add_note(f"interrupted while {self._now}")
 
     def step(self, message: str) -> None:
-        """As ``Progress.step``. The same step again goes on."""
+        """Begin a step, or go on with the same one, as ``Progress.step``."""
         if message == self._now and self._timer is not None:
             return
         if not message:
@@ -193,7 +193,7 @@ class LiveProgress:
                 self._timer.start()
 
     def count(self, done: float, total: float | None = None, unit: str = "") -> None:
-        """As ``Progress.count``. Less than before begins anew, as a second pass over the same rows does."""
+        """Note how much is done, as ``Progress.count``. Less than before begins again, as in a second pass over the same rows."""
         if self._first is None or self._count is None or done < self._count[0]:
             self._first = done, time.monotonic()
         self._count = done, total, unit

@@ -185,7 +185,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def help_text(parser: Parser) -> str:
-    """Everything about one command, as wide as the terminal, and at most 100 columns."""
+    """Return everything about one command, as wide as the terminal, and at most 100 columns."""
     width = _width()
     parts = [usage_text(parser, width), _filled(parser.description or "", width)]
     parts += [_commands(title, commands, width) for title, commands in (parser.listed() if parser.listed else {}).items()]
@@ -195,7 +195,7 @@ def help_text(parser: Parser) -> str:
 
 
 def short_text(parser: Parser) -> str:
-    """What fits a screen: the purpose, two examples and the options that most need, or the commands."""
+    """Return the help that fits a screen: the purpose, two examples and the options that most need, or the commands."""
     width = _width()
     listed = {action.option_strings[-1]: action for action in parser.arguments() if action.option_strings}
     own = [action.option_strings[-1] for _, actions in _sorted_sections(parser) for action in actions if action.option_strings]

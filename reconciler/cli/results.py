@@ -141,7 +141,7 @@ def _has(result: Result, form: str) -> bool:
 
 
 def lines_of(view: View | Iterable[Block]) -> Iterable[Block]:
-    """What a terminal shows of a view."""
+    """Return the blocks of a view that a terminal shows."""
     from reconciler.render import View
 
     return view.lines if isinstance(view, View) else view
@@ -219,7 +219,7 @@ def result_of_plan(plan: Plan) -> Result:
 
 
 def repository_links(commit: str | None) -> RepositoryLinks:
-    """To files at this commit, as the environment of a workflow knows the repository."""
+    """Return links to files at this commit, in the repository that the environment of a workflow names."""
     from reconciler.render import RepositoryLinks, files_at
 
     server, repository = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")

@@ -31,7 +31,7 @@ class ContextLookup:
         self._thread.start()
 
     def result(self, seconds: float = _SECONDS) -> RunContext | None:
-        """What is known by now, or in some seconds; a warning states what is missing."""
+        """Return the context that is known by now, or in some seconds. A warning states what is missing."""
         self._thread.join(seconds)
         problem = f"the forge did not answer within {seconds:g} s of the run's end" if self._thread.is_alive() else self._problem
         if problem is not None:

@@ -28,7 +28,7 @@ def prometheus_request(
     store: str | Path | None = None,
     server: MetricServer | None = None,
 ) -> PrometheusRequest | None:
-    """What the options ask of a server; ``None`` when ``--traffic`` names none. Raises ``UsageError``.
+    """Return the request to a server; ``None`` when ``--traffic`` names none. Raises ``UsageError``.
 
     ``server``: that of the Cluster manifest, which is read without any ``--traffic``. Options override its parts.
     """

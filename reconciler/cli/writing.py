@@ -78,7 +78,7 @@ class LongWritingOptions(WritingOptions):
     )
 
     def settings(self) -> ApplySettings:
-        """How the run writes. Raises ``UsageError`` for a deadline that is none."""
+        """Return how the run writes. Raises ``UsageError`` for an invalid deadline."""
         from reconciler.apply import ApplySettings
 
         if not 1 <= self.deadline <= _LONGEST_WAIT:
@@ -91,7 +91,7 @@ class LongWritingOptions(WritingOptions):
         )
 
     def steps(self) -> StepDown | None:
-        """How limits go down, when not at once. Raises ``UsageError``."""
+        """Return the steps in which limits go down; ``None``: at once. Raises ``UsageError``."""
         from reconciler.apply import WINDOW_SECONDS, StepDown
 
         if self.step_down is None:
@@ -267,7 +267,7 @@ class Audit:
     def about(
         self, spec: ClusterSpec, access: Access, *, source: Callable[[], ManifestCommit], trusted: TrustedTree | None
     ) -> None:
-        """What is known before the cluster is asked."""
+        """Return the facts that are known before the cluster is asked."""
         self.spec = spec
         if self.file is None:
             return

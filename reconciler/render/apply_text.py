@@ -65,7 +65,7 @@ def apply_report_lines(report: ApplyReport, *, undo: Sequence[str] = ()) -> Iter
 
 
 def _watch_lines(watch: WatchRecord) -> Iterator[Line]:
-    """What the clients of each step showed, with the groups that were throttled."""
+    """Yield what the clients of each step showed, with the groups that were throttled."""
     for step in watch.steps:
         groups = f"  step {step.step}: {count_of(step.groups, 'quota group')} watched for {duration(step.seconds)}, "
         count = len(step.throttled)
@@ -181,7 +181,7 @@ def _rows(outcome: ChangeOutcome) -> Iterator[tuple[Line | Words, ...]]:
 
 
 def apply_sentence(report: ApplySummary, *, name: str) -> str:
-    """What happened, without a full stop; also of a run that ended before it had a plan.
+    """Return what happened as a sentence without a full stop, also of a run that ended before it had a plan.
 
     Raises ``FileAccessError`` for the report of a run that was not to write.
     """

@@ -64,7 +64,7 @@ _MEMBER_COLUMNS: Final = tuple(Column(title=title) for title in ("client", "shar
 
 
 def anchor(row: BucketVerdict) -> str:
-    """Where a quota group is on the page: the same for the same group in every report."""
+    """Return the place of a quota group on the page: the same for the same group in every report."""
     about: Json = [row.key, row.name.user, row.name.client_id, [list(tag) for tag in row.name.other], row.undecided]
     return f"group-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
 
@@ -103,7 +103,7 @@ def limit_parts(row: BucketVerdict, *, current_known: bool, arrow: str = " \N{RI
 
 
 def _limit_amount(key: str, limit: float | None) -> MessagePart:
-    """For sorting, no limit is above every limit."""
+    """Return a limit as a part of a message. Pages sort no limit above every limit."""
     return amount_words(limit_text(key, limit), 1e300 if limit is None else limit)
 
 

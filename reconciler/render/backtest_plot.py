@@ -60,7 +60,7 @@ class Scale:
     ticks: tuple[float, ...]
 
     def share(self, value: float) -> float:
-        """From the top, 0 to 1."""
+        """Return the distance from the top, 0 to 1."""
         return 1 - value / self.top
 
 
@@ -194,13 +194,13 @@ def _path(rates: RateSeries, scale: Scale) -> str:
 
 
 def _holes(curves: Sequence[Curve]) -> Iterator[tuple[float, float, tuple[int, ...]]]:
-    """Where brokers that are drawn were not recorded, from left to right: begin, end, brokers."""
+    """Return the times without a recording of drawn brokers, from left to right: begin, end, brokers."""
     rows = zip(*(curve.rates.recorded for curve in curves), strict=False)
     yield from _runs([tuple(curve.broker for curve, known in zip(curves, row, strict=True) if not known) for row in rows])
 
 
 def _marks(key: str, curves: Sequence[Curve]) -> Iterator[str]:
-    """What lies over the curves at the size of text: the words of holes, and the values of each part of the time to a pointer."""
+    """Yield what lies over the curves at the size of text: words of holes, and for a pointer the values at each time."""
     yield '<svg class="marks" aria-hidden="true">'
     last = -float(_LABEL_APART)
     for begin, end, brokers in _holes(curves):
@@ -256,7 +256,7 @@ def spread(places: Sequence[float]) -> list[float]:
 
 
 def _strips(group: Sequence[BucketVerdict]) -> Iterator[str]:
-    """When any broker was over a limit: solid for probably, pale for possibly, as high as the share of each interval."""
+    """Yield the strip of times over a limit: solid for probably, pale for possibly, as high as the share of each interval."""
     known = [verdict.rates for verdict in group if verdict.rates is not None]
     step = known[0].step_s
     over = _largest([rates.over for rates in known], step)

@@ -86,7 +86,7 @@ def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
 
 
 def who(name: BucketName, *, undecided: bool = False) -> str:
-    """Whose traffic shares the limit: ``user payments, client-id app``."""
+    """Return the names that share the limit: ``user payments, client-id app``."""
     tags = (("user", name.user), ("client-id", name.client_id), *name.other)
     parts = [f"{display_name(tag)} {display_name(value)}" for tag, value in tags if value]
     if undecided:
@@ -100,7 +100,7 @@ def group_title(verdict: BucketVerdict) -> str:
 
 
 def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
-    """Before and after, and who sets it."""
+    """Return the limit before and after, and the entity that sets it."""
     if verdict.undecided:
         return "not known, since it is not recorded who these clients are"
     after = limit_text(verdict.key, verdict.limits.after)
@@ -131,7 +131,7 @@ def peak_share(verdict: BucketVerdict) -> float | None:
 
 
 def over_words(verdict: BucketVerdict) -> str:
-    """How long and how often one broker's row is over its limit, before and after."""
+    """Return how long and how often one broker's row is over its limit, before and after."""
     if verdict.peak.bound is PeakBound.LOWER:
         words = metrics_words(verdict)
         if words is None and verdict.recorded.throttled and not verdict.over.active:
@@ -166,7 +166,7 @@ def longest_words(verdict: BucketVerdict) -> str | None:
 
 
 def safe_words(verdict: BucketVerdict) -> str | None:
-    """What a limit must be at least, for this history."""
+    """Return the least limit that this history allows; ``None`` where it is not known."""
     words = safe_text(verdict)
     if words is None:
         return None
@@ -184,7 +184,7 @@ def advice_words(verdict: BucketVerdict) -> str | None:
 
 
 def margin_words(verdict: BucketVerdict) -> str | None:
-    """What the recommended value has more than the safe one, and why."""
+    """Return the margin of the recommended value over the safe one, and why; ``None`` without one."""
     if verdict.advice.margin_reason is None or ", and " not in verdict.advice.margin_reason:
         return verdict.advice.margin_reason
     return f"{100 * verdict.advice.margin:.0f} %: {verdict.advice.margin_reason}"
@@ -233,7 +233,7 @@ def fit_words(fit: QuotaFit) -> str:
 
 
 def capacity_words(use: CapacityUse) -> str:
-    """What one broker would have to do if all used their limits at once."""
+    """Return the load of one broker if all clients used their limits at once, beside its capacity."""
     times = f"{use.after / use.capacity:.2g} x" if use.capacity else "above"
     before = "" if use.before is None or use.before == use.after else f", before the change {limit_text(use.key, use.before)}"
     unlimited = f", {count_of(use.unlimited, 'bucket')} without a limit not counted" if use.unlimited else ""
@@ -253,7 +253,7 @@ def unused_words(quota: UnusedQuota) -> str:
 
 
 def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
-    """What the history is, and what it lacks."""
+    """Yield sentences on what the history is and what it lacks, each with its tone."""
     start, end = provenance.start, provenance.end
     brokers = [str(coverage.broker) for coverage in provenance.coverage]
     some = list_some(brokers, 20)
@@ -289,7 +289,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
 
 
 def kept_words(report: BacktestReport) -> str | None:
-    """What is not shown because it stays, and is not seen to be over."""
+    """Return how many quota groups are not shown, because they stay and are not seen over a limit; ``None``: none."""
     if report.group_counts is None:
         kept = len(worst_of_buckets(report.verdicts)) - len(worst_of_buckets(telling(report)))
     else:
@@ -300,7 +300,7 @@ def kept_words(report: BacktestReport) -> str | None:
 
 
 def _of_kept(report: BacktestReport) -> str:
-    """What is known of quota groups that stay, and are not seen to be over."""
+    """Return what is known of quota groups that stay and are not seen over a limit."""
     shown = {verdict.group for verdict in telling(report)}
     throttled = {verdict.group for verdict in report.verdicts if verdict.recorded.censored} - shown
     if throttled:
@@ -365,14 +365,14 @@ def report_view(
 
 
 def more_lines(count: int, most: int | None, what: str) -> Iterator[Line]:
-    """How many of ``count`` are not shown. ``most``: as many are; ``None``: all."""
+    """Yield a line with how many of ``count`` are not shown. ``most``: how many are; ``None``: all."""
     if most is not None and count > most:
         more = f"{count - most:,} more {what}"
         yield line((f"  and {more}. --details shows all", Style.FAINT), pages=((f"{more} are in the JSON report.", Style.FAINT),))
 
 
 def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Block]:
-    """What the report rests on. ``samples``: with lines that could not be read."""
+    """Yield the evidence of the report. ``samples``: with lines that could not be read."""
     yield from heading_lines("Evidence")
     for sentence, tone in history_words(provenance):
         yield labelled("  Warning: ", Style.WARN, sentence) if tone is not Tone.GOOD else line(f"  {sentence}")

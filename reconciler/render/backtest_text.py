@@ -146,7 +146,7 @@ def _blocks(report: BacktestReport, *, details: bool, page: bool) -> Iterator[Bl
 
 
 def backtest_basis(report: BacktestReport) -> Iterator[Block]:
-    """What the verdicts rest on, and all else that the history shows, for a comment that has the verdicts."""
+    """Yield the evidence and all else that the history shows, for a comment that has the verdicts."""
     words, _ = headline(report)
     yield line(words)
     yield line("Percentages are shares of the seconds with traffic.")
@@ -210,7 +210,7 @@ def _row(group: GroupRows, *, current_known: bool, linked: bool) -> tuple[Line |
 
 
 def _bound(words: str) -> str:
-    """For a narrow column: the sign in place of ``at most`` and ``at least``."""
+    """Return words for a narrow column: with a sign in place of ``at most`` and ``at least``."""
     return words.replace("at most ", "\N{LESS-THAN OR EQUAL TO} ", 1).replace("at least ", "\N{GREATER-THAN OR EQUAL TO} ", 1)
 
 

@@ -128,7 +128,7 @@ def _guard_sentence(guard: GuardResult) -> str:
 
 
 def findings_of_drift(drift: Drift) -> tuple[Finding, ...]:
-    """In the order of the entities, each where its manifest declares it; unmanaged entities are none."""
+    """Return a finding for each difference, at the line of its manifest, in the order of the entities; none of unmanaged ones."""
     return tuple(_drifted(entity, drift) for entity in drift.entities if entity.drift.is_difference)
 
 

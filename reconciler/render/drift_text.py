@@ -82,7 +82,7 @@ def drift_sentence(drift: Drift) -> str:
 
 
 def class_words(entity_drift: EntityDrift, prune: Prune) -> str:
-    """Why an entity is in its class, in a few words."""
+    """Return why an entity is in its class, in a few words."""
     words = _LOOK[entity_drift.drift][2]
     if entity_drift.drift in (DriftClass.UNAPPLIED, DriftClass.CHANGED) and not entity_drift.declared and prune is Prune.NEVER:
         return _KEPT if entity_drift.drift is DriftClass.UNAPPLIED else f"{words}, {_KEPT}"
@@ -134,6 +134,6 @@ def _key(key: KeyDrift, drift: DriftClass, *, has_baseline: bool) -> tuple[Line 
 
 
 def overrides_words(key: KeyDrift) -> str:
-    """Which declared limit a key overrides, if it does: ``, overrides user=alice (1 MiB/s)``."""
+    """Return the declared limit that a key overrides, if any: ``, overrides user=alice (1 MiB/s)``."""
     limit = key.overrides
     return f", overrides {limit.entity} ({rate(key.key, limit.value)})" if limit else ""

@@ -102,7 +102,7 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
 
 
 def _new(effects: PlanEffects) -> PlanEffects:
-    """Without the effects that are as before, and without groups that have no other."""
+    """Return the groups without effects that are as before, and no group without another effect."""
     new = tuple(effect for effect in effects.effects if not effect.as_before)
     causes = {effect.cause for effect in new}
     groups = tuple(group for group in effects.groups if effects.left_out or group.cause in causes)

@@ -62,7 +62,7 @@ def as_before_words(count: int) -> str:
 
 
 def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Those that ``findings_lines`` shows: of each rule and severity the first ``MOST_OF_A_RULE``."""
+    """Yield the findings that ``findings_lines`` shows: of each rule and severity the first ``MOST_OF_A_RULE``."""
     counts: Counter[tuple[str, Severity]] = Counter()
     for finding in findings:
         counts[finding.id, finding.severity] += 1
@@ -241,7 +241,7 @@ def excerpt_lines(text: str, span: Span, style: Style, *, width: int | None) -> 
 
 
 def _cut(text: str, at: int, room: int) -> tuple[str, int]:
-    """As much of the text around the character ``at`` as fits, and the column where that character begins."""
+    """Return as much of the text around the character ``at`` as fits, and the column where that character begins."""
     at = min(max(at, 0), len(text))
     # Only what may be shown is looked at: a line can have millions of characters.
     before = [escaped(letter) for letter in text[max(at - room, 0) : at]]
@@ -261,7 +261,7 @@ def _cut(text: str, at: int, room: int) -> tuple[str, int]:
 
 
 def _taken(pieces: Iterable[str], room: int, *, whole: bool) -> int:
-    """How many of the first pieces fit into ``room`` columns; where they are not all, beside the mark of a cut."""
+    """Return how many of the first pieces fit into ``room`` columns; where not all do, beside the mark of a cut."""
     listed = list(pieces)
     if whole and cells("".join(listed)) <= room:
         return len(listed)

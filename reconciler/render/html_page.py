@@ -68,7 +68,7 @@ def page_script(*names: str) -> str:
 
 
 def policy(*scripts: str) -> str:
-    """What the browser may do: run this script, apply this style, and nothing else; nowhere to load from or send to."""
+    """Return what the browser may do: run this script, apply this style, and nothing else. It loads and sends nothing."""
     return (
         f"default-src 'none'; script-src {_digest(page_script(*scripts))}; style-src {_digest(_page_file('page.css'))}; "
         "base-uri 'none'; form-action 'none'"

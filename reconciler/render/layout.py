@@ -90,7 +90,7 @@ class Line:
 
     @property
     def on_pages(self) -> tuple[TextSegment, ...]:
-        """What Markdown and pages show."""
+        """The segments that Markdown and pages show."""
         return self.segments if self.pages is None else self.pages
 
 
@@ -140,7 +140,7 @@ class Heading:
 
     @property
     def place(self) -> str:
-        """What a link to the section names: the words before a colon."""
+        """The name for links to the section: of the words before a colon."""
         return re.sub("[^a-z0-9]+", "-", self.title.partition(":")[0].lower())
 
 
@@ -245,7 +245,7 @@ def linked_name(text: str, place: str | None) -> TextSegment:
 
 
 def commit_line(source: ManifestCommit) -> Line | None:
-    """Which manifests a result is of; ``None``: they are in no commit."""
+    """Return a line with the commit of the manifests of a result; ``None``: they are in no commit."""
     if not source.commit:
         return None
     return line("Commit ", name_part(source.commit[:12]), " with changes that are not committed" if source.dirty else "")

@@ -109,7 +109,7 @@ def _unbroken(text: str) -> str:
 
 
 def in_cell(markdown: str) -> str:
-    """What ``code`` or ``prose`` made, for a cell of a table: a pipe in it no longer ends the cell, even after a backslash."""
+    """Escape the result of ``code`` or ``prose`` for a cell of a table: no pipe in it ends the cell, even after a backslash."""
     return markdown.replace("|", r"\|")
 
 
@@ -234,7 +234,7 @@ class RepositoryLinks:
         return self.linked(code(f"{path}:{span.line}", limit=limit), span)
 
     def explained(self, guard_id: str) -> str:
-        """Where to read about a guard: its page, or the command that explains it."""
+        """Return where to read about a guard: its page, or the command that explains it."""
         address = web_address((self.docs or "").replace("{id}", urllib.parse.quote(guard_id, safe="")))
         return f"[explained here]({address})" if address else code(f"kafka-quotas explain {guard_id}")
 

@@ -63,7 +63,7 @@ def not_seen_words(metrics: MetricSamples) -> str:
 
 
 def moments_words(metrics: MetricSamples) -> str:
-    """How much of the time gauges show: each looks back on a window."""
+    """Return the share of the time that gauges show: each looks back on a window."""
     if not metrics.every_s:
         return "for a share of the time that is not known"
     if metrics.moments >= 1:
@@ -77,7 +77,7 @@ def reported_words(metrics: MetricSamples) -> str:
 
 
 def observation_words(provenance: Provenance) -> Iterator[str]:
-    """What the rows of a history are, one clause for each meaning."""
+    """Yield what the rows of a history are, one clause for each meaning."""
     for observations in provenance.observations:
         if observations.semantics in OF_METRICS:
             yield f"{_rows_words(observations)} of {count_of(observations.series, 'series', 'series')}"
@@ -87,7 +87,7 @@ def observation_words(provenance: Provenance) -> Iterator[str]:
 
 
 def censored_words(provenance: Provenance) -> Iterator[str]:
-    """Which samples show what an earlier limit let through."""
+    """Yield a clause about samples that show what an earlier limit let through."""
     for observations in provenance.observations:
         if observations.semantics in OF_METRICS and observations.throttled_then:
             share = _share_text(observations.throttled_then / observations.rows)
@@ -98,7 +98,7 @@ def censored_words(provenance: Provenance) -> Iterator[str]:
 
 
 def _share_text(share: float) -> str:
-    """With two digits, as intervals need them."""
+    """Return a share with two digits, as intervals need them."""
     return percent_text(share, digits=2)
 
 

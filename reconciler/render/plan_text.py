@@ -406,7 +406,7 @@ def effect_order(way: ChangeDirection, before: float | None, after: float | None
 
 
 def value_sentences(key: KeyChange | KeyDrift, leaders: LeaderSpread | None = None) -> Iterator[str]:
-    """What a value was computed from, why it changes when brokers came or went, and when it expires; none for a plain number."""
+    """Yield what a value was computed from, why brokers change it, and when it expires; nothing for a plain number."""
     before, after = (key.before, key.after) if isinstance(key, KeyChange) else (key.live, key.desired)
     if key.unit is not None:
         yield f"declared: {unit_text(key.key, key.unit)}"

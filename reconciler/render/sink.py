@@ -144,21 +144,21 @@ class Sink(io.TextIOBase):
         return True
 
     def isatty(self) -> bool:
-        """As the stream behind."""
+        """Whether the stream behind is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """As the stream behind."""
+        """Return the descriptor of the stream behind."""
         return self._stream.fileno()
 
     @property
     def encoding(self) -> str:  # type: ignore[override] # a plain attribute in typeshed, a property in CPython
-        """As the stream behind."""
+        """The encoding of the stream behind."""
         return self._stream.encoding
 
 
 def _tail(text: str) -> str:
-    """What the next piece continues: the current line, shortened so that only a blank one still looks blank."""
+    """Return the line that the next piece continues, shortened so that only a blank one still looks blank."""
     line = text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
     if len(line) <= _KEPT:
         return line

@@ -34,7 +34,7 @@ def state_as_text(state: CurrentState, *, color: bool = False) -> Iterator[str]:
 
 
 def state_table(state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry] = _NO_EXPIRIES) -> Table:
-    """For people: each limit with its unit, beside the entity's name; in canonical order. A column for ``expiries``, if any."""
+    """Return a table of limits with units beside the entities' names, in canonical order. A column has ``expiries``, if any."""
     rows: list[tuple[tuple[str, Style] | str, ...]] = []
     for entity in in_canonical_order(state.entities):
         quotas = sorted(state.entities[entity].items())

@@ -51,7 +51,7 @@ def write(blocks: Iterable[Block], stream: TextIO, *, color: bool, width: int | 
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes: 2 for wide characters and emoji, 0 for combining marks."""
+    """Return the columns of a terminal that a text takes: 2 for wide characters and emoji, 0 for combining marks."""
     if text.isascii():
         return len(text)
     # Behind a blank, as in a table: a mark that begins a text takes a column of its own there.
@@ -116,7 +116,7 @@ def _wrapped(source: Line, width: int | None, *, indented: bool = True) -> Itera
 
 
 def _cuts(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
-    """Where the rows of a text begin and end; blanks between two rows are in neither."""
+    """Yield where each row of a text begins and ends; blanks between two rows are in neither."""
     start, end, room = 0, 0, width
     for match in _WORD.finditer(text):
         if end and cells(text[start : match.end()]) > room:
@@ -133,14 +133,14 @@ def _cuts(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
 
 
 def _breaking(text: str, room: int) -> int:
-    """How many characters of a long word go on this row: up to a joint of the word where there is one in the second half."""
+    """Return how many characters of a long word go on this row: up to a joint of the word, if one is in the second half."""
     length = fitting(text, room)
     joint = max(text.rfind(mark, 0, length) for mark in _JOINTS) + 1
     return joint if 2 * joint > length else length
 
 
 def fitting(text: str, room: int) -> int:
-    """How many characters of a text fit; at least one, and never half a character with its marks."""
+    """Return how many characters of a text fit: at least one, and never half a character with its marks."""
     if text.isascii():
         return max(1, room)
     from wcwidth import iter_graphemes

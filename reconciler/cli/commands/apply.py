@@ -65,7 +65,7 @@ class ApplyArguments:
 
     @property
     def wanted(self) -> Wanted:
-        """What is read of the manifests."""
+        """Return the references, owners and rules by which the manifests are read."""
         from reconciler.workflows import References
 
         return Wanted(

@@ -180,7 +180,7 @@ def _page_of_backtest(report: BacktestReport, form: str) -> str:
 
 
 def _read_intent(args: BacktestArguments, *, needed: bool) -> Intent | None:
-    """What the manifests want. ``None`` where no path, cluster or reference is given, and manifests are not ``needed``.
+    """Return what the manifests want; ``None`` without a path, cluster or reference, where manifests are not ``needed``.
 
     Raises ``ManifestError``, ``UsageError``, ``GitError`` and ``UntrustedError``.
     """
@@ -219,7 +219,7 @@ def _limits_mutations(intent: Intent | None, current: CurrentState) -> bool:
 
 
 def _verdict_rows(args: BacktestArguments) -> str | None:
-    """Where rows of verdicts go. Raises ``UsageError`` for two places, and beside options that need all rows in the report."""
+    """Return the place of rows of verdicts. Raises ``UsageError`` for two, and beside options that need all rows."""
     places = [place for name, place in args.out if name == _ROWS]
     if not places:
         return None

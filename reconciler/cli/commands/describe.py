@@ -70,7 +70,7 @@ def run(args: DescribeArguments) -> Result:
 
 
 def _history(args: DescribeArguments, state: CurrentState, *, has_manifests: bool) -> Result:
-    """Who set the values. Raises ``UsageError`` without manifests or the feature."""
+    """Return the authors of the values. Raises ``UsageError`` without manifests or the feature."""
     if not has_manifests:
         raise UsageError("--history needs the manifests of the cluster: give their folder, which is in git, as PATH")
     place = next(added("HISTORIES"), None)
@@ -84,7 +84,7 @@ def _history(args: DescribeArguments, state: CurrentState, *, has_manifests: boo
 
 
 def _say_what_else(state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:
-    """What is not part of the result, and should be known."""
+    """Print warnings and notes that are not part of the result."""
     for node in state.unreadable:
         output.tell(f"warning: {node.message}")
     if not output.is_quiet():

@@ -94,7 +94,7 @@ def _outputs(changed_clusters: Sequence[ChangedCluster]) -> str:
 
 
 def _lines(changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) -> list[Line]:
-    """What became of each cluster; only its name where nothing was compared."""
+    """Return a line for each cluster: its change, or only its name where nothing was compared."""
     from reconciler.model import display_name
     from reconciler.render import line
 

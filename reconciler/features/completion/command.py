@@ -36,7 +36,7 @@ class CompletionArguments:
 
 
 def print_completion(args: CompletionArguments) -> Result:
-    """What bash, zsh or fish evaluates once to complete the program's words."""
+    """Return the script that bash, zsh or fish evaluates once to complete the program's words."""
     from argcomplete.shell_integration import shellcode
 
     return Result(forms={"text": lambda: shellcode([_PROGRAM], shell=args.shell)})

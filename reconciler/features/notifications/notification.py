@@ -63,7 +63,7 @@ NOTIFICATION: Final = Document(cls=Notification, name="notification", title="kaf
 
 
 def notification_of_report(report: ApplyReport, *, command: str, at: datetime.datetime) -> Notification | None:
-    """What a write did; ``None`` when nothing was written and nothing failed."""
+    """Return a notification of what a write did; ``None`` when nothing was written and nothing failed."""
     if report.validate_only or (report.result is ApplyResult.NOTHING_TO_DO and not report.withheld):
         return None
     counts = {status.value: report.count(status) for status in ChangeStatus if report.count(status)}
