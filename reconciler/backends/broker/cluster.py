@@ -299,7 +299,7 @@ class BrokerCluster:
         return read_scram_users(self._ask, self._refuse_describe, controller=metadata.controller_id)
 
     def nodes_without_quotas(self) -> Mapping[str, int | None]:
-        """None: brokers show no entity without a quota."""
+        """Return nothing: brokers show no entity without a quota."""
         return {}
 
     def server_certificates(self) -> Sequence[Certificate]:

@@ -14,7 +14,7 @@ import ssl
 from socket import socket as Socket
 from typing import Any, Final
 
-from kafka import errors as kafka_errors
+import kafka.errors as kafka_errors
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.sasl import SASL_MECHANISMS, register_sasl_mechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider

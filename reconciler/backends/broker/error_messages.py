@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kafka import errors as kafka_errors
+import kafka.errors as kafka_errors
 
 from reconciler.errors import AuthorizationError, BackendError, RequestRefusedError, UnsupportedClusterError
 from reconciler.model import Entity, EntityType, escaped
