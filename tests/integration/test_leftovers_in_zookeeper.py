@@ -108,7 +108,7 @@ def test_a_user_without_a_credential_in_zookeeper_and_nodes_without_a_setting_ar
         frozenset({("user", "bob")}),
         frozenset[tuple[str, str | None]]({("client-id", None)}),
     ]
-    stays = {
+    stays: dict[raw_quotas.RawEntity, dict[str, float]] = {
         frozenset({("user", "alice")}): limits,
         frozenset({("user", "dave")}): limits,
         frozenset({("user", "bob"), ("client-id", "app")}): limits,
