@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -241,37 +241,38 @@ def configured_backtest(
     """
     from reconciler.workflows import BacktestOptions, configured_server, configured_since, configured_traffic, is_prometheus
 
-    reading, server = reading or ReadingOptions(), None
+    server = request = between = None
+    match, login, store = ((), None, None) if reading is None else (reading.match, reading.http_config, reading.traffic_store)
     if not traffic:
         if spec.traffic is None:
             raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
         traffic, server = configured_traffic(spec, trusted), configured_server(spec, trusted)
         since = since or configured_since(spec, until)
     of_server = not traffic or any(map(is_prometheus, traffic))
-    request = between = None
-    if of_server or reading.match or reading.http_config or reading.traffic_store:
+    if of_server or match or login or store:
         request = prometheus_request(
             traffic,
             # Of files, the rows between these times are judged.
             since=since if of_server else None,
             until=until if of_server else None,
-            match=reading.match,
-            http_config=reading.http_config,
-            store=reading.traffic_store,
+            match=match,
+            http_config=login,
+            store=store,
             server=server,
         )
-    if request is None and reading.known_clients:
+    if request is None and reading is not None and reading.known_clients:
         raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
     if not of_server and (since is not None or until is not None):
         from reconciler.traffic import Between
 
         between = Between.of(since, until)
-    return BacktestOptions(
-        traffic=traffic,
+    chosen = BacktestOptions(traffic=traffic, prometheus=request, between=between)
+    if reading is None:
+        return chosen
+    return replace(
+        chosen,
         log_timezone=reading.log_timezone,
         mapping=reading.mapping,
         max_unreadable=reading.max_unreadable,
-        prometheus=request,
         known_clients=reading.known_clients,
-        between=between,
     )
