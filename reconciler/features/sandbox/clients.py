@@ -151,17 +151,12 @@ def _close_at_once(producer: KafkaProducer) -> None:
         producer.close(timeout=0)
 
 
+@dataclass(slots=True)
 class _Acknowledged:
-    """Counts answers; the producer's own thread calls it."""
+    """Counts of answers, which the producer's own thread raises."""
 
-    def __init__(self) -> None:
-        self.records = 0
-        self.record_bytes = 0
-        self.failed = 0
-
-    def one(self, size: int) -> None:
-        self.records += 1
-        self.record_bytes += size
+    records: int = 0
+    failed: int = 0
 
 
 def _produce(
@@ -184,14 +179,14 @@ def _produce(
             stop.wait(min(max(due - now, _IDLE_S), 0.05))
             continue
         future = producer.send(topic, value)
-        future.add_callback(lambda _metadata: done.one(RECORD_BYTES))
+        future.add_callback(lambda _metadata: setattr(done, "records", done.records + 1))
         future.add_errback(lambda _error: setattr(done, "failed", done.failed + 1))
         sent += 1
         due = max(due, now - 0.1) + RECORD_BYTES / bytes_per_second
     deadline = time.monotonic() + (0.0 if stop.is_set() else _CLOSE_S)
     while done.records + done.failed < sent and time.monotonic() < deadline:
         stop.wait(_IDLE_S)
-    return _report(client_id, login, done.records, done.record_bytes, time.monotonic() - started, producer.metrics())
+    return _report(client_id, login, done.records, done.records * RECORD_BYTES, time.monotonic() - started, producer.metrics())
 
 
 def _consume(

@@ -133,7 +133,7 @@ def _await_ready(
             if not process.is_alive(broker):
                 raise failure(f"Kafka node {file.id} ended while it started", file.log)
             # A broker that cannot listen takes many seconds to end by itself.
-            if file.says(_PORT_TAKEN):
+            if _PORT_TAKEN in file.log_text():
                 raise failure(f"Kafka node {file.id} could not listen on its ports", file.log)
 
     plaintext = {file.id: own.plaintext for file, own in zip(files, ports, strict=True)}

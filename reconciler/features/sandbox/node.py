@@ -117,19 +117,16 @@ class NodeFiles(ServerFiles):
         logging = logging_text(spec.kafka_version, request_log=spec.request_log)
         self._logging(spec).write_text(logging, "utf-8")
 
-    def says(self, words: str) -> bool:
-        """Whether the broker's log has these words by now."""
+    def log_text(self) -> str:
+        """Return what the broker has logged by now."""
         try:
-            return words in self.log.read_text("utf-8", "replace")
+            return self.log.read_text("utf-8", "replace")
         except OSError:
-            return False
+            return ""
 
     def cluster_id(self) -> str | None:
-        """The cluster id that a broker in ZooKeeper mode has logged by now."""
-        try:
-            match = _CLUSTER_ID.search(self.log.read_text("utf-8", "replace"))
-        except OSError:
-            return None
+        """Return the cluster id that a broker in ZooKeeper mode has logged by now."""
+        match = _CLUSTER_ID.search(self.log_text())
         return match[1] if match else None
 
     def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
@@ -168,14 +165,14 @@ class NodeFiles(ServerFiles):
         ]
 
 
-def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, ...]:
-    """The lines of a log that state why it ended: the first that speak of trouble, and the last ones; each cut to 300 letters."""
+def telling_lines(log: Path) -> tuple[str, ...]:
+    """Return the lines of a log that state why it ended: four about trouble and the last eight, each cut to 300 letters."""
     try:
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     except OSError:
         return ()
-    wanted = [n for n, line in enumerate(lines) if _TROUBLE.search(line)][:troubles]
-    wanted += range(max(0, len(lines) - last), len(lines))
+    wanted = [n for n, line in enumerate(lines) if _TROUBLE.search(line)][:4]
+    wanted += range(max(0, len(lines) - 8), len(lines))
     return tuple(lines[n][:_LINE_LIMIT] for n in sorted(set(wanted)))
 
 

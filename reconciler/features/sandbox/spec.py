@@ -203,6 +203,3 @@ def client_properties_file(folder: Path, login: Login) -> Path:
     if len(name) > _LONGEST_FILE_NAME:
         name = hashlib.sha256(login.name.encode()).hexdigest()[:16]
     return folder / f"client-{name}.properties"
-
-
-__all__ = ["Listener", "Login", "Sandbox", "SandboxNode", "SandboxSpec", "SandboxZooKeeper", "ZooKeeperSpec"]
