@@ -137,3 +137,38 @@ def test_over_tls_the_servers_certificate_is_judged(places, witness, tmp_path):
     assert done.code == 0, done.out + done.err
     assert (statuses(done)["tls"], statuses(done)["certificates"]) == ("pass", "warn")
     assert f"server {places.tls.partition('/')[0]} on 20" in check(done, "certificates")
+
+
+def test_leftovers_are_what_no_reassignment_in_kafkas_nodes_needs(places, witness, tmp_path):
+    lists = b'{"version":1,"config":{"leader.replication.throttled.replicas":"*"}}'
+    rate = b'{"version":1,"config":{"follower.replication.throttled.rate":"1048576","log.cleaner.threads":"2"}}'
+    moving = b'{"version":3,"partitions":{"0":[2,1],"1":[4,1]},"adding_replicas":{"0":[2]},"removing_replicas":{}}'
+    scram = b'{"version":1,"config":{"SCRAM-SHA-512":"salt="}}'
+    nodes = {
+        **{f"/config/topics/{topic}": lists for topic in ("left", "moving", "asked")},
+        **{f"/config/brokers/{broker}": rate for broker in ("1", "2", "3", "4")},
+        "/config/brokers/5": b"not a config",
+        "/brokers/topics/left": b'{"version":3,"partitions":{"0":[4]},"adding_replicas":{},"removing_replicas":{}}',
+        "/brokers/topics/moving": moving,
+        "/brokers/topics/asked": b'{"version":1,"partitions":{"0":[1]}}',
+        "/admin/reassign_partitions": b'{"version":1,"partitions":[{"topic":"asked","partition":0,"replicas":[3]}]}',
+        "/config/users/bob": scram,
+        "/config/users/carol/clients/app": b'{"version":1,"config":{"request_percentage":"5.0"}}',
+        "/config/clients/gone": b'{"version":1,"config":{}}',
+    }
+    for path, data in nodes.items():
+        witness.create(path, data, makepath=True)
+    done = doctor(tmp_path, places.plain)
+    text = check(done, "leftovers")
+    assert statuses(done)["leftovers"] == "warn"
+    assert "that no running reassignment involves: broker 4 follower 1 MiB/s (since 20" in text
+    assert "list throttled replicas: 'left' (since 20" in text
+    # alice has quotas, bob credentials only: no user has both.
+    assert "SCRAM" not in text
+    assert "without any setting: '/config/clients/gone'. They limit no client." in text
+    assert "printf '%s\\n' 'delete -v 0 /config/clients/gone' | zookeeper-shell HOST:PORT" in text
+
+    witness.set("/brokers/topics/moving", b"[]")
+    text = check(doctor(tmp_path, places.plain), "leftovers")
+    assert "in a form that Kafka does not write." in text
+    assert "delete -v 0 /config/clients/gone" in text

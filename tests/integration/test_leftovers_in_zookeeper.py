@@ -103,17 +103,17 @@ def test_a_user_without_a_credential_in_zookeeper_and_nodes_without_a_setting_ar
     kafka: Sandbox, folder: Path
 ) -> None:
     limits = {"producer_byte_rate": 10.0 * 2**20}
-    emptied = [
+    emptied: list[raw_quotas.RawEntity] = [
         frozenset({("user", "carol"), ("client-id", "a b")}),
         frozenset({("user", "bob")}),
-        frozenset[tuple[str, str | None]]({("client-id", None)}),
+        frozenset({("client-id", None)}),
     ]
-    stays: dict[raw_quotas.RawEntity, dict[str, float]] = {
-        frozenset({("user", "alice")}): limits,
-        frozenset({("user", "dave")}): limits,
-        frozenset({("user", "bob"), ("client-id", "app")}): limits,
-    }
-    raw_quotas.alter(kafka.bootstrap_servers, {**dict.fromkeys(emptied, limits), **stays})
+    stays: list[raw_quotas.RawEntity] = [
+        frozenset({("user", "alice")}),
+        frozenset({("user", "dave")}),
+        frozenset({("user", "bob"), ("client-id", "app")}),
+    ]
+    raw_quotas.alter(kafka.bootstrap_servers, dict.fromkeys((*emptied, *stays), limits))
     raw_quotas.alter(kafka.bootstrap_servers, {entity: dict.fromkeys(limits) for entity in emptied})
     # 2.8.2 answers no request that sets credentials.
     with zookeeper_client(kafka.zookeeper or "") as client:

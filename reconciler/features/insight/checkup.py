@@ -387,9 +387,8 @@ def _leftovers(subject: CheckSubject) -> DoctorCheck:
     cluster = subject.cluster
     findings, notes = find_leftovers(cluster, cluster.current_state().entities)
     if findings:
-        return _warned(
-            " ".join(finding.message for finding in findings), "Run these commands, unless work on the cluster goes on"
-        )
+        words = " ".join((*(finding.message for finding in findings), *(f"{note}." for note in notes)))
+        return _warned(words, "Run these commands, unless work on the cluster goes on")
     return _skipped(f"{'. '.join(notes)}.") if notes else _passed("No replication throttle stands without a reassignment.")
 
 
