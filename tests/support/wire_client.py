@@ -68,14 +68,18 @@ class WireClient:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._socket.close()
 
-    def ask(self, request: Any) -> Any:
-        """The answer to one request."""
+    def send(self, request: Any) -> None:
+        """Send a request, whose answer is left unread."""
         self._sent += 1
         request.with_header(correlation_id=self._sent, client_id=self._client_id)
         frame = request.encode(framed=True, header=True)
         self._socket.sendall(frame)
         self.last_size = len(frame) - _FRAME.size
         """Header and body of the last request: what a broker charges for produce."""
+
+    def ask(self, request: Any) -> Any:
+        """The answer to one request."""
+        self.send(request)
         body = io.BytesIO(self._read(_FRAME.unpack(self._read(_FRAME.size))[0]))
         kind = request.header.get_response_class()
         assert kind.parse_header(body).correlation_id == self._sent

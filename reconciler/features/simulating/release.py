@@ -40,8 +40,9 @@ _REFUSED: Final = (
     f"{_PATIENCE_S} s, its default.api.timeout.ms."
 )
 _TIME_OUT: Final = (
-    f"time out: requests of an older client, each for one topic, that wait longer than {_REQUEST_S} s, its "
-    "request.timeout.ms. The controller creates their topics all the same."
+    "time out: topics of an older client that sends a request for each at once, and then waits longer than "
+    f"{_REQUEST_S} s, its request.timeout.ms. They are not created once it closes the connection. "
+    "One request for all topics is taken whole."
 )
 _NOTES: Final = (
     _REFUSED,
@@ -93,7 +94,7 @@ class ReleaseUnderQuota:
     refused: int
     """Topics that a client of Kafka 2.7 or newer gives up with error 89 after 60 s, its default.api.timeout.ms."""
     timed_out: int
-    """Requests of an older client, each for one topic, that wait longer than 30 s, its request.timeout.ms."""
+    """Topics of an older client that sends a request for each at once, and waits longer than 30 s, its request.timeout.ms."""
     limit_for_all_at_once: float
     """The smallest limit that creates every topic at once, in partitions per second."""
 
