@@ -143,7 +143,8 @@ def unknown_current_keys(context: GuardContext) -> Measurement:
     """Declared entities on which the cluster has keys that this version does not know. Such keys are never written."""
     limit = context.spec.safety.guards.unknown_current_keys
     live = context.current.entities
-    entities = tuple(e for e in context.desired.entities if not KNOWN_KEYS.issuperset(live.get(e, ())))
+    unknown = {entity for entity, quotas in live.items() if not KNOWN_KEYS.issuperset(quotas)}
+    entities = tuple(entity for entity in context.desired.entities if entity in unknown) if unknown else ()
     keys = sorted({display_name(key) for e in entities for key in live[e].keys() - KNOWN_KEYS})[:SHOWN]
     exceeds = limit.count is None or len(entities) > limit.count
     return Measurement(

@@ -185,7 +185,7 @@ def _value(written: str, line: int, column: int) -> YamlNode | None:
     """Return the node of a value in one line, with or without brackets. ``None`` for a mapping that has a key twice."""
     first = written[0]
     if first not in _SPECIAL:
-        return YamlScalar(written, plain_data(written), line, column)
+        return _new(YamlScalar, (written, plain_data(written) if first in _TYPED_STARTS else written, line, column))
     if first in "\"'":
         return YamlScalar(written[1:-1], written[1:-1], line, column)
     items: dict[str, YamlNode] = {}
@@ -203,7 +203,7 @@ def _value(written: str, line: int, column: int) -> YamlNode | None:
             items[key], keys[key], data[key] = node, (line, column + part.start(1)), node.data
     if first == "[":
         return YamlSequence(parts, [each.data for each in parts], line, column)
-    return YamlMapping(items, keys, data, line, column)
+    return _new(YamlMapping, (items, keys, data, line, column))
 
 
 Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain] | None"
