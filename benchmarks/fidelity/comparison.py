@@ -11,8 +11,7 @@ from benchmarks.fidelity.arrivals import Client, Timer
 from benchmarks.fidelity.prediction import Predicted
 from benchmarks.fidelity.scenarios import Quotas, limits_of
 from reconciler.model import BucketName
-from reconciler.resolution.callback import CallbackLimits
-from reconciler.resolution.resolver import Resolver
+from reconciler.resolution.resolver import LimitLookup
 
 _Key = TypeVar("_Key", bound=Any)
 
@@ -85,7 +84,7 @@ def pairs(predicted: Iterable[Predicted], observed: Mapping[int, int], quotas: Q
     return found
 
 
-def _bucket_finder(resolvers: Mapping[str, Resolver | CallbackLimits]) -> Callable[[str, str, str], tuple[str, str]]:
+def _bucket_finder(resolvers: Mapping[str, LimitLookup]) -> Callable[[str, str, str], tuple[str, str]]:
     def bucket_of(key: str, user: str, client_id: str) -> tuple[str, str]:
         bucket: BucketName = resolvers[key].resolve(user, client_id).bucket
         return bucket_names(bucket)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.fidelity.arrivals import Bursts, Client, Poisson, Timer
+from reconciler.features.callbacks.callback import GroupQuotaCallback, callback_limits
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.callback import CallbackLimits, GroupQuotaCallback, callback_limits
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, is_reserved, reserved_entity
-from reconciler.resolution.resolver import Resolver
+from reconciler.resolution.resolver import LimitLookup, Resolver
 
 Quotas = Mapping[Entity, Mapping[str, float]]
 
@@ -39,7 +39,7 @@ def uses_groups(quotas: Quotas) -> bool:
     return any(is_reserved(entity) for entity in quotas)
 
 
-def limits_of(quotas: Quotas) -> Mapping[str, Resolver | CallbackLimits]:
+def limits_of(quotas: Quotas) -> Mapping[str, LimitLookup]:
     """By key, who shares which limit: by Kafka's levels, or with groups between them."""
     keys = sorted({key for values in quotas.values() for key in values})
     if not uses_groups(quotas):

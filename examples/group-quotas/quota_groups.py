@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reconciler.features.callbacks.callback import ClusterMetadata, Principal, QuotaType
 from reconciler.model.entity import Entity
-from reconciler.resolution.callback import ClusterMetadata, Principal, QuotaType
 
 
 class GroupQuotas:

@@ -26,15 +26,6 @@ if TYPE_CHECKING:
         unsendable,
         value_refusal,
     )
-    from reconciler.resolution.callback import (
-        METHODS,
-        BrokerLimits,
-        GroupQuotaCallback,
-        MakeCallback,
-        QuotaCallback,
-        callback_limits,
-        metadata_of,
-    )
     from reconciler.resolution.effective_quotas import (
         Caveats,
         EffectiveQuotas,
@@ -64,9 +55,11 @@ if TYPE_CHECKING:
         DEFAULT_ENTITIES,
         USER_LEVELS,
         GroupedBy,
+        LevelName,
         NameMatch,
         PrecedenceLevel,
         level_of,
+        level_of_names,
         named_or_other,
         overlap,
         strength,
@@ -90,7 +83,9 @@ if TYPE_CHECKING:
         EXPOSING_ENTITY,
         AddressLimits,
         AddressTable,
+        BrokerLimits,
         Candidate,
+        LimitLookup,
         QuotaTable,
         Resolved,
         Resolver,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from reconciler.model import (
     DEFAULT,
@@ -423,3 +423,21 @@ class AddressLimits:
         return Resolved(
             bucket=bucket, winner=answer.candidates[0] if answer.candidates else None, overridden=answer.candidates[1:]
         )
+
+
+class LimitLookup(Protocol):
+    """The quota groups and limits of clients for one key: by Kafka's eight levels, or by a quota callback."""
+
+    def resolve(self, user: str, client_id: str, /) -> Resolved:
+        """Return the quota group and the limit of a client."""
+
+
+class BrokerLimits:
+    """Limits by broker, where each may see the cluster differently, as with a quota callback."""
+
+    def __init__(self, by_broker: Mapping[int, LimitLookup]) -> None:
+        self._by_broker = by_broker
+
+    def at(self, broker: int) -> LimitLookup:
+        """Return the limits of one broker."""
+        return self._by_broker[broker]

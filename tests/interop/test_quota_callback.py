@@ -15,12 +15,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from reconciler.features.sandbox.clients import create_topic
-from reconciler.features.sandbox.cluster import running
-from reconciler.features.sandbox.configuration import free_ports
-from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
-from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.callback import (
+from reconciler.features.callbacks.callback import (
     ClusterMetadata,
     GroupQuotaCallback,
     PartitionLeader,
@@ -28,6 +23,11 @@ from reconciler.resolution.callback import (
     QuotaType,
     callback_limits,
 )
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.configuration import free_ports
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
 from tests.support import jmx, raw_quotas
 from tests.support.group_callback_jar import ask_java, with_callback

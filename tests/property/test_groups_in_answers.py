@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.callbacks.callback import GroupQuotaCallback, callback_limits
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.callback import GroupQuotaCallback, callback_limits
 from reconciler.resolution.effective_quotas import Caveats, EffectiveQuotas
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, reserved_entity, stored_rule
 

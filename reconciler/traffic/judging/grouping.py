@@ -10,33 +10,22 @@ nothing is reported of, and every bucket that it may belong to is marked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.model import CLIENT_KEYS, BucketName, LeaderSpread, RowPlace
 from reconciler.resolution import (
     ADDRESS_KEY,
     AddressLimits,
     BrokerLimits,
-    MakeCallback,
+    LimitLookup,
     QuotaTable,
     Resolved,
     Resolver,
     TagGroups,
-    callback_limits,
-    metadata_of,
 )
 from reconciler.traffic.kinds import Kind
-
-
-class LimitLookup(Protocol):
-    """The quota groups and limits of clients for one key: by Kafka's eight levels, or by a quota callback."""
-
-    def resolve(self, user: str, client_id: str, /) -> Resolved:
-        """The bucket and limit of a client."""
-        ...
-
 
 Limits: TypeAlias = LimitLookup | BrokerLimits | AddressLimits
 Tables: TypeAlias = Mapping[str, Limits]
@@ -351,11 +340,15 @@ def _members(
     return {place: tuple(members) for place, members in members_of.items()}
 
 
+AskCallback: TypeAlias = Callable[[QuotaTable, LeaderSpread | None, Collection[int]], Mapping[str, BrokerLimits]]
+"""The limits of a quota callback by key, from quotas, the leaders that it gets, and ids of brokers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRule:
     """How the brokers find a client's quota."""
 
-    callback: MakeCallback | None = None
+    callback: AskCallback | None = None
     """``None``: Kafka's own eight levels."""
     callback_name: str = ""
     remembers_kinds: bool | None = None
@@ -390,8 +383,8 @@ def quota_tables(
 ) -> tuple[Tables | None, Tables]:
     """Return the tables before (``None``: not known) and after. Raises ``QuotaCallbackError`` as the callback does."""
     if rule.callback is not None:
-        before = None if current is None else _by_callback(current, rule, rule.callback, brokers)
-        return before, _by_callback(proposed, rule, rule.callback, brokers)
+        before = None if current is None else _by_callback(rule, rule.callback, current, brokers)
+        return before, _by_callback(rule, rule.callback, proposed, brokers)
     after = Resolver.by_key(proposed, CLIENT_KEYS)
     if current is None:
         return None, {**after, ADDRESS_KEY: AddressLimits(proposed)}
@@ -401,6 +394,5 @@ def quota_tables(
     return {**earlier, ADDRESS_KEY: AddressLimits(current)}, {**after, ADDRESS_KEY: AddressLimits(proposed)}
 
 
-def _by_callback(quotas: QuotaTable, rule: BrokerRule, make: MakeCallback, brokers: Collection[int]) -> Tables:
-    metadata = dict.fromkeys(brokers) if rule.leaders is None else metadata_of(rule.leaders, brokers)
-    return {**callback_limits(make, quotas, metadata), ADDRESS_KEY: AddressLimits(quotas)}
+def _by_callback(rule: BrokerRule, callback: AskCallback, quotas: QuotaTable, brokers: Collection[int]) -> Tables:
+    return {**callback(quotas, rule.leaders, brokers), ADDRESS_KEY: AddressLimits(quotas)}

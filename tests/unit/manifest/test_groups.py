@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.callbacks.callback import GroupQuotaCallback, callback_limits
 from reconciler.manifest.desired import DesiredResult, desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
 from reconciler.manifest.ownership import ownership_findings
 from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
-from reconciler.resolution.callback import GroupQuotaCallback, callback_limits
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
 from tests.support.manifests import cluster, quotas, repository
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reconciler.features.callbacks.callback import ClusterMetadata, GroupQuotaCallback, PartitionLeader, callback_limits
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
 from reconciler.manifest.reading import read_documents
@@ -12,7 +13,6 @@ from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
 from reconciler.model.quota import LeaderSpread
 from reconciler.model.state import DesiredState
-from reconciler.resolution.callback import ClusterMetadata, GroupQuotaCallback, PartitionLeader, callback_limits
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, ProportionalTotal, reserved_entity
 from reconciler.workflows.units import proportional_notes
 from tests.support.manifests import cluster, quotas

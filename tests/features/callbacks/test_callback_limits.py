@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import QuotaCallbackError
-from reconciler.model import BucketName
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.callback import (
+from reconciler.features.callbacks.callback import (
     ClusterMetadata,
     DefaultQuotaCallback,
     PartitionLeader,
@@ -18,6 +16,8 @@ from reconciler.resolution.callback import (
     QuotaType,
     callback_limits,
 )
+from reconciler.model import BucketName
+from reconciler.model.entity import DEFAULT, Entity
 
 PRODUCE = "producer_byte_rate"
 ALICE, ADDRESS = Entity.of({"user": "alice"}), Entity.of({"ip": "10.0.0.1"})

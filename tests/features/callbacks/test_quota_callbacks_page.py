@@ -5,9 +5,9 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+from reconciler.features.callbacks.callback import METHODS, QuotaCallback, QuotaType, callback_limits
 from reconciler.model import BucketName
 from reconciler.model.entity import Entity
-from reconciler.resolution.callback import METHODS, QuotaCallback, QuotaType, callback_limits
 from tests.support.pages import part
 
 ROOT = Path(__file__).parents[3]

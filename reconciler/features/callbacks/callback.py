@@ -30,16 +30,22 @@ from reconciler.model import (
     QuotaKey,
     escaped,
 )
-from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, LevelName, PrecedenceLevel, level_of_names
-from reconciler.resolution.reserved_users import (
+from reconciler.resolution import (
+    CLIENT_PRECEDENCE,
+    BrokerLimits,
+    GroupedBy,
     GroupLimit,
     GroupMember,
+    LevelName,
     MemberKind,
+    PrecedenceLevel,
     ProportionalTotal,
+    QuotaTable,
+    Resolved,
     is_reserved,
+    level_of_names,
     stored_rule,
 )
-from reconciler.resolution.resolver import QuotaTable, Resolved
 
 USER_TAG: Final = "user"
 CLIENT_ID_TAG: Final = "client-id"
@@ -157,17 +163,6 @@ class CallbackLimits:
 
     def _asked(self, method: str, call: Callable[[], _Answer]) -> _Answer:
         return call_callback(self._callback, method, call)
-
-
-class BrokerLimits:
-    """The callback's answers by broker: each broker has an instance of its own, which may see the cluster differently."""
-
-    def __init__(self, by_broker: Mapping[int, CallbackLimits]) -> None:
-        self._by_broker = by_broker
-
-    def at(self, broker: int) -> CallbackLimits:
-        """Return the limits of one broker."""
-        return self._by_broker[broker]
 
 
 def callback_limits(

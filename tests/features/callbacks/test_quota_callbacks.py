@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.callbacks.callback import CallbackLimits, DefaultQuotaCallback, QuotaCallback, QuotaType, callback_limits
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.callback import CallbackLimits, DefaultQuotaCallback, QuotaCallback, QuotaType, callback_limits
 from reconciler.resolution.resolver import Resolved, Resolver
 
 KEY = "producer_byte_rate"
