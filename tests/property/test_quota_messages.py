@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import tracemalloc
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,14 @@ from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResp
 from reconciler.backends.broker.quota_messages import (
     MalformedAnswerError,
     RawAnswer,
+    describe_request,
     read_alter_answer,
     read_describe_answer,
     write_alter_body,
 )
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Alteration
+from reconciler.ports import EntityFilter
 from tests.builders import pair, user
 
 Parts = tuple[tuple[str, str | None], ...]
@@ -67,8 +70,15 @@ def altered(rows: Sequence[tuple[int, str | None, Parts]]) -> AlterClientQuotasR
     return AlterClientQuotasResponse(throttle_time_ms=3, entries=entries)
 
 
+def answer_of(version: int, body: bytes) -> RawAnswer:
+    """What the library is given for an answer with these bytes."""
+    request = describe_request(EntityFilter())
+    request.API_VERSION = version
+    return request.decode(io.BytesIO(body))
+
+
 def answer(message: Any, version: int) -> RawAnswer:
-    return RawAnswer(version=version, body=bytes(message.encode(version=version)))
+    return answer_of(version, bytes(message.encode(version=version)))
 
 
 def compact(text: str | None) -> bytes:
@@ -90,7 +100,7 @@ def varint(value: int) -> bytes:
 def test_an_answer_is_read_as_kafka_python_reads_it(entries, version):
     body = answer(described(entries), version).body
     theirs = DescribeClientQuotasResponse.decode(body, version=version)
-    found = read_describe_answer(RawAnswer(version=version, body=body))
+    found = read_describe_answer(answer_of(version, body))
     assert found.error_code == 0
     assert found.entities == {
         entity_of(tuple((part.entity_type, part.entity_name) for part in entry.entity)): {v.key: v.value for v in entry.values}
@@ -160,7 +170,7 @@ def test_a_request_is_the_bytes_that_kafkas_own_classes_write(version, body):
     ],
 )
 def test_the_bytes_that_kafkas_own_classes_write_are_read(version, body):
-    raw = RawAnswer(version=version, body=bytes.fromhex(body))
+    raw = answer_of(version, bytes.fromhex(body))
     assert raw.throttle_time_ms == 5
     assert read_describe_answer(raw).entities == {user(): {"request_percentage": 12.5}}
 
@@ -188,14 +198,14 @@ def test_tagged_fields_of_the_future_are_passed_over(data, entries):
         values = b"".join(compact(key) + struct.pack(">d", value) + tags() for key, value in quotas.items())
         describing += entity + varint(len(quotas) + 1) + values + tags()
         altering += struct.pack(">h", 0) + compact("why") + entity + tags()
-    found = read_describe_answer(RawAnswer(version=1, body=describing + tags())).entities
+    found = read_describe_answer(answer_of(1, describing + tags())).entities
     assert found == {entity_of(parts): dict(quotas) for parts, quotas in entries}
-    assert set(read_alter_answer(RawAnswer(version=1, body=altering + tags()))) == set(found)
+    assert set(read_alter_answer(answer_of(1, altering + tags()))) == set(found)
 
 
 def is_read_or_refused(body: bytes, version: int) -> bool:
     """Whether the bytes were taken for an answer; anything but the one error fails the test."""
-    raw = RawAnswer(version=version, body=body)
+    raw = answer_of(version, body)
     taken = False
     for read in (read_describe_answer, read_alter_answer):
         try:
@@ -235,7 +245,7 @@ def test_an_answer_cut_anywhere_or_with_more_at_its_end_is_refused(entries, vers
         cuts = range(len(body)) if len(body) < 500 else (*range(100), *range(len(body) - 100, len(body)))
         for wrong in (*(body[:cut] for cut in cuts), body + b"\x00"):
             with pytest.raises(MalformedAnswerError):
-                read(RawAnswer(version=version, body=wrong))
+                read(answer_of(version, wrong))
 
 
 NO_WORDS = {0: b"\xff\xff", 1: b"\x00"}

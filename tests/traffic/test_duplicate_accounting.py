@@ -13,7 +13,8 @@ def brokers_left(*series: tuple[int, Kind, int]) -> list[int]:
     """Of broker, kind and number of requests: the brokers of what is said."""
     found = [Series(broker=b, kind=k, user="ops", client_id="a", requests=n, amount=n) for b, k, n in series]
     grouping = group_series(found, None, {key.value: Resolver({}, key) for key in KEY_OF_KIND.values()})
-    twice = targets_of_account(grouping, of_controller=smaller_account(found))
+    smaller = smaller_account(found)
+    twice = frozenset() if smaller is None else targets_of_account(grouping, of_controller=smaller)
     return [target.broker for number, target in enumerate(grouping.targets) if number not in twice]
 
 

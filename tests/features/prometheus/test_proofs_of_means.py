@@ -58,7 +58,7 @@ def mean(amount: int, interval_us: int, *, kind: Kind = Kind.PRODUCE, client_id:
 def judged(means: list[Mean], before: Tables | None, after: Tables) -> Evidence:
     """Of a day of history."""
     question = BacktestRequest(current=None, proposed={}, declared={})
-    return judge_metrics(means, lambda *_: {}, question, (after,) if before is None else (before, after), HISTORY)
+    return judge_metrics(means, LocalRows(lambda _: []), question, (after,) if before is None else (before, after), HISTORY)
 
 
 @settings(max_examples=150)
