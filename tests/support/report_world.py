@@ -11,14 +11,17 @@ from pathlib import Path
 from reconciler.documents import AuditedRun, AuditRecord, RecordedBaseline
 from reconciler.errors import UnreachableError
 from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling
+from reconciler.features.insight.predictions import Agreement, ComparedGroup, RunComparison
 from reconciler.features.insight.report import ClusterOverview, Overview, declared_only, overview_of
 from reconciler.features.insight.report_page import report_html
-from reconciler.model.cluster import Prune, Scope
+from reconciler.model.cluster import Prune, Scope, Verdict
+from reconciler.model.effect import BucketName
 from reconciler.model.entity import DEFAULT, Entity, ForeignText, MatchKind, Selector, TypeMatch
 from reconciler.model.finding import Span
 from reconciler.model.message import compose
 from reconciler.model.plan import ApplyResult, ChangeStatus, ClusterFailure, ManifestCommit
 from reconciler.model.quota import QuotaKey
+from reconciler.model.run_context import Prediction
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent
@@ -194,7 +197,21 @@ def hostile() -> Overview:
     loads = replace(
         LOADS, cluster=ClusterIdentity(name=names[0]), groups=groups, notes=tuple(compose("{name}", name=name) for name in names)
     )
-    clusters[0] = replace(clusters[0], loads=loads)
+    compared = tuple(
+        ComparedGroup(
+            prediction=Prediction(
+                bucket=BucketName(user=name, client_id=name), key="producer_byte_rate", entity=user(name), limit=5.0,
+                verdict=Verdict.CLEAR, share=0.0, share_at_most=0.0, peak=1.0,
+            ),
+            agreement=Agreement.UNKNOWN,
+        )
+        for name in names
+    )  # fmt: skip
+    comparison = RunComparison(
+        cluster=ClusterIdentity(name=names[0]), digest=None, since=NOON, until=NOON, groups=compared,
+        notes=tuple(compose("{name}", name=name) for name in names),
+    )  # fmt: skip
+    clusters[0] = replace(clusters[0], loads=loads, comparisons=(comparison,))
     failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
     return overview(
         *clusters, ClusterOverview(cluster=failed.cluster, failure=failed), runs=runs, audited=True,

@@ -85,6 +85,9 @@ def _read(args: ReportArguments) -> Overview:
     with LiveProgress() as progress:
         progress.step("reading the manifests")
         trusted = read_trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
+        if trusted is not None:
+            for file in args.run:
+                trusted.require_same(file)
         runs = read_runs(args.audit, trusted=trusted) if args.audit else None
         intents = load_report_intents(asked)
         return make_report(intents, asked, runs=runs, clock=SystemClock(), progress=progress)
