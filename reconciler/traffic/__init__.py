@@ -1,4 +1,4 @@
-"""The backtest: recorded traffic against quotas, on Spark or in this process. The only package that imports pyspark.
+"""The backtest: recorded traffic against quotas, on Spark or in this process.
 
 One row goes one way. A source makes it a row of the canonical traffic schema, as Arrow batches (``traffic_files``). The charged
 rows get the number of their client (``columns``), and with it the groups in which they are judged. One shuffle brings the rows of
@@ -32,8 +32,6 @@ target
     A quota group of the proposed quotas on one broker: one row of the report.
 group
     What is judged at once: the series of a quota group, under the quotas before and after if its members stay.
-shard
-    Clients that one worker judges as a traffic of their own: all of their groups, on every broker, are in no other shard.
 slot
     A series that changes its quota group is in two groups: the first one is slot 0, the second one slot 1.
 side

@@ -319,7 +319,7 @@ class QuotaGroups:
         undecided: Sequence[Series] = (),
         of_controller: bool | None,
     ) -> None:
-        """``before``: ``None`` when the current quotas are not known. ``of_controller``: as ``mutations.smaller_account`` has it.
+        """``before``: ``None`` when the current quotas are not known. ``of_controller``: as ``smaller_account`` has it.
 
         ``undecided``: series of other shards that may be in any group.
         """

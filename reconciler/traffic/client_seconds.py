@@ -80,25 +80,16 @@ def _item(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
-def _structs(batch: pa.RecordBatch, name: str, schema: pa.Schema) -> pa.RecordBatch:
-    rows = batch.column(name).flatten()
-    return pa.RecordBatch.from_arrays(
-        [column.cast(field.type) for column, field in zip(rows.flatten(), schema, strict=True)], schema=schema
-    )
-
-
-def _clients_of_sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return (_structs(batch, "totals", TOTALS) for batch in batches)
-
-
-def _minutes_of_sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return (_structs(batch, "minutes", MINUTES) for batch in batches)
+def _structs(batches: Iterable[pa.RecordBatch], name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        columns = zip(batch.column(name).flatten().flatten(), schema, strict=True)
+        yield pa.RecordBatch.from_arrays([column.cast(field.type) for column, field in columns], schema=schema)
 
 
 _OF_ROWS: Final = (CLIENT_TOTALS, MINUTE_TOTALS)
 ONE_PASS: Final = (
-    replace(CLIENT_TOTALS, count=_clients_of_sums, columns=("totals",)),
-    replace(MINUTE_TOTALS, count=_minutes_of_sums, columns=("minutes",)),
+    replace(CLIENT_TOTALS, count=functools.partial(_structs, name="totals", schema=TOTALS), columns=("totals",)),
+    replace(MINUTE_TOTALS, count=functools.partial(_structs, name="minutes", schema=MINUTES), columns=("minutes",)),
 )
 """The same totals of rows that are added up already. One pass gives them."""
 KEYED: Final = ("totals", *_SUMS)

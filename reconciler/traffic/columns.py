@@ -406,7 +406,7 @@ def grouped_seconds(
 def keyed_requests(
     batches: Iterable[pa.RecordBatch], groups: GroupIndex, more: More | None = None
 ) -> Iterator[Sequence[Integers]]:
-    """Key (``exact_batch.pack``), order, records, overhead, series, and ``more``; a row of two groups is there twice.
+    """Key (``exact_totals.pack``), order, records, overhead, series, and ``more``; a row of two groups is there twice.
 
     The order decides between requests of one ms: the microseconds within it, then a hash of what identifies the request.
     """

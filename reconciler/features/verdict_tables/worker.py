@@ -106,7 +106,7 @@ class ShardRules:
 class ShardPlan:
     """What a worker needs to judge a shard, beside the quotas: facts of all traffic.
 
-    ``undecided``: series of any shard whose quotas are not decided. ``smaller_account``: as ``mutations.smaller_account`` has it.
+    ``undecided``: series of any shard whose quotas are not decided. ``smaller_account``: as ``smaller_account`` has it.
     ``advises``: rows of recommendations are wanted. ``states_throttles``: as ``GroupJudge`` has it.
     """
 
@@ -134,7 +134,7 @@ def judge_shards(
 
 
 def seconds_of_shards(batches: Iterable[pa.RecordBatch], rules: ShardRules, plan: ShardPlan) -> Iterator[pa.RecordBatch]:
-    """``second_frames.OF_GROUPS`` of the shards of a task, whose rows are all sums of whole seconds."""
+    """``session_frames.OF_GROUPS`` of the shards of a task, whose rows are all sums of whole seconds."""
     windows = rules.question.broker.window, rules.question.broker.controller_window
     for blocks in shards_in(batches):
         source = ShardSeconds(blocks, states_throttles=plan.states_throttles)
@@ -191,9 +191,6 @@ def series_of_row(row: dict[str, Any]) -> Series:
     )
 
 
-"""By its number each group of a shard that was replayed outside it."""
-
-
 class ShardSeconds:
     """Sums of whole seconds of the clients of a shard: a ``GroupJudge``."""
 
@@ -221,7 +218,7 @@ class ShardSeconds:
         return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
 
     def seconds(self, grouping: Grouping, groups: Collection[int], windows: tuple[Window, Window]) -> pa.Table:
-        """``second_frames.OF_GROUPS`` of these targets."""
+        """``session_frames.OF_GROUPS`` of these targets."""
         index = KeyIndex.of(self.series, grouping, groups)
         work = seconds_work(self.series, grouping, groups, windows, send=index.keyed)
         return judge_seconds_here(work, self._second_rows, target_rows(grouping, groups))

@@ -15,7 +15,7 @@ import hashlib
 import logging
 import shutil
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TypeAlias, cast
@@ -78,7 +78,7 @@ class SourceFile:
             raise TrafficError(f"recorded traffic {path} cannot be read: {error}") from error
         if not first.endswith(b"\n") and len(first) < LONGEST_LINE:
             return None
-        return cls(path=path, id=log_id(broker, first), size=path.stat().st_size)
+        return cls(path=path, id=_digest(f"log {broker}\n".encode() + first), size=path.stat().st_size)
 
     @classmethod
     def of_beginning(cls, path: Path, beginning: bytes) -> SourceFile:
@@ -92,7 +92,7 @@ class SourceFile:
             size = path.stat().st_size
             with path.open("rb") as stream:
                 stream.seek(max(0, size - END_BYTES))
-                return cls(path=path, id=whole_id(size, stream.read()), size=size)
+                return cls(path=path, id=_digest(f"parquet {size}\n".encode() + stream.read()), size=size)
         except OSError as error:
             raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror}") from error
 
@@ -103,16 +103,6 @@ def _open(path: Path) -> IO[bytes]:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:_ID_DIGITS]
-
-
-def log_id(broker: int, first_line: bytes) -> str:
-    """The id of a request log, which may grow and get other names."""
-    return _digest(f"log {broker}\n".encode() + first_line)
-
-
-def whole_id(size: int, end: bytes) -> str:
-    """The id of a file that is never added to."""
-    return _digest(f"parquet {size}\n".encode() + end)
 
 
 FORMAT_VERSION: Final = "1.0"
@@ -231,14 +221,11 @@ class SegmentFolder:
     def sweep(self) -> None:
         """Remove what no document names: the remains of runs that were cut short, and of segments that were replaced."""
         named = {segment.folder for segment in self.segments()}
-        for folder in self._folders():
+        data = self.root / _DATA
+        for folder in sorted(data.iterdir()) if data.is_dir() else ():
             if folder.name not in named:
                 log_event(_log, "leftover totals removed", folder=str(folder))
                 shutil.rmtree(folder, ignore_errors=True)
-
-    def _folders(self) -> Iterator[Path]:
-        data = self.root / _DATA
-        return iter(sorted(data.iterdir())) if data.is_dir() else iter(())
 
     def _read(self, path: Path) -> Segment:
         try:
