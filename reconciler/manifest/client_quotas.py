@@ -34,6 +34,7 @@ from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 MOST_ENTITIES: Final = 10_000
 """Of one entry: a list of users and a list of client-ids name a product."""
 _TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)
+_PLAIN: Final = frozenset({DesiredQuota})
 _NAMED: Final = _TYPES - {EntityType.IP.value}
 _DEFAULT: Final = {"const": True, "description": "The default entity of this type: everyone who has no quota by name."}
 _NAME: Final = {
@@ -189,9 +190,6 @@ def _entries(nodes: YamlSequence, out: Collector) -> list[QuotaEntry]:
                 entries.append(QuotaEntry(declared=declared, profile=profile, overrides=overrides, rightsize=rightsize))
             out.entity = None
     return entries
-
-
-_PLAIN: Final = frozenset({DesiredQuota})
 
 
 def _by_kind(written: dict[Any, Any]) -> dict[str, Any]:
@@ -394,13 +392,9 @@ def _address_problems(name: str) -> Iterator[tuple[str, str]]:
 def _not_an_address(name: str) -> tuple[str, str]:
     if "/" in name:
         return "ip-invalid", compose("{name} is a network. Kafka limits single addresses", name=shown_part(name))
-    if _HOST_NAME.fullmatch(name) and len(name) <= 253 and not _all_numeric(name):
+    if _HOST_NAME.fullmatch(name) and len(name) <= 253 and name.strip("0123456789."):
         message = compose(
             "{name} is a host name. Each broker resolves it once, for itself. Write the address", name=shown_part(name)
         )
         return "ip-host-name", message
     return "ip-invalid", compose("{name} is not an IPv4 or IPv6 address", name=shown_part(name))
-
-
-def _all_numeric(name: str) -> bool:
-    return not name.strip("0123456789.")

@@ -69,15 +69,6 @@ if TYPE_CHECKING:
         is_clean,
         write_baseline,
     )
-    from reconciler.workflows.entry_edits import (
-        entry_at,
-        entry_of_value,
-        require_values,
-        with_field,
-        with_override,
-        with_revisions,
-        without_field,
-    )
     from reconciler.workflows.every_cluster import (
         PLACEHOLDER,
         find_changed_clusters,
@@ -88,7 +79,7 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.explain import explain_id, explanations, page_names
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
-    from reconciler.workflows.git_repository import Git, repository_around, source_of
+    from reconciler.workflows.git_repository import Git, nearest_repository, repository_around, source_of
     from reconciler.workflows.intent import (
         Intent,
         OwnerScope,
@@ -113,7 +104,6 @@ if TYPE_CHECKING:
         load_manifests,
         stop_on,
     )
-    from reconciler.workflows.manifest_edits import clusters_of_values, read_manifest, revise_file, rewrite_file, write_revisions
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
     from reconciler.workflows.resolve import (

@@ -6,6 +6,8 @@ from typing import Final
 
 from reconciler.hooks import Command, CommandGroup
 
+NEEDS: Final = ("manifest_edits",)
+
 COMMANDS: Final = (
     Command(
         name="revert",

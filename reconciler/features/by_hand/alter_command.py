@@ -128,7 +128,7 @@ def _temporary(args: AlterArguments, request: AlterRequest, target: ClusterTarge
 def _write(args: AlterArguments, temporary: TemporaryValues, approver: writing.Approver) -> None:
     """Change the manifests, right before the cluster: a value there without its expiry would stay."""
     from reconciler.features.by_hand.temporary import require_unchanged
-    from reconciler.workflows import write_revisions
+    from reconciler.features.manifest_edits import write_revisions
 
     if args.write.validate_only:
         return
@@ -195,12 +195,7 @@ def _alter(
     before_write: Callable[[], None] = lambda: None,
 ) -> ApplyReport:
     from reconciler.ports import SystemClock
-    from reconciler.workflows import (
-        Approval,
-        Dialogue,
-        alter_entities,
-        open_cluster,
-    )
+    from reconciler.workflows import Approval, Dialogue, alter_entities, open_cluster
 
     write = args.write
     approval = Approval(accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings())

@@ -9,6 +9,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import FileAccessError, UsageError
+from reconciler.features.manifest_edits import (
+    clusters_of_values,
+    entry_of_value,
+    read_manifest,
+    revise_file,
+    with_override,
+    with_revisions,
+)
 from reconciler.formats import ValueRefusedError, parse_value, value_text
 from reconciler.model import (
     DesiredQuota,
@@ -24,19 +32,7 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.text import count_of, list_some, moment_text, shown
-from reconciler.workflows import (
-    AlterRequest,
-    ClusterTarget,
-    LoadedManifests,
-    clusters_of_values,
-    desired_for,
-    entry_of_value,
-    read_manifest,
-    revise_file,
-    stop_on,
-    with_override,
-    with_revisions,
-)
+from reconciler.workflows import AlterRequest, ClusterTarget, LoadedManifests, desired_for, stop_on
 from reconciler.yaml import (
     ScalarEdit,
     ScalarEditError,

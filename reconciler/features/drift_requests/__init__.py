@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-NEEDS: Final = ("insight", "pull_requests", "starting")
+NEEDS: Final = ("insight", "manifest_edits", "pull_requests", "starting")
 
 DRIFT_PROPOSERS: Final = ("reconciler.features.drift_requests.proposing:propose_drift",)

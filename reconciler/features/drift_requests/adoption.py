@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from reconciler.features.starting.manifests import emit_clusters
-from reconciler.formats import value_text
-from reconciler.model import DriftClass, Entity, EntityDrift, FileRevision, QuotaKey, Quotas, slug_of
-from reconciler.workflows import (
-    Intent,
+from reconciler.features.manifest_edits import (
     entry_at,
     read_manifest,
     require_values,
@@ -20,6 +16,10 @@ from reconciler.workflows import (
     with_override,
     without_field,
 )
+from reconciler.features.starting.manifests import emit_clusters
+from reconciler.formats import value_text
+from reconciler.model import DriftClass, Entity, EntityDrift, FileRevision, QuotaKey, Quotas, slug_of
+from reconciler.workflows import Intent
 from reconciler.yaml import ScalarEditError
 
 MOST_ADOPTED: Final = 200

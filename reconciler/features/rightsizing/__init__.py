@@ -6,7 +6,7 @@ from typing import Final
 
 from reconciler.hooks import Command, CommandGroup
 
-NEEDS: Final = ("pull_requests",)
+NEEDS: Final = ("manifest_edits", "pull_requests")
 
 COMMANDS: Final = (
     Command(

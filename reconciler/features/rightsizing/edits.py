@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import FileAccessError
+from reconciler.features.manifest_edits import read_manifest, require_values, rewrite_file, write_revisions
 from reconciler.features.rightsizing.measuring import SizedClusters
 from reconciler.features.rightsizing.sizing import SizedQuota
 from reconciler.formats import value_like
 from reconciler.model import Entity, FileRevision, Span, escaped
 from reconciler.text import count_of
-from reconciler.workflows import read_manifest, require_values, rewrite_file, write_revisions
 from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars
 
 _GENERATED: Final = re.compile(rb"(?i)\A(?:[^\n]*\n){0,4}\s*#[^\n]*\bdo not (?:edit|modify|change)\b")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from reconciler.features.manifest_edits import clusters_of_values
 from reconciler.features.rightsizing.proposals import ChangeBounds, ClusterBounds, propose
 from reconciler.features.rightsizing.sizing import (
     ChangedOutcome,
@@ -37,7 +38,6 @@ from reconciler.workflows import (
     LoadedManifests,
     Proposal,
     backtest_request,
-    clusters_of_values,
     divide_totals,
     fetch_samples,
     open_recorded,

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
+from reconciler.features.manifest_edits import write_revisions
 from reconciler.model import Entity, Quotas
 from reconciler.planning import compare
-from reconciler.workflows import load_intent, write_revisions
+from reconciler.workflows import load_intent
 from tests.builders import user
 
 MIB = 1024 * 1024

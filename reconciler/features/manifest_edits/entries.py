@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, cast
 from reconciler.errors import ManifestError
 from reconciler.manifest import ClientQuotasDocument, ClusterDocument, RepositoryDocument, read_documents
 from reconciler.model import Entity, FileRevision, Span, same_value
-from reconciler.workflows.load import LoadedManifests, adjusted, stop_on
+from reconciler.workflows import LoadedManifests, adjusted, stop_on
 from reconciler.yaml import (
     Plain,
     ScalarEdit,

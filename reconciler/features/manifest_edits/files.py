@@ -16,8 +16,7 @@ from reconciler.files import write_whole
 from reconciler.logs import log_event
 from reconciler.model import FileRevision, Span, escaped
 from reconciler.text import shown
-from reconciler.workflows.git_repository import nearest_repository
-from reconciler.workflows.load import LoadedManifests
+from reconciler.workflows import LoadedManifests, nearest_repository
 from reconciler.yaml import ScalarEdit, ScalarEditError
 
 _log: Final = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError
+from reconciler.features.manifest_edits import read_manifest, revise_file, write_revisions
 from reconciler.model import FileRevision
-from reconciler.workflows import read_manifest, revise_file, write_revisions
 from reconciler.yaml import ScalarEdit, edit_scalars
 
 TEXT = "\ufeffspec:\r\n  rate: '1KiB'   # as agreed\r\n"
