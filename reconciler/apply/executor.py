@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.apply.outcomes import DEADLINE, Backoff, Budget, Jitter, Outcomes, RetryPolicy, Stop
-from reconciler.apply.writing import ChunkLimits, ConflictCheck, RequestWriter, split_into_requests, verify
+from reconciler.apply.writing import KEYS_IN_ZOOKEEPER, ChunkLimits, ConflictCheck, RequestWriter, split_into_requests, verify
 from reconciler.errors import BackendError, RefusedError, StalePlanError
 from reconciler.logs import log_event
 from reconciler.model import ApplyReport, ApplyResult, Change, ChangeStatus, Plan
-from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.ports import Clock, ModeInspector, Progress, QuotaCluster
 
 _log: Final = logging.getLogger(__name__)
 
@@ -86,7 +86,10 @@ class Executor:
             return self._stopped(plan, Stop.internal(error))
 
     def _run(self, plan: Plan) -> ApplyReport:
-        requests = tuple(split_into_requests(plan.changes, self._settings.limits))
+        limits = self._settings.limits
+        if isinstance(self._cluster, ModeInspector) and self._cluster.keeps_quotas_in_zookeeper():
+            limits = replace(limits, keys=min(limits.keys, KEYS_IN_ZOOKEEPER))
+        requests = tuple(split_into_requests(plan.changes, limits))
         log_event(
             _log,
             "applying a plan",

@@ -58,6 +58,10 @@ class ChunkLimits:
     """Bytes, estimated from the names' UTF-8 lengths."""
 
 
+KEYS_IN_ZOOKEEPER: Final = 2_000
+"""The most keys of a request to brokers that keep quotas in ZooKeeper: 5 ms for each entity, and an answer must come in 30 s."""
+
+
 def split_into_requests(changes: Sequence[Change], limits: ChunkLimits) -> Iterator[tuple[Change, ...]]:
     """Yield the changes in order, in requests within the limits."""
     pending: list[Change] = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Backoff
-from reconciler.apply.writing import ChunkLimits, split_into_requests
+from reconciler.apply.writing import KEYS_IN_ZOOKEEPER, ChunkLimits, split_into_requests
 from reconciler.errors import UnreachableError
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
@@ -48,6 +48,21 @@ def test_everything_is_validated_before_the_first_write_and_read_back_after_the_
     assert (cluster.validations, cluster.writes) == (3, 3)
     assert [len(request) for request in cluster.requests] == [2, 2, 1]
     assert statuses(report) == ["applied"] * 5
+
+
+class InZooKeeper(FakeCluster):
+    """Brokers that write each entity to ZooKeeper before they answer."""
+
+    def keeps_quotas_in_zookeeper(self) -> bool:
+        return True
+
+
+def test_brokers_with_zookeeper_get_requests_that_they_answer_in_time() -> None:
+    many = plan_for(KEYS_IN_ZOOKEEPER + 1)
+    there, elsewhere = InZooKeeper(), FakeCluster()
+    assert all(execute(cluster, many, ApplySettings()).verified for cluster in (there, elsewhere))
+    assert [len(request) for request in there.requests] == [KEYS_IN_ZOOKEEPER, 1]
+    assert [len(request) for request in elsewhere.requests] == [KEYS_IN_ZOOKEEPER + 1]
 
 
 def test_one_refusal_by_validation_means_that_nothing_is_written() -> None:
