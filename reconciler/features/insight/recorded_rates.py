@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from reconciler.workflows import TrustedTree
 
 _MINUTE: Final = datetime.timedelta(minutes=1)
+_SECOND: Final = datetime.timedelta(seconds=1)
 _CONTROLLER: Final = "controller"
 _ANY: Final = "the newest line"
 _OLD: Final = datetime.timedelta(minutes=5)
@@ -58,7 +59,8 @@ def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: Rat
         begin = request.since or end - _MINUTE
         if begin >= end:
             raise TrafficError(f"The newest line of the traffic is of {end:%Y-%m-%d %H:%M:%S} UTC")
-        part = between(recorded, begin, end)
+        # The newest line is of the end itself, and the end of a part does not belong to it.
+        part = between(recorded, begin, end + _SECOND)
         report = Backtest(part, replace(question, exact=isinstance(recorded, RequestTraffic))).report()
         throttles = recorded_throttles(recorded, None, since=begin, until=end)
         is_log = recorded.facts.source == Source.LOGS.value

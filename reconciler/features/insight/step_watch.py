@@ -68,7 +68,7 @@ def watch_steps(intent: Intent, cluster: QuotaCluster, sources: Sequence[str], p
         look=look,
         predictions=predictions,
         clock=SystemClock(),
-        pace=WatchPace() if all(map(is_page, sources)) else WatchPace(every_s=_SERVER_EVERY_S, patience_s=_SERVER_PATIENCE_S),
+        pace=WatchPace() if all(map(is_page, sources)) else _NO_PAGE,
     )
 
 
@@ -84,10 +84,17 @@ def _recent(argument: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchPace:
-    """How often a source is read, and how long it may show nothing new after the time that is asked for, in seconds."""
+    """How often a source is read, and how long it may show nothing new after the time that is asked for, in seconds.
+
+    ``longest_s``: the longest pause after a read that took long, which spares the broker that makes a page.
+    """
 
     every_s: float = _PAGE_EVERY_S
+    longest_s: float = _LONGEST_PAUSE_S
     patience_s: float = _PAGE_PATIENCE_S
+
+
+_NO_PAGE: Final = WatchPace(every_s=_SERVER_EVERY_S, longest_s=_SERVER_EVERY_S, patience_s=_SERVER_PATIENCE_S)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -193,7 +200,7 @@ class SourceWatcher:
             return self._look(view, since)
         finally:
             cost_s = self._clock.monotonic() - begun
-            self._pause_s = max(self._pace.every_s, min(_READS_OF_TIME * cost_s, _LONGEST_PAUSE_S))
+            self._pause_s = max(self._pace.every_s, min(_READS_OF_TIME * cost_s, self._pace.longest_s))
 
     def _pause(self, span: _StepTime) -> float:
         """Return the seconds until the next look. A long pause ends just after the end of the step, when that is near."""

@@ -256,3 +256,10 @@ def test_the_recorder_shows_the_seconds_in_which_a_client_was_throttled(tmp_path
     step = made.watch(ALICE, step=1, since=NOON, seconds=11.0)
     (group,) = step.exceeding
     assert (group.bucket.user, group.broker, clock.seconds) == ("alice", "1", 6.0)
+
+
+def test_a_recorder_that_has_just_begun_shows_its_only_second(tmp_path: Path) -> None:
+    file = tmp_path / "quota-recorder-1-20260101T000000000Z.jsonl.gz.open"
+    write_members(file, [header(), ["c", 0, "produce", "alice", ""], ["s", int(START), [0, 2000]]])
+    seen = observe(QuotaView(kind=ViewKind.CLUSTER, entities=QUOTAS), {}, RateRequest(traffic=(str(file),)))
+    assert [(load.tags, load.limit) for load in seen.groups] == [({"user": "alice"}, 200.0)]
