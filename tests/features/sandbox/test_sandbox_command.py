@@ -230,7 +230,8 @@ def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
         else:
             owner.send_signal(number)
         _, stderr = owner.communicate(timeout=300)
-    assert (owner.returncode, stderr) == (130, "kafka-quotas: interrupted\n")
+    # On a slow machine, lines about the start come before.
+    assert (owner.returncode, stderr.splitlines()[-1]) == (130, "kafka-quotas: interrupted")
     assert left_over(environ) == []
 
 
