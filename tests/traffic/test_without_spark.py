@@ -309,10 +309,17 @@ def manifest_of_alice() -> str:
     return quotas(({"user": "alice"}, {"producer_byte_rate": "1KiB"}))
 
 
-NO_SPARK = (
-    "import sys; sys.modules['pyspark'] = sys.modules['pandas'] = None; "
-    "from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
-)
+NO_SPARK = """
+import sys
+class Hidden:  # pyarrow takes None in sys.modules for pandas itself
+    def find_spec(self, name, *_):
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Hidden())
+sys.modules["pyspark"] = None
+from reconciler.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 def without_pyspark(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
