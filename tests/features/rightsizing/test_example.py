@@ -9,15 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "rightsize"
 README = (EXAMPLE / "README.md").read_text("utf-8")
 EVERY, ONE, WRITE = re.findall(r"^    kafka-quotas (.*)$", README, re.MULTILINE)
+(COPY,) = re.findall(r"^    cp -r (.*)$", README, re.MULTILINE)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """A clone of today, with the copy that the README makes in it."""
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "rightsize")
+    clone = GitRepository(tmp_path)
+    clone.commit("All of the project")
+    source, copy = COPY.split()
+    shutil.copytree(tmp_path / source, tmp_path / copy)
     return tmp_path
 
 
@@ -44,6 +51,6 @@ def test_each_limit_comes_out_as_the_readme_states(folder: Path) -> None:
 def test_the_files_get_the_values_and_keep_their_comments(folder: Path) -> None:
     before = (EXAMPLE / "quotas.yaml").read_text("utf-8")
     run(folder, WRITE)
-    after = (folder / "examples/rightsize/quotas.yaml").read_text("utf-8")
+    after = (folder / "limits/quotas.yaml").read_text("utf-8")
     assert after == before.replace(": 8MiB", ": 10.5MiB").replace("100MiB", "50MiB")
     assert "2 changes proposed" not in run(folder, EVERY).out
