@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         shown_findings,
         validation_lines,
     )
-    from reconciler.render.html_page import view_fragment, view_html
+    from reconciler.render.html_page import html_text, view_fragment, view_html
     from reconciler.render.layout import (
         Block,
         Column,

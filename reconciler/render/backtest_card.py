@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from reconciler.formats import Json, canonical_bytes
+from reconciler.hooks import added, load
 from reconciler.model import (
     BacktestReport,
     BucketVerdict,
@@ -122,16 +124,15 @@ def _blocks(group: GroupRows, report: BacktestReport) -> Iterator[Block]:
     yield LabelledWords(rows=tuple(_facts(group, current_known=report.provenance.current_known)))
     brokers = {part.broker for part in report.provenance.coverage}
     if any(row.rates is not None for row in group.rows):
-        yield Figure(html=lambda: _drawing(group.rows, brokers))
+        yield from (Figure(html=functools.partial(_drawing, place, group.rows, brokers)) for place in added("PLOTS"))
     yield table(_BROKER_COLUMNS, map(_broker, group.rows), indent=4)
     yield from _members(group.worst)
 
 
-def _drawing(rows: Sequence[BucketVerdict], brokers: Collection[int]) -> Iterator[str]:
-    # A terminal does without the import.
-    from reconciler.render.backtest_plot import plot
-
-    return plot(rows, brokers)
+def _drawing(place: str, rows: Sequence[BucketVerdict], brokers: Collection[int]) -> Iterator[str]:
+    """Return the lines of a plot. A terminal does without the import."""
+    drawn: Iterator[str] = load(place)(rows, brokers)
+    return drawn
 
 
 def _facts(group: GroupRows, *, current_known: bool) -> Iterator[tuple[str, Line]]:

@@ -95,15 +95,15 @@ def _page(view: View, links: RepositoryLinks, scripts: tuple[str, ...]) -> Itera
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy(*scripts)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
-    yield f"<title>{text(f'Kafka quotas, {view.kind}{cluster}')}</title>"
+    yield f"<title>{html_text(f'Kafka quotas, {view.kind}{cluster}')}</title>"
     yield f"<style>{_page_file('page.css')}</style>"
     yield "</head>"
     yield "<body>"
     yield '<a class="skip" href="#main">Skip to the content</a>'
     yield "<header>"
-    yield f'<p class="kicker">{text(f"Kafka quotas: {view.kind}{cluster}")}</p>'
-    rest = f' <p class="lead">{text(view.lead)}</p>' if view.lead else ""
-    yield f"<h1>{text(_text(view.answer))}</h1>{rest}"
+    yield f'<p class="kicker">{html_text(f"Kafka quotas: {view.kind}{cluster}")}</p>'
+    rest = f' <p class="lead">{html_text(view.lead)}</p>' if view.lead else ""
+    yield f"<h1>{html_text(_text(view.answer))}</h1>{rest}"
     if view.about:
         yield f'<ul class="about">{"".join(f"<li>{_words(each, links)}</li>" for each in view.about)}</ul>'
     yield from _body((block for head, inner in sections if head is None for block in inner), links)
@@ -123,17 +123,17 @@ def _page(view: View, links: RepositoryLinks, scripts: tuple[str, ...]) -> Itera
         yield "</section>"
     yield "</main>"
     foot = "" if view.foot is None else f"<p>{_words(view.foot, links)}</p>"
-    yield f"<footer>{foot}<p>Written by kafka-quotas {text(__version__)}.</p></footer>"
+    yield f"<footer>{foot}<p>Written by kafka-quotas {html_text(__version__)}.</p></footer>"
     yield f"<script>{page_script(*scripts)}</script>"
     yield "</body>"
     yield "</html>"
 
 
 def _title(head: Heading) -> str:
-    return text(head.title) + (f" ({head.count:,})" if head.count is not None else "")
+    return html_text(head.title) + (f" ({head.count:,})" if head.count is not None else "")
 
 
-def text(value: str) -> str:
+def html_text(value: str) -> str:
     """Text for HTML, attributes included; what does not print (controls, bidirectional marks) is shown as an escape.
 
     Of a word of more than ``_LONG_NAME`` letters the middle is left out.
@@ -150,7 +150,7 @@ def _shortened(value: str) -> str:
 
 def name(value: str) -> str:
     """A name or place: literal, and kept from turning round the text beside it. The middle of a very long one is left out."""
-    return f"<code><bdi>{_in_pieces(text(_shortened(value)))}</bdi></code>"
+    return f"<code><bdi>{_in_pieces(html_text(_shortened(value)))}</bdi></code>"
 
 
 def _in_pieces(shown: str) -> str:
@@ -170,12 +170,12 @@ def message_html(value: str, links: RepositoryLinks = NO_LINKS) -> str:
 def _message_part(part: MessagePart, links: RepositoryLinks) -> str:
     if part.span is not None:
         address, shown = links.line_address(part.span), name(str(part.span))
-        return f'<a href="{text(address)}">{shown}</a>' if address else shown
+        return f'<a href="{html_text(address)}">{shown}</a>' if address else shown
     match part.kind:
         case PartKind.TEXT:
-            return _WHOLE.sub(r'<span class="w">\g<0></span>', text(part.text))
+            return _WHOLE.sub(r'<span class="w">\g<0></span>', html_text(part.text))
         case PartKind.AMOUNT:
-            return f'<span class="amount">{text(part.text)}</span>'
+            return f'<span class="amount">{html_text(part.text)}</span>'
         case PartKind.ENTITY:
             return f"<strong>{name(part.text)}</strong>"
     return name(part.text)
@@ -183,10 +183,10 @@ def _message_part(part: MessagePart, links: RepositoryLinks) -> str:
 
 def _tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
     """Numbers with their words; ``title`` states what is counted."""
-    yield f'<p class="tiles-title">{text(title)}</p>'
+    yield f'<p class="tiles-title">{html_text(title)}</p>'
     yield '<ul class="tiles">'
     for row in rows:
-        words = f'<a href="#{row.place}">{text(row.words)}</a>' if row.place and row.number else text(row.words)
+        words = f'<a href="#{row.place}">{html_text(row.words)}</a>' if row.place and row.number else html_text(row.words)
         style = row.style if row.number else "none"
         yield f'<li class="{style}"><strong>{row.number:,}</strong> {words}</li>'
     yield "</ul>"
@@ -194,9 +194,9 @@ def _tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
 
 def view_fragment(view: View) -> str:
     """A view as HTML inside a page of others, such as a notebook: without script and style, and with few rows of each table."""
-    parts = [f"<p><b>{_words(view.answer, NO_LINKS)}</b> {text(view.lead)}</p>"]
+    parts = [f"<p><b>{_words(view.answer, NO_LINKS)}</b> {html_text(view.lead)}</p>"]
     for head, inner in sections_of(view.blocks):
-        parts += [f"<h4>{text(head.title)}</h4>"] if head is not None else []
+        parts += [f"<h4>{html_text(head.title)}</h4>"] if head is not None else []
         parts += _body(inner, NO_LINKS, most=_FEW_ROWS)
     return f"<div>{''.join(parts)}</div>"
 
@@ -221,12 +221,12 @@ def _block(block: Block, links: RepositoryLinks, most: int) -> Iterator[str]:
             rows = (_fact(label, words, links) for label, words in block.rows)
             yield from ('<dl class="facts">', *rows, "</dl>")
         case Fold(place=None):
-            yield f'<details class="more"{" open" if block.opened else ""}><summary>{text(_text(block.title))}</summary>'
+            yield f'<details class="more"{" open" if block.opened else ""}><summary>{html_text(_text(block.title))}</summary>'
             yield from _body(block.blocks, links, most=most)
             yield "</details>"
         case Fold():
             state = next((segment.text for segment in block.title.on_pages if segment.chip), "")
-            yield f'<details class="card" data-find="{text(state)}"{" open" if block.opened else ""}>'
+            yield f'<details class="card" data-find="{html_text(state)}"{" open" if block.opened else ""}>'
             yield f'<summary><h3>{_words(block.title, links)}</h3></summary><div class="card-body" id="{block.place}">'
             yield from _body(block.blocks, links, most=most)
             yield "</div></details>"
@@ -238,7 +238,7 @@ def _fact(label: str, shown: Line, links: RepositoryLinks) -> str:
     """An amount stands beside others, a sentence has a row; nothing for a fact without words."""
     words = _words(shown, links)
     kind = "" if shown.on_pages and shown.on_pages[0].kind is PartKind.AMOUNT else ' class="sentence"'
-    return f"<div{kind}><dt>{text(title_on_pages(label))}</dt><dd>{words}</dd></div>" if words else ""
+    return f"<div{kind}><dt>{html_text(title_on_pages(label))}</dt><dd>{words}</dd></div>" if words else ""
 
 
 def _text(shown: Line) -> str:
@@ -255,7 +255,7 @@ def _words(shown: Line, links: RepositoryLinks) -> str:
 def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
     style = segment.style.page_class
     if segment.chip:
-        return f'<span class="chip {style or "faint"}">{text(segment.text)}</span>'
+        return f'<span class="chip {style or "faint"}">{html_text(segment.text)}</span>'
     words = message_html(Message((segment.part,)), links)
     if segment.place is not None:
         return f'<a href="#{segment.place}">{words}</a>'
@@ -270,12 +270,12 @@ def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
     Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
     """
     columns, rows = columns_on_pages(block), rows_on_pages(block)
-    titles = {at: text(title_on_pages(block.columns[at].title)) for at in columns}
+    titles = {at: html_text(title_on_pages(block.columns[at].title)) for at in columns}
     classes = {at: "number" if block.columns[at].to_the_right else "" for at in columns}
     chosen = next((at for at in columns if block.columns[at].chosen), None)
     valued = {at for at in columns if any(cell_value(row[at]) >= 0 for row, _ in rows)}
     if chosen is not None and len(rows) >= _FILTERED:
-        options = (text(kind) for kind in dict.fromkeys(_text(row[chosen]) for row, _ in rows))
+        options = (html_text(kind) for kind in dict.fromkeys(_text(row[chosen]) for row, _ in rows))
         yield '<form class="filter" role="search" autocomplete="off" hidden>'
         yield '<label class="field">Search<input type="search" spellcheck="false" autocapitalize="none"></label>'
         listed = "".join(f'<option value="{kind}">{kind}</option>' for kind in options)
@@ -287,7 +287,7 @@ def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
     yield "".join(f'<th scope="col" role="columnheader"{_class(classes[at])}>{titles[at]}</th>' for at in columns)
     yield '</tr></thead><tbody role="rowgroup">'
     for row, below in rows[:most]:
-        mark = "" if chosen is None or not _text(row[chosen]) else f' data-find="{text(_text(row[chosen]))}"'
+        mark = "" if chosen is None or not _text(row[chosen]) else f' data-find="{html_text(_text(row[chosen]))}"'
         cells = []
         for at in columns:
             lines = (row[at], *below) if at == columns[-1] else (row[at],)

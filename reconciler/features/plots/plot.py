@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from reconciler.model import BucketVerdict, RateSeries
-from reconciler.render.html_page import text
+from reconciler.render import html_text as text
 from reconciler.text import amount, rate, short_date, short_moment
 
 MOST_LINES: Final = 6
