@@ -8,9 +8,9 @@ import re
 import secrets
 import ssl
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -18,15 +18,47 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, load_pkcs12
 from cryptography.utils import CryptographyDeprecationWarning
 
-from reconciler.backends.security.java_store import is_java_store, open_java_store
 from reconciler.backends.security.tls import SealedKeyPair, Tls
+from reconciler.hooks import added, load
 from reconciler.model import Certificate, CertificateOwner
+
+
+class StoredKey(Protocol):
+    """A private key under its own password."""
+
+    @property
+    def chain(self) -> tuple[bytes, ...]:
+        """Its certificates in DER, one's own first."""
+        ...
+
+    def private_key(self, password: str) -> PrivateKeyTypes:
+        """Return the key. Raises ``ValueError`` that states why there is none."""
+        ...
+
+
+class KeyStore(Protocol):
+    """The content of a store of a kind that a feature opens."""
+
+    @property
+    def keys(self) -> Sequence[StoredKey]:
+        """The private keys, in the store's order."""
+        ...
+
+    @property
+    def certificates(self) -> tuple[bytes, ...]:
+        """The certificates in DER, in the store's order."""
+        ...
+
+
+def _store_of_features(content: bytes, password: str) -> KeyStore | None:
+    stores: Iterator[KeyStore | None] = (load(place)(content, password) for place in added("KEY_STORES"))
+    return next((store for store in stores if store is not None), None)
 
 
 def store_authorities(content: bytes, password: str) -> str:
     """The certificates of a trust store, as PEM. Raises ``ValueError`` that states why there are none."""
-    if is_java_store(content):
-        certificates = open_java_store(content, password).certificates
+    if (store := _store_of_features(content, password)) is not None:
+        certificates = store.certificates
     else:
         _key, own, others = _open_store(content, password)
         certificates = _der(*([own] if own is not None else []), *others)
@@ -40,8 +72,7 @@ def store_key_pair(content: bytes, password: str, key_password: str | None = Non
 
     ``key_password`` is for stores whose key has another password than the store, which PKCS12 does not know.
     """
-    if is_java_store(content):
-        store = open_java_store(content, password)
+    if (store := _store_of_features(content, password)) is not None:
         if not store.keys or not store.keys[0].chain:
             raise ValueError("the store contains no private key with a certificate")
         first = store.keys[0]

@@ -53,13 +53,13 @@ class _WrongPasswordError(ValueError):
     """A password that does not fit; the text states which."""
 
 
-def is_java_store(content: bytes) -> bool:
-    """True for the content of a JKS store, whatever its name and configured type."""
-    return content.startswith(_JKS)
+def open_java_store(content: bytes, password: str) -> JavaStore | None:
+    """Read a store, whatever its configured type; ``None`` for another kind of content.
 
-
-def open_java_store(content: bytes, password: str) -> JavaStore:
-    """Read a store. Without a password its digest is not checked, as in Java. Raises ``ValueError`` that states what is wrong."""
+    Without a password its digest is not checked, as in Java. Raises ``ValueError`` that states what is wrong.
+    """
+    if not content.startswith(_JKS):
+        return None
     body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if password:
         expected = hashlib.sha1(password.encode("utf-16-be") + _WHITENER + body, usedforsecurity=False).digest()
