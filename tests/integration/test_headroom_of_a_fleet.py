@@ -63,7 +63,7 @@ def test_the_nearest_groups_of_all_clusters_and_those_that_hang_by_name(fleet: P
     done = invoke("headroom", ".", "--all-clusters", "--top", "3", cwd=fleet)
     assert done.code == 1, done.err
     lines = done.out.splitlines()
-    assert "38 of 40 clusters: 38 quota groups with a limit, 17 above 100%, 0 throttled" in lines[0]
+    assert "38 of 40 clusters: 38 quota groups with a limit, 17 above 100 %, 0 throttled" in lines[0]
     assert [line.split()[-1] for line in lines[2:5]] == ["c37", "c36", "c35"]
     assert lines[5] == "35 more quota groups not shown."
     assert any(line.split() == ["185", "38", "17", "0", "team-a"] for line in lines), done.out

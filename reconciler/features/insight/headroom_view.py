@@ -12,7 +12,7 @@ from reconciler.documents import VALUES, Document, row
 from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling, UnusedLimit
 from reconciler.model import ClusterFailure, QuotaKey, display_name
 from reconciler.render import Block, Column, Style, cluster_title, failure_lines, labelled, line, table
-from reconciler.text import amount, count_of, duration, rate
+from reconciler.text import amount, count_of, duration, percent_text, rate
 
 _KINDS: Final[Mapping[QuotaKey, str]] = {
     QuotaKey.PRODUCER_BYTE_RATE: "produce",
@@ -82,7 +82,7 @@ def headroom_lines(
     else:
         yield line(
             f"{where}, {headroom.at:%Y-%m-%d %H:%M:%S} UTC: {count_of(len(limited), 'quota group')} with a limit, ",
-            (f"{count:,} above {above:.0%}", Style.BAD if count else Style.PLAIN),
+            (f"{count:,} above {percent_text(above, digits=0)}", Style.BAD if count else Style.PLAIN),
             ", ",
             (f"{throttled:,} throttled", Style.BAD if throttled else Style.PLAIN),
         )

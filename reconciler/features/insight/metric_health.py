@@ -28,7 +28,7 @@ from reconciler.features.prometheus import (
 )
 from reconciler.model import CLIENT_KEYS, Entity, Finding, Message, MessagePart, compose, escaped, name_part
 from reconciler.resolution import overridden_by_default_pair
-from reconciler.text import count_of, duration, list_some
+from reconciler.text import count_of, duration, list_some, percent_text
 from reconciler.traffic import KEY_OF_KIND, Kind, Measure
 
 _WORDS: Final = {
@@ -274,7 +274,7 @@ def _times(seen: _Examined) -> Iterator[Finding]:
         yield _finding(
             "slow-scrapes",
             f"Scrapes are {interval:g} s apart. A rate covers {_WINDOW_S} s, so that scrapes see "
-            f"{_WINDOW_S / interval:.0%} of all moments. No sample proves that a client was never throttled.",
+            f"{percent_text(_WINDOW_S / interval, digits=0)} of all moments. No sample proves that a client was never throttled.",
         )
     since_ms, until_ms = _ms(seen.read.since), _ms(seen.read.until)
     gaps = [(end - start, target.name, start) for target in seen.targets for start, end in target.gaps(since_ms, until_ms)]

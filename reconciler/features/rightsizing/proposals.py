@@ -14,7 +14,7 @@ from reconciler.features.rightsizing.sizing import LEAST_CHANGE, WEEKS, SizedQuo
 from reconciler.formats import declarable
 from reconciler.manifest import OwnerBudget, SizingRules, ValueLimit
 from reconciler.model import DesiredEntity, Entity, QuotaKey, ReductionLimit, Span, ValueType, display_name, escaped
-from reconciler.text import count_of, list_some, rate
+from reconciler.text import count_of, list_some, percent_text, rate
 from reconciler.traffic import safe_limit
 
 _MOST_NAMED: Final = 3
@@ -157,7 +157,7 @@ def _within_bounds(
     if is_raise and value <= limit:
         return value, f"the manifest.limits of its owner allow {rate(key.value, most)} at most. Raise that first"
     if not is_raise and value > limit * (1 - LEAST_CHANGE):
-        return value, f"a value that is allowed would be less than {LEAST_CHANGE:.0%} below the limit"
+        return value, f"a value that is allowed would be less than {percent_text(LEAST_CHANGE, digits=0)} below the limit"
     if not declarable(key, value):
         return value, "a manifest cannot declare the value"
     return value, None

@@ -202,7 +202,7 @@ def _raised(key: QuotaKey, limit: float, use: QuotaUse, words: str, *, at_any_ra
         why = use.reason or "the history does not show how much more its clients would send"
         return SizingJudgement(sizing=Sizing.RAISE, reason=f"{words}. No value is proposed: {why}")
     if not at_any_rate and value < limit * (1 + LEAST_CHANGE):
-        near = f"{rate(key.value, value)} would be less than {LEAST_CHANGE:.0%} more"
+        near = f"{rate(key.value, value)} would be less than {percent_text(LEAST_CHANGE, digits=0)} more"
         return SizingJudgement(sizing=Sizing.FITS, reason=f"{words}, and {near}")
     least = ". A quota throttled its clients while they were recorded, so they may need more" if use.was_throttled else ""
     return SizingJudgement(sizing=Sizing.RAISE, reason=f"{words}{least}", value=value)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from reconciler.documents import VALUES, Document, row
 from reconciler.model import TRAFFIC_SCHEMA, Severity, display_name, escaped
 from reconciler.render import Block, Column, Style, line, table
-from reconciler.text import count_of
+from reconciler.text import count_of, percent_text
 from reconciler.traffic import (
     CHARGED,
     MOST_AMOUNT,
@@ -314,7 +314,7 @@ def _check_counts(counts: Mapping[str, _Count], opened: Rows[pa.RecordBatch], ma
     bad = counts.get("unreadable", _Count())
     state, words = _PASSED, "The backtest can read the rows."
     if bad.rows > max_unreadable * rows:
-        share = f"{bad.rows / rows:.1%} of the rows"
+        share = f"{percent_text(bad.rows / rows)} of the rows"
         state, words = _FAIL, f"The backtest cannot read {share}, and --max-unreadable allows {max_unreadable:.4g}."
     yield ContractCheck(id="unreadable", state=state, message=words, rows=bad.rows, example=bad.example)
 
@@ -338,7 +338,7 @@ def _check_repeats(opened: Rows[pa.RecordBatch], rows: int) -> ContractCheck:
     if share <= _REPEATS_WARN:
         message = f"Next to no row is there twice{of}."
         return ContractCheck(id="duplicates", state=_PASSED, message=message, rows=repeats)
-    message = f"{count_of(repeats, 'row')} ({share:.1%}{of}) equal another one in all columns, and count twice."
+    message = f"{count_of(repeats, 'row')} ({percent_text(share)}{of}) equal another one in all columns, and count twice."
     state = _FAIL if share > _REPEATS_FAIL else _WARN
     example = f"ts={_moment(pc.min(repeated.column('low')).as_py()).isoformat()}"
     return ContractCheck(id="duplicates", state=state, message=message, rows=repeats, example=example)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.model import TRAFFIC_SCHEMA, escaped
-from reconciler.text import list_some
+from reconciler.text import list_some, percent_text
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import Kind
 
@@ -416,6 +416,6 @@ def require_readable(unreadable: int, rows: int, most: float, *, files: Sequence
     where = list_some([escaped(file) for file in files], 1)
     shown = "".join(f"\n  {escaped(sample)}" for sample in samples)
     raise TrafficError(
-        f"recorded traffic {where}: {unreadable} of {rows} rows cannot be read ({unreadable / rows:.1%}), and --max-unreadable "
-        f"allows {most:.4g}{', for instance' if samples else ''}{':' if samples else ''}{shown}"
+        f"recorded traffic {where}: {unreadable} of {rows} rows cannot be read ({percent_text(unreadable / rows)}), and "
+        f"--max-unreadable allows {most:.4g}{', for instance:' if samples else ''}{shown}"
     )

@@ -47,7 +47,7 @@ def test_the_table_has_a_row_for_each_group_with_a_limit(tmp_path: Path) -> None
 
     assert (done.code, done.err) == (0, "")
     title, head, first, second, note = done.out.splitlines()
-    assert "2 quota groups with a limit, 1 above 100%, 1 throttled" in title
+    assert "2 quota groups with a limit, 1 above 100 %, 1 throttled" in title
     assert head.split() == ["%", "rate", "limit", "throttled", "on", "broker", "quota", "group", "limited", "by"]
     assert first.split() == ["134", "1.335", "MiB/s", "1", "MiB/s", "yes", "produce", "7", "user=alice", "client-id=app", "own"]
     assert 'user=bob client-id="odd * name"' in second
