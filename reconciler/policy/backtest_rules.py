@@ -222,11 +222,15 @@ def _worst(rows: Sequence[BucketVerdict]) -> Message:
     )
 
 
-def predictions_of(report: BacktestReport, changes: Iterable[Change]) -> tuple[Prediction, ...]:
+def predictions_of(report: BacktestReport, changes: Iterable[Change], cluster: str | None = None) -> tuple[Prediction, ...]:
     """Return the predictions for quota groups that the changes limit, each on the broker where it is worst.
 
-    Raises ``StalePlanError`` for a backtest of another value than the changes write.
+    ``cluster``: the name of the changes' Cluster manifest; ``None``: not known. Raises ``StalePlanError`` for a backtest of
+    another cluster, or of another value than the changes write.
     """
+    if None not in (report.cluster, cluster) and report.cluster != cluster:
+        of, to = display_name(report.cluster or ""), display_name(cluster or "")
+        raise StalePlanError(f"the backtest is of cluster {of}, and the plan is of {to}. Run backtest for {to}")
     planned = {(change.entity, key.key): key.after for change in changes for key in change.keys}
     made = []
     for group in group_verdicts(report.verdicts):

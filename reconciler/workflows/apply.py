@@ -151,7 +151,7 @@ def apply_manifests(
 def _predictions(backtest: BacktestReport, plan: Plan) -> tuple[Prediction, ...]:
     from reconciler.policy import predictions_of
 
-    return predictions_of(backtest, plan.changes)
+    return predictions_of(backtest, plan.changes, plan.cluster.name)
 
 
 def _watcher(intent: Intent, cluster: QuotaCluster, sources: tuple[str, ...], predictions: tuple[Prediction, ...]) -> StepWatcher:

@@ -218,14 +218,18 @@ class Git:
         pairs = [row.split(" ") for row in rows if row]
         return [(commit, datetime.datetime.fromtimestamp(int(at), tz=datetime.UTC)) for at, commit in pairs]
 
-    def blame_line(self, commit: str, path: str, line: int) -> BlamedLine:
-        """The commit that last changed one line of a file, as that is in ``commit``. White space does not count."""
+    def blame_line(self, commit: str | None, path: str, line: int) -> BlamedLine:
+        """The commit that last changed one line of a file, as that is in ``commit``. White space does not count.
+
+        ``commit`` ``None``: the file of the work tree, where git gives the time now to a line that is not committed.
+        """
         place = f"-L{line},{line}"
-        answer = _text(self.output("blame", "--porcelain", "-w", place, commit, "--", path))
+        answer = _text(self.output("blame", "--porcelain", "-w", place, *(() if commit is None else (commit,)), "--", path))
         rows = answer.split("\n")
         number, first, *_ = rows[0].split(" ")
         known = dict(row.partition(" ")[::2] for row in rows[1:] if not row.startswith("\t"))
-        parents = _text(self.output("rev-list", "--parents", "--max-count=1", number)).split()
+        is_committed = bool(number.strip("0"))
+        parents = _text(self.output("rev-list", "--parents", "--max-count=1", number)).split() if is_committed else []
         return BlamedLine(
             commit=number,
             line=int(first),

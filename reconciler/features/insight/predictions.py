@@ -22,6 +22,7 @@ from reconciler.model import (
     Digest,
     Message,
     Prediction,
+    Provenance,
     Verdict,
     bucket_words,
     compose,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 MONTH: Final = datetime.timedelta(days=30)
 """How long predictions are looked at after a run."""
 _COMPARED: Final = datetime.timedelta(days=7)
+_LACKING: Final = 0.1
 _SHOWN: Final = 20
 _OF_SAMPLES: Final = compose("A sample shows a throttle of the minute before it, so a short throttle counts as a longer one.")
 
@@ -154,26 +156,34 @@ def read_runs_with_predictions(files: Sequence[str]) -> tuple[ApplySummary, ...]
         text = _text(name)
         try:
             runs.append((name, APPLY_SUMMARY.read(text, name=name)))
-        except FileAccessError:
+        except FileAccessError as error:
             if len(files) == 1:
                 raise
-            backtests.append(BACKTEST.read(text, name=name))
+            try:
+                backtests.append(BACKTEST.read(text, name=name))
+            except FileAccessError as other:
+                raise (other if '"provenance"' in text else error) from None
     return tuple(_with_predictions(name, report, backtests) for name, report in runs)
 
 
 def _with_predictions(name: str, report: ApplySummary, backtests: Sequence[BacktestReport]) -> ApplySummary:
     if report.around.predictions:
         return report
-    stale = None
+    stale, empty = None, False
     for backtest in backtests:
         try:
-            made = predictions_of(backtest, (outcome.change for outcome in report.outcomes))
+            made = predictions_of(backtest, (outcome.change for outcome in report.outcomes), report.cluster.name)
         except StalePlanError as error:
             stale = error
         else:
-            return replace(report, around=replace(report.around, predictions=made))
+            # One that judged none of these changes is of another plan, when a later file has judged them.
+            if made:
+                return replace(report, around=replace(report.around, predictions=made))
+            empty = True
     if stale is not None:
         raise stale
+    if empty:
+        return report
     raise UsageError(
         f"{escaped(name)} has no predictions. Apply with --backtest FILE, or name the backtest report with another --run"
     )
@@ -193,7 +203,8 @@ def run_proposal(report: ApplySummary, paths: Sequence[str], cluster: str | None
     """
     sources = Sources(Where(paths=tuple(paths), cluster=cluster, access=access))
     view = sources.view("current")
-    expected, actual = report.cluster.id, view.cluster.id
+    ran, read = report.cluster, view.cluster
+    expected, actual = (ran.id, read.id) if None not in (ran.id, read.id) else (ran.name, read.name)
     if expected is not None and actual is not None and expected != actual:
         msg = f"the report is of cluster {escaped(expected)}, and these quotas are of {escaped(actual)}"
         raise WrongClusterError(msg, expected=expected, actual=actual)
@@ -270,17 +281,18 @@ def compare_run(
                 raise TrafficError(
                     f"Samples show what a run changed from a minute after its end on. Try again at {since:%H:%M} UTC"
                 )
-        judged = Backtest(between(recorded, since, until), question_in_effect(proposal, options)).report().verdicts
+        judged = Backtest(between(recorded, since, until), question_in_effect(proposal, options)).report()
         throttles = recorded_throttles(recorded, None, since=since, until=until)
         all_stated, unread = recorded.states_throttles, recorded.facts.unreadable
     rows: dict[tuple[object, ...], list[BucketVerdict]] = defaultdict(list)
-    for verdict in judged:
+    for verdict in judged.verdicts:
         rows[verdict.name, verdict.key].append(verdict)
-    times = _times(throttles or (), proposal)
+    times = _times(throttles or (), proposal, since=since)
     compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.around.predictions]
     order = list(Agreement)
     compared.sort(key=lambda group: (order.index(group.agreement), -(group.throttled or 0.0), group.prediction.bucket))
-    more = [_OF_SAMPLES] if any(throttle.of_samples for throttle in throttles or ()) else []
+    more = [*_not_covered(judged.provenance, since, until)]
+    more += [_OF_SAMPLES] if any(throttle.of_samples for throttle in throttles or ()) else []
     if unread:
         more.append(compose("{lines} cannot be read, and can have throttles.", lines=count_of(unread, "line")))
     return RunComparison(
@@ -288,13 +300,28 @@ def compare_run(
     )
 
 
-def _times(throttles: Sequence[RecordedThrottle], proposal: Proposal) -> Mapping[tuple[object, ...], list[float]]:
-    """Return by quota group, key and broker the seconds since 1970 with a throttle, rising."""
+def _not_covered(provenance: Provenance, since: datetime.datetime, until: datetime.datetime) -> Iterator[Message]:
+    """Yield a note about traffic that lacks more than a tenth of the time."""
+    first, last = max(provenance.start, since), min(provenance.end, until)
+    if last - first < (1 - _LACKING) * (until - since):
+        begin, end = (moment_text(each.replace(second=0, microsecond=0)) for each in (first, last))
+        yield compose("The traffic covers {begin} to {end} only. The rest of this time is not checked.", begin=begin, end=end)
+
+
+def _times(
+    throttles: Sequence[RecordedThrottle], proposal: Proposal, *, since: datetime.datetime
+) -> Mapping[tuple[object, ...], list[float]]:
+    """Return by quota group, key and broker the seconds since 1970 with a throttle, rising.
+
+    A throttle that began before ``since`` is one of an earlier limit, however long it lasts.
+    """
     from reconciler.resolution import EffectiveQuotas
 
     quotas = EffectiveQuotas(proposal.proposed)
     times: dict[tuple[object, ...], set[float]] = defaultdict(set)
     for throttle in throttles:
+        if throttle.begin_us < since.timestamp() * 1_000_000:
+            continue
         bucket = group_of_throttle(throttle, throttle.key, quotas)
         times[bucket, throttle.key, throttle.broker].add(throttle.begin_us // 1_000_000)
     return {place: sorted(seconds) for place, seconds in times.items()}

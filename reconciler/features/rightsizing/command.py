@@ -146,22 +146,20 @@ def _current(args: RightsizeArguments, spec: ClusterSpec) -> CurrentState | None
 
 
 def _changed_at(folder: str) -> Callable[[Span], datetime.datetime | None]:
-    """Return a function that gives when the line of a value was committed.
+    """Return a function that gives when the line of a value was committed, or the time now for one that is not committed yet.
 
-    It gives ``None`` outside of git, and where files differ from the commit.
+    It gives ``None`` outside of git, and for a file that git does not know.
     """
     from reconciler.workflows import repository_around
 
     try:
         git = repository_around(folder)
-        if git.dirty(folder):
-            return lambda _: None
     except GitError:
         return lambda _: None
 
     def changed(span: Span) -> datetime.datetime | None:
         try:
-            return git.blame_line("HEAD", git.place(span.file), span.line).committed
+            return git.blame_line(None, git.place(span.file), span.line).committed
         except GitError:
             return None
 

@@ -84,8 +84,11 @@ def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
         value, left = _within_bounds(value, quotas, is_raise=direction is Sizing.RAISE, bounds=bounds)
     if left is not None:
         return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
-    is_step = direction is Sizing.LOWER and value > (neediest.value or 0.0)
-    why = ". This is as far as the limits here allow in one step" if is_step else ""
+    why = ""
+    if value > (neediest.value or 0.0):
+        why = ". This is as far as the limits here allow in one step"
+    elif value < (neediest.value or 0.0):
+        why = ". The manifest.limits of its owner allow no more"
     return [
         replace(
             quota,
@@ -154,7 +157,7 @@ def _within_bounds(
     ranges = [_range_of(quota, bounds) for quota in quotas]
     least, most = max(low for low, _ in ranges), min(high for _, high in ranges)
     value = min(max(value, least), most)
-    if is_raise and value <= limit:
+    if is_raise and value < limit * (1 + LEAST_CHANGE) and value == most:
         return value, f"the manifest.limits of its owner allow {rate(key.value, most)} at most. Raise that first"
     if not is_raise and value > limit * (1 - LEAST_CHANGE):
         return value, f"a value that is allowed would be less than {percent_text(LEAST_CHANGE, digits=0)} below the limit"
@@ -184,17 +187,22 @@ def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds) -> Iterat
             continue
         owner = owner_of_change(quotas)
         if count[owner] >= bounds.rules.changes:
-            left: str | None = f"{count_of(bounds.rules.changes, 'change')} of its owner come first"
+            verb = "comes" if bounds.rules.changes == 1 else "come"
+            left: str | None = f"{count_of(bounds.rules.changes, 'change')} of its owner {verb} first"
         else:
             left = _recent_change(quotas, bounds)
         value = None
         if left is None:
             value, left = _within_budget(quotas, free)
         count[owner] += left is None
-        yield [
-            quota if quota.value is None else replace(quota, value=quota.value if value is None else value, left=left)
-            for quota in quotas
-        ]
+        yield [quota if quota.value is None else _accepted(quota, value, left) for quota in quotas]
+
+
+def _accepted(quota: SizedQuota, value: float | None, left: str | None) -> SizedQuota:
+    """Return the quota with a value that its budget has room for. ``None``: its own."""
+    is_less = value is not None and quota.value is not None and value < quota.value
+    more = ". The budget of its owner has no room for more" if is_less else ""
+    return replace(quota, value=quota.value if value is None else value, left=left, reason=f"{quota.reason}{more}")
 
 
 def _recent_change(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:

@@ -100,10 +100,10 @@ def _lowered(limit: float) -> KeyChange:
     return KeyChange(key=KEY, before=10e6, after=limit, reason=Reason.VALUE_DIFFERS)
 
 
-def why(folder: Path, *more: str, run: str = "run.json") -> Done:
+def why(folder: Path, *more: str, run: str = "run.json", backtest: str = "backtest.json", traffic: str = "since.parquet") -> Done:
     until = (APPLIED + WEEK).isoformat()
     return invoke(
-        "why", ".", "--run", run, "--run", "backtest.json", "--current", "now.json", "--traffic", "since.parquet",
+        "why", ".", "--run", run, "--run", backtest, "--current", "now.json", "--traffic", traffic,
         "--until", until, *more, cwd=folder,
     )  # fmt: skip
 
@@ -187,12 +187,42 @@ def test_report_counts_the_predictions_of_the_month(folder: Path, tmp_path: Path
     assert [row["agreement"] for row in run["groups"]] == ["worse", "unknown", "as-predicted", "as-predicted"]
 
 
-def test_report_without_traffic_has_checked_no_prediction(folder: Path) -> None:
-    (folder / "bare").mkdir()
-    (folder / "bare/cluster.yaml").write_text(cluster())
+def test_report_without_traffic_has_checked_no_prediction(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(cluster())
     files = ("--run", "run.json", "--run", "backtest.json")
-    done = invoke("report", "bare", "--current", "now.json", *files, "--format", "json", cwd=folder)
+    done = invoke("report", str(tmp_path), "--current", "now.json", *files, "--format", "json", cwd=folder)
     assert done.code == 0, done.err
     (run,) = done.json()["clusters"][0]["predictions"]
     assert {row["agreement"] for row in run["groups"]} == {"unknown"}
     assert run["notes"][0]["message"] == "No traffic is given. Set spec.traffic of the Cluster manifest"
+
+
+def test_a_backtest_of_another_plan_or_of_another_cluster_is_not_taken_for_that_of_the_run(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "quotas.yaml").read_text()
+    (tmp_path / "plan.yaml").write_text(f"{cluster()}---\n{quotas(({'client-id': 'else'}, {KEY: '1MiB'}))}")
+    (tmp_path / "staging.yaml").write_text(text.replace('"prod"', '"staging"'))
+    for name in ("plan", "staging"):
+        inputs = ("--current", "before.json", "--traffic", "history.parquet")
+        done = invoke("backtest", str(tmp_path / f"{name}.yaml"), *inputs, "--format", "json", cwd=folder)
+        (folder / f"of-{name}.json").write_text(done.out)
+    later = why(folder, "--run", "backtest.json", backtest="of-plan.json")
+    assert "4 changed quota groups: 1 worse, 1 not checked, 2 as predicted" in later.out
+    done = why(folder, backtest="of-staging.json")
+    assert (done.code, "the backtest is of cluster staging, and the plan is of prod" in done.err) == (3, True), done.err
+
+
+def test_traffic_of_an_hour_is_not_shown_as_a_week(folder: Path) -> None:
+    rows = pq.read_table(folder / "since.parquet").to_pylist()
+    hour = [row for row in rows if row["ts"] < APPLIED + datetime.timedelta(hours=1)]
+    pq.write_table(pa.Table.from_pylist(hour, schema=SCHEMA), folder / "hour.parquet")
+    day = f"{APPLIED:%Y-%m-%d}"
+    note = f"The traffic covers {day} 08:00 UTC to {day} 08:59 UTC only. The rest of this time is not checked."
+    assert note in why(folder, traffic="hour.parquet").out
+    assert "The traffic covers" not in why(folder).out
+
+
+def test_a_report_that_cannot_be_read_is_named_as_what_it_is(folder: Path) -> None:
+    data = json.loads((folder / "run.json").read_text())
+    (folder / "wrong.json").write_text(json.dumps({**data, "ended": "noon"}))
+    done = why(folder, run="wrong.json")
+    assert (done.code, "wrong.json is not an apply report" in done.err) == (1, True), done.err

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+from pathlib import Path
+
 import pytest
 
 from tests.features.rightsizing.conftest import DAY_S, MIB, World, burst
 from tests.support import manifests
-from tests.support.recorded_parquet import Flow
+from tests.support.git_repository import GitRepository
+from tests.support.recorded_parquet import START, Flow
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: team}\nspec:\n"
 
@@ -48,6 +52,20 @@ spec:
     before = world.text()
     world.run("--write", "files")
     assert world.text() == before
+
+
+def test_a_value_that_is_not_committed_is_not_lowered_further_and_other_files_do_not_count(world: World, tmp_path: Path) -> None:
+    now = (datetime.datetime.now(datetime.UTC) - START).days
+    world.limits(idle="100MiB")
+    world.traffic(burst("idle", MIB, since=now - 100, days=100), burst("steady", 1, since=now - 100, days=100, hours=1))
+    git = GitRepository(tmp_path / "quotas")
+    git.commit(at=datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC))
+    git.write("notes.txt", "a file beside the manifests")
+    assert world.run("--write", "files").code == 0
+    assert "50MiB" in world.text()
+    again = world.run("--write", "files")
+    assert "two whole weeks of traffic decide about it" in " ".join(again.out.split())
+    assert "50MiB" in world.text(), "a second cut would be deeper than the guard large-reduction allows"
 
 
 def test_without_write_no_file_changes(world: World) -> None:

@@ -111,9 +111,19 @@ def test_a_proposal_stays_inside_the_limits_and_the_budget_of_its_owner(world: W
     world.traffic(burst("a", 4 * MIB), burst("b", 4 * MIB), burst("c", 8 * MIB))
     sized = world.sized()
     assert (sized["a"]["value"], sized["a"]["left"]) == (1.5 * MIB, None)
+    assert sized["a"]["reason"].endswith(". The manifest.limits of its owner allow no more")
     assert (sized["c"]["value"], sized["c"]["left"]) == (2.0 * MIB, None)
+    assert sized["c"]["reason"].endswith(". The budget of its owner has no room for more")
     assert sized["c"]["backtest"]["verdict"] == "throttled", "the budget has no room for all that it needs"
     assert "the budget of team-b has 0 B/s left" in sized["b"]["left"].replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_limit_of_the_owner_that_leaves_no_fifth_more_proposes_nothing(world: World) -> None:
+    limits = [{"owner": "team-a", "producer_byte_rate": {"max": "1100KiB"}}]
+    world.write("kafka-quotas.yaml", manifests.repository(owners={"team-a": {}}, limits=limits))
+    world.write("a.yaml", manifests.quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"}), owner="team-a"))
+    world.traffic(burst("a", 4 * MIB))
+    assert "of its owner allow" in world.sized()["a"]["left"]
 
 
 def test_an_owner_gets_the_worst_changes_first_and_no_more_than_the_rules_allow(world: World) -> None:
@@ -121,7 +131,7 @@ def test_an_owner_gets_the_worst_changes_first_and_no_more_than_the_rules_allow(
     world.limits(little="1MiB", much="1MiB")
     world.traffic(burst("little", 1.5 * MIB), burst("much", 9 * MIB))
     sized = world.sized()
-    assert (sized["much"]["left"], sized["little"]["left"]) == (None, "1 change of its owner come first")
+    assert (sized["much"]["left"], sized["little"]["left"]) == (None, "1 change of its owner comes first")
 
 
 def test_one_value_for_several_entities_rises_for_the_neediest_and_falls_only_for_all(world: World) -> None:
