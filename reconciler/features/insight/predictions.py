@@ -270,7 +270,7 @@ def compare_run(
 
     require_arrow()
     from reconciler.features.insight.recorded_time import between, recorded_throttles
-    from reconciler.traffic import Backtest
+    from reconciler.traffic import Backtest, SecondsTraffic
 
     options, notes = fetch_samples(proposal, options, progress=progress)
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
@@ -291,7 +291,8 @@ def compare_run(
     compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.around.predictions]
     order = list(Agreement)
     compared.sort(key=lambda group: (order.index(group.agreement), -(group.throttled or 0.0), group.prediction.bucket))
-    more = [*_not_covered(judged.provenance, since, until)]
+    # A log of throttles has no traffic that could cover a time.
+    more = [*_not_covered(judged.provenance, since, until)] if isinstance(recorded, SecondsTraffic) else []
     more += [_OF_SAMPLES] if any(throttle.of_samples for throttle in throttles or ()) else []
     if unread:
         more.append(compose("{lines} cannot be read, and can have throttles.", lines=count_of(unread, "line")))
