@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from reconciler.features.insight.predictions import (
     MONTH,
     Agreement,
     ComparedGroup,
+    RunComparison,
     counts_words,
     group_name,
     observed_words,
@@ -141,6 +142,7 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> Iterato
             yield line(f"  Predictions of the last {MONTH.days} days: {counts_words(cluster.comparisons)}")
             worst = [group for run in cluster.comparisons for group in run.groups if group.agreement is Agreement.WORSE]
             yield from (line("    ", group_name(group), ": ", observed_words(group), hang=6) for group in worst[:_NAMED])
+            yield from (line(("    Note: ", Style.FAINT), note) for note in _notes_of(cluster.comparisons))
     yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
     if written is not None:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
@@ -352,8 +354,12 @@ def _predictions(overview: Overview) -> Iterator[Block]:
         for cluster, run, group in groups[:_MOST_PREDICTIONS]
     )
     yield _table(("Cluster", "Since", "Quota group", "Predicted and observed"), rows)
-    notes = dict.fromkeys(str(note) for _, run in compared for note in run.notes)
-    yield from (line(("Note: ", Style.FAINT), note) for note in notes)
+    yield from (line(("Note: ", Style.FAINT), note) for note in _notes_of(run for _, run in compared))
+
+
+def _notes_of(comparisons: Iterable[RunComparison]) -> Iterable[str]:
+    """Return each note of the comparisons once."""
+    return dict.fromkeys(str(note) for run in comparisons for note in run.notes)
 
 
 def _runs(overview: Overview) -> Iterator[Block]:

@@ -192,6 +192,8 @@ def test_report_without_traffic_has_checked_no_prediction(folder: Path, tmp_path
     files = ("--run", "run.json", "--run", "backtest.json")
     done = invoke("report", str(tmp_path), "--current", "now.json", *files, "--format", "json", cwd=folder)
     assert done.code == 0, done.err
+    text = invoke("report", str(tmp_path), "--current", "now.json", *files, cwd=folder).out
+    assert "    Note: No traffic is given. Set spec.traffic of the Cluster manifest" in text
     (run,) = done.json()["clusters"][0]["predictions"]
     assert {row["agreement"] for row in run["groups"]} == {"unknown"}
     assert run["notes"][0]["message"] == "No traffic is given. Set spec.traffic of the Cluster manifest"
