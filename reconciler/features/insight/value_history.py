@@ -13,6 +13,7 @@ from reconciler.features.insight.incident import LimitOrigin
 from reconciler.features.insight.past_quotas import declared_quota, limit_origin
 from reconciler.features.insight.runs import read_runs
 from reconciler.model import (
+    ChangeStatus,
     ClusterIdentity,
     CurrentState,
     DesiredQuota,
@@ -63,7 +64,7 @@ class QuotaHistory:
     missing: str | None = None
     """Why the origin of the value is not known. ``None``: it is known."""
     last_write: AuditRecord | None = None
-    """The last audited run that changed the entity, by name. ``None``: no run names it."""
+    """The last audited run that changed the entity, or that may have: one whose line names no entity. ``None``: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +137,12 @@ def quota_history(
         missing = None if values else "no manifest declares it, so it was set by other means"
     except (GitError, ManifestError, UsageError) as error:
         missing = None if values else str(error)
-    last = next((run for run in runs if entity in run.entities), None)
+    last = next((run for run in runs if run.may_have_written(entity) and (run.entities or _wrote(run))), None)
     return QuotaHistory(entity=entity, key=key, live=live, values=tuple(values), missing=missing, last_write=last)
+
+
+def _wrote(run: AuditRecord) -> bool:
+    return any(run.summary.get(status, 0) for status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN))
 
 
 def _with_runs(value: SetValue, now: ManifestsAt, runs: Sequence[AuditRecord]) -> SetValue:
@@ -174,7 +179,8 @@ def _lines(result: Histories) -> Iterator[Line]:
             )
         if (last_run := quota.last_write) is not None:
             user, ended = display_name(last_run.run.os_user), f"{last_run.ended:%Y-%m-%d %H:%M} UTC"
-            yield line(f"    entity last changed by {escaped(last_run.run.command)} of {user} until {ended}, by the audit")
+            verb = "last changed" if last_run.entities else "can have been changed last"
+            yield line(f"    entity {verb} by {escaped(last_run.run.command)} of {user} until {ended}, by the audit")
         for number, value in enumerate(quota.values):
             yield from _value_lines(quota.key, value, is_first=number == 0)
 

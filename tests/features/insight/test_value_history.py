@@ -74,15 +74,15 @@ class History:
         with self.audit.open("a") as file:
             file.write(audit_line(run, report, at=NOON + day * DAY) + "\n")
 
-    def wrote(self, entity: Entity, by: str, *, day: int, commit: str | None = None) -> None:
-        """A run of ``alter``, or of ``apply`` of a commit, that changed an entity."""
+    def wrote(self, *entities: Entity, by: str, day: int, commit: str | None = None) -> None:
+        """A run of ``alter``, or of ``apply`` of a commit, that changed entities."""
         key = KeyChange(key="producer_byte_rate", before=None, after=7 * MIB, reason=Reason.VALUE_DIFFERS)
-        change = Change(entity=entity, action=Action.CREATE, keys=(key,))
+        changes = [Change(entity=entity, action=Action.CREATE, keys=(key,)) for entity in entities]
         report = ApplyReport(
             cluster=ClusterIdentity(name="prod", id="c1"),
             digest=f"sha256:{'0' * 64}",
             result=ApplyResult.DONE,
-            outcomes=(ChangeOutcome(change=change, status=ChangeStatus.APPLIED),),
+            outcomes=tuple(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in changes),
         )
         run = AuditedRun(
             command="alter" if commit is None else "apply",
@@ -162,8 +162,8 @@ def test_a_value_by_other_means_is_said_to_be_one(history: History) -> None:
 
 
 def test_the_last_audited_run_that_names_the_entity_is_named(history: History) -> None:
-    history.wrote(ALICE, "mallory\x1b", day=3)
-    history.wrote(user("bob"), "peggy", day=4)
+    history.wrote(ALICE, by="mallory\x1b", day=3)
+    history.wrote(user("bob"), by="peggy", day=4)
     done = history.ask(7 * MIB)
     assert (
         '    entity last changed by alter of "mallory\\u001b" until 2026-01-05 12:00 UTC, by the audit' in done.out.splitlines()
@@ -172,10 +172,17 @@ def test_the_last_audited_run_that_names_the_entity_is_named(history: History) -
     assert (quota["last_write"]["os_user"], quota["last_write"]["entities"]) == ("mallory\x1b", [{"user": "alice"}])
 
 
+def test_a_later_run_with_too_many_entities_to_name_can_have_changed_it(history: History) -> None:
+    history.wrote(ALICE, by="mallory", day=3)
+    history.wrote(*(user(f"u{number}") for number in range(51)), by="peggy", day=4)
+    words = "    entity can have been changed last by alter of peggy until 2026-01-06 12:00 UTC, by the audit"
+    assert words in history.ask(7 * MIB).out.splitlines()
+
+
 def test_a_run_that_wrote_other_entities_did_not_apply_the_value(history: History) -> None:
-    history.wrote(user("bob"), "ci", day=3, commit=history.merge)
+    history.wrote(user("bob"), by="ci", day=3, commit=history.merge)
     assert [value["applied"] for value in history.values(2 * MIB)] == [None, None]
-    history.wrote(ALICE, "ci", day=4, commit=history.merge)
+    history.wrote(ALICE, by="ci", day=4, commit=history.merge)
     assert history.values(2 * MIB)[0]["applied"] == "2026-01-06T12:00:00Z"
 
 
