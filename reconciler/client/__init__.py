@@ -173,3 +173,7 @@ __all__ = [
 ]
 
 __getattr__ = lazy_face(__name__)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -24,6 +24,7 @@ from reconciler.cli.traffic_options import (
     traffic_option,
 )
 from reconciler.errors import GitError, MissingDependencyError, TrafficError, UntrustedError, UsageError
+from reconciler.hooks import added
 
 if TYPE_CHECKING:
     from reconciler.model import BacktestReport, CurrentState
@@ -236,4 +237,6 @@ def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
         return _PLOTS if "html" in formats else 0
     if not 0 <= args.plots <= _MOST_PLOTS:
         raise UsageError(f"--plots takes a number from 0 to {_MOST_PLOTS}, not {args.plots}")
+    if args.plots and not any(added("PLOTS")):
+        raise UsageError("--plots needs the feature plots, and its folder is not installed")
     return int(args.plots)
