@@ -50,7 +50,7 @@ def files(work: ChangeSet) -> list[str]:
 
 def test_no_room_for_the_report_leaves_the_old_one(work: ChangeSet) -> None:
     (work.folder / "report.json").write_text("an old report")
-    done = apply(work, 1000, "--report", "report.json", "--audit", "audit.jsonl")
+    done = apply(work, 2000, "--report", "report.json", "--audit", "audit.jsonl")
     require_done_and_told(work, done, f"cannot write report.json: {NO_ROOM}")
     assert (work.folder / "report.json").read_text() == "an old report"
     assert json.loads((work.folder / "audit.jsonl").read_text())["result"] == "done"

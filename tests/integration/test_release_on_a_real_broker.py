@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -73,13 +74,17 @@ def test_a_client_that_retries_has_its_topics_when_the_release_says(clean_kafka:
     deployer = Deployer(clean_kafka)
     left, throttled_ms, first = list(range(RELEASE.topics)), 0, None
     with deployer.connect() as connection:
+        begun = time.monotonic()
         while left:
             # The broker reads the next request of this connection when the throttle of the answer before is over.
             left, throttle_ms = deployer.create(left, version=7, connection=connection)
             first = RELEASE.topics - len(left) if first is None else first
             throttled_ms += throttle_ms if left else 0
+        passed = time.monotonic() - begun
     assert first == deployer.predicted.at_once
-    assert throttled_ms / 1000 == pytest.approx(deployer.predicted.seconds, rel=0.1)
+    # Tokens also come while requests are on their way: a slow machine waits for less of the time, and takes longer.
+    assert throttled_ms / 1000 <= deployer.predicted.seconds * 1.1
+    assert passed >= deployer.predicted.seconds * 0.9
 
 
 def test_an_older_client_is_refused_nothing_and_waits_as_long(clean_kafka: Sandbox) -> None:
