@@ -243,7 +243,8 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     assert (done.code, done.err) == (1, "")
     headline = "Not checked: 1 of 1 changed quota (no recorded traffic)."
     assert done.out.splitlines()[0] == f"Backtest: {headline}"
-    assert done.out.splitlines()[1].startswith("Rule fails: no quota group that changes may be inconclusive or not checked. user=pay-absent")
+    failed = "Rule fails: no quota group that changes may be inconclusive or not checked. user=pay-absent"
+    assert done.out.splitlines()[1].startswith(failed)
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert (document["summary"]["headline"], document["summary"]["unjudged"]) == (headline, 1)
     assert document["unjudged"][0]["entity"] == {"user": "pay-absent"}

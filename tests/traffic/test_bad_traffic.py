@@ -71,9 +71,7 @@ def test_half_a_line_and_junk_are_counted_until_they_are_too_many(spark: SparkSe
     assert (facts.requests, facts.unreadable) == (199, 2)
     assert len(facts.unreadable_samples) == 2
     assert opened(spark, log).unreadable == 2, "one in a hundred is what is allowed unless said otherwise"
-    with pytest.raises(
-        TrafficError, match=r"2 of 201 rows cannot be read \(1 %\), and --max-unreadable allows 0, for instance"
-    ):
+    with pytest.raises(TrafficError, match=r"2 of 201 rows cannot be read \(1 %\), and --max-unreadable allows 0, for instance"):
         opened(spark, log, max_unreadable=0.0)
 
 
