@@ -83,6 +83,8 @@ class ObservedBy(enum.StrEnum):
     """Samples of throttle times. A throttle between two of them may be missing."""
     RATES = "rates"
     """No throttle is recorded: the time that the rate is over the limit."""
+    LINES = "lines"
+    """Lines of throttled requests without traffic: when, but not for which part of the active time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,11 +290,15 @@ def compare_run(
     for verdict in judged.verdicts:
         rows[verdict.name, verdict.key].append(verdict)
     times = _times(throttles or (), proposal, since=since)
-    compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.around.predictions]
+    has_traffic = isinstance(recorded, SecondsTraffic)
+    compared = [
+        _compare(each, rows[each.bucket, each.key], times, all_stated=all_stated, has_traffic=has_traffic)
+        for each in report.around.predictions
+    ]
     order = list(Agreement)
     compared.sort(key=lambda group: (order.index(group.agreement), -(group.throttled or 0.0), group.prediction.bucket))
     # A log of throttles has no traffic that could cover a time.
-    more = [*_not_covered(judged.provenance, since, until)] if isinstance(recorded, SecondsTraffic) else []
+    more = [*_not_covered(judged.provenance, since, until)] if has_traffic else []
     more += [_OF_SAMPLES] if any(throttle.of_samples for throttle in throttles or ()) else []
     if unread:
         more.append(compose("{lines} cannot be read, and can have throttles.", lines=count_of(unread, "line")))
@@ -334,6 +340,7 @@ def _compare(
     times: Mapping[tuple[object, ...], list[float]],
     *,
     all_stated: bool,
+    has_traffic: bool,
 ) -> ComparedGroup:
     rows = [each for each in rows if each.limits.after is not None and same_value(each.limits.after, prediction.limit)]
     if not rows:
@@ -341,6 +348,11 @@ def _compare(
     seconds = {each.broker: times.get((each.name, each.key, each.broker), []) for each in rows}
     share = max(_recorded_share(each, len(seconds[each.broker])) for each in rows)
     first = min((shown[0] for shown in seconds.values() if shown), default=None)
+    if not has_traffic:
+        agreement = Agreement.WORSE if prediction.verdict is Verdict.CLEAR else Agreement.AS_PREDICTED
+        if first is None or prediction.verdict is Verdict.INCONCLUSIVE:
+            agreement = Agreement.UNKNOWN
+        return ComparedGroup(prediction=prediction, agreement=agreement, by=ObservedBy.LINES, first=_moment(first))
     by = ObservedBy.REQUESTS
     if any(each.metrics is not None and not each.recorded.requests for each in rows):
         by = ObservedBy.SAMPLES
@@ -360,9 +372,13 @@ def _compare(
         agreement=agreement,
         throttled=share,
         by=by,
-        first=None if first is None else datetime.datetime.fromtimestamp(int(first), datetime.UTC),
+        first=_moment(first),
         peak=max(map(peak_of, rows)),
     )
+
+
+def _moment(second: float | None) -> datetime.datetime | None:
+    return None if second is None else datetime.datetime.fromtimestamp(int(second), datetime.UTC)
 
 
 def _recorded_share(verdict: BucketVerdict, seconds: int) -> float:
@@ -382,16 +398,19 @@ _NEVER: Final = {
 
 def _words(group: ComparedGroup) -> str:
     prediction, share = group.prediction, group.throttled
-    if share is None:
+    if share is None and group.first is None:
         return "not checked: the traffic does not show it under the limit that was judged"
-    seen = _NEVER[group.by]
-    if share:
-        since = f" since {moment_text(group.first)}" if group.first is not None else ""
+    since = f" since {moment_text(group.first)}" if group.first is not None else ""
+    if share is None:
+        seen = f"throttled{since}"
+    elif share:
         seen = (
             f"{'over its limit' if group.by is ObservedBy.RATES else 'throttled'} {percent_text(share)} of its active time{since}"
         )
+    else:
+        seen = _NEVER[group.by]
     predicted = {
-        Verdict.CLEAR: "clear" if not share else "cleared",
+        Verdict.CLEAR: "clear" if share == 0 else "cleared",
         Verdict.INCONCLUSIVE: "not predicted",
     }.get(prediction.verdict, f"predicted throttled {percent_text(prediction.share)}")
     grown = ""
