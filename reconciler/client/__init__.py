@@ -172,7 +172,8 @@ __all__ = [
     "prefix",
 ]
 
-__getattr__ = lazy_face(__name__)
+if not TYPE_CHECKING:  # a type checker would take every name for one of these
+    __getattr__ = lazy_face(__name__)
 
 
 def __dir__() -> list[str]:
