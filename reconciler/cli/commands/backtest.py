@@ -129,6 +129,8 @@ def _judge(args: BacktestArguments) -> Result:
     intent = _read_intent(args, needed=not settings and not known)
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
     if situation is not None and not situation.needs_traffic:
+        if args.source.traffic:
+            raise UsageError("--deploy judges a release, and no traffic: leave --traffic out")
         made: Result = situation.without_traffic(intent, _read_current(args, access, intent), settings)
         return made
     source = args.source

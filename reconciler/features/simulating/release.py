@@ -67,7 +67,7 @@ class Release:
         counts = [int(part) if part.isascii() and part.isdigit() and len(part) < 8 else 0 for part in (topics, each)]
         if not separator or not all(0 < count <= _MOST for count in counts):
             raise ArgumentTypeError(
-                f"{shown(text)} is not TOPICSxPARTITIONS, such as 40x10 for 40 topics with 10 partitions each"
+                f"{shown(text)} is not TOPICSxPARTITIONS, such as 40x10 for 40 topics with 10 partitions each, up to {_MOST:,}"
             )
         return cls(topics=counts[0], partitions_each=counts[1])
 

@@ -78,3 +78,5 @@ def test_a_release_without_any_limit_and_bad_ones(tmp_path: Path) -> None:
         assert (done.code, f"'{wrong}' is not TOPICSxPARTITIONS" in done.err) == (64, True)
     done = invoke("backtest", *setting, "--deploy", "4x4", "--factor", "2", cwd=tmp_path)
     assert (done.code, "leave --brokers, --without-broker and --factor out" in done.err) == (64, True)
+    done = invoke("backtest", *setting, "--deploy", "4x4", "--traffic", "history", cwd=tmp_path)
+    assert (done.code, "leave --traffic out" in done.err) == (64, True)
