@@ -23,6 +23,7 @@ from reconciler.errors import AuthenticationError, BackendError, UnreachableErro
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from tests.support.bad_servers import refusing_port
 from tests.support.certificates import Authority
+from tests.support.polling import wait_until
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
 
 pytestmark = pytest.mark.kafka
@@ -259,13 +260,15 @@ def test_a_certificate_for_another_host_is_refused_unless_nobody_shall_look(stor
 
 def test_a_request_waits_for_a_server_that_comes_back_but_not_for_ever() -> None:
     with zookeeper_server() as server:
-        wanted = dataclasses.replace(settings(server.address), request_seconds=90.0)
+        wanted = dataclasses.replace(settings(server.address), request_seconds=12.0)
         with opened(wanted) as client:
             server.kill()
             for _ in range(2):  # the first one may notice that the connection breaks, the second one never had one
                 with pytest.raises(ConnectionLoss):
                     client.get_children("/")
             server.start()
+            # A slow machine may need longer to start a server than one request waits.
+            wait_until(lambda: client.connected)
             assert client.retry(client.get_children, "/") == ["zookeeper"]
 
 

@@ -113,7 +113,7 @@ def fleet_lines(
     )
     yield line(
         f"{len(read):,} of {count_of(len(results), 'cluster')}: {count_of(len(limited), 'quota group')} with a limit, ",
-        (f"{above:,} above 100%", Style.BAD if above else Style.PLAIN),
+        (f"{above:,} above 100 %", Style.BAD if above else Style.PLAIN),
         ", ",
         (f"{throttled:,} throttled", Style.BAD if throttled else Style.PLAIN),
     )

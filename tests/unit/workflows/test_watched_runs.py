@@ -29,7 +29,7 @@ def apply(folder: Path, server: FakeCluster, limit: str, *sources: str, with_bac
         settings=ApplySettings(),
         step_down=StepDown(factor=2.0),
         watch=sources,
-        backtest=report_of(verdict()) if with_backtest else None,
+        backtest=report_of(verdict(), cluster="prod") if with_backtest else None,
     )
     intent = load_intent([str(folder)], cluster=None)
     return apply_manifests(intent, server, approval, dialogue=UNASKED, clock=FakeClock(), progress=NO_PROGRESS)
