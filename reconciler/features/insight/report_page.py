@@ -169,7 +169,7 @@ def _states(overview: Overview) -> tuple[tuple[int, str, str, str], ...]:
     has = "has" if in_sync == 1 else "have"
     return (
         (unread, "could not be read", f"{count_of(unread, 'cluster')} could not be read", "bad"),
-        (differ, "differ", f"{count_of(differ, 'cluster')} {differs} from the manifests", "bad"),
+        (differ, differs, f"{count_of(differ, 'cluster')} {differs} from the manifests", "bad"),
         (in_sync, "in sync", f"{count_of(in_sync, 'cluster')} {has} what the manifests declare", "good"),
         (skipped, "skipped", f"{count_of(skipped, 'cluster')} skipped", "warn"),
     )
