@@ -16,6 +16,7 @@ from reconciler.traffic.kinds import BYTES, Kind
 from tests.support import raw_quotas
 from tests.support.local_traffic import open_here
 from tests.support.polling import wait_until
+from tests.support.request_log_tail import RequestLogTail
 from tests.support.wire_client import WireClient, record_batch
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Client:
         self.name = f"limits-{uuid.uuid4()}"
         self.entity = Entity.of({"client-id": self.name})
         self._sandbox, self._server = sandbox, sandbox.sasl_bootstrap_servers
+        self._log = RequestLogTail(sandbox)
 
     def connect(self) -> WireClient:
         return WireClient(self._server, self._sandbox.user("alice"), self.name)
@@ -65,9 +67,7 @@ class Client:
     def wait_until_logged(self, api: str) -> None:
         """A broker writes the line of a request after its answer."""
         words = (f'"requestApiKeyName":"{api}"', f'"clientId":"{self.name}"')
-        log = self._sandbox.nodes[0].request_log_file
-        assert log is not None
-        wait_until(lambda: any(all(word in line for word in words) for line in log.read_text().splitlines()))
+        wait_until(lambda: self._log.count(*words))
 
     def backtest(self, quotas: Mapping[str, float], *, exact: bool, wraps: bool = True) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
@@ -78,13 +78,13 @@ class Client:
         needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)
         broker = BrokerModel(window=Window(wraps=wraps))
         question = BacktestRequest(current={}, proposed=proposed, declared=proposed, broker=broker, exact=exact, needs=needs)
-        log = f"1={self._sandbox.nodes[0].request_log_file}"
         kinds = (*BYTES, Kind.REQUEST)
-        recorded = open_here(find_traffic([log]), form=Form.EXACT if exact else Form.SECONDS, kinds=kinds)
-        try:
-            report = Backtest(recorded, question).report()
-        finally:
-            recorded.close()
+        with self._log.copied() as log:
+            recorded = open_here(find_traffic([f"1={log}"]), form=Form.EXACT if exact else Form.SECONDS, kinds=kinds)
+            try:
+                report = Backtest(recorded, question).report()
+            finally:
+                recorded.close()
         (key,) = quotas
         (verdict,) = (one for one in report.verdicts if one.name.client_id == self.name and one.key == key)
         return report, verdict

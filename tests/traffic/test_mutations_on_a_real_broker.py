@@ -15,6 +15,7 @@ from reconciler.traffic.kinds import BYTES, Kind
 from tests.support import raw_quotas
 from tests.support.local_traffic import open_here
 from tests.support.polling import wait_until
+from tests.support.request_log_tail import RequestLogTail
 from tests.support.wire_client import WireClient
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Admin:
     def __init__(self, sandbox: Sandbox, limit: float | None) -> None:
         assert sandbox.sasl_bootstrap_servers is not None
         self.name, self._server, self._sandbox = f"admin-{uuid.uuid4()}", sandbox.sasl_bootstrap_servers, sandbox
+        self._log = RequestLogTail(sandbox)
         if limit is not None:
             entity = frozenset({("client-id", self.name)})
             raw_quotas.alter(sandbox.bootstrap_servers, {entity: {"controller_mutation_rate": limit}})
@@ -64,22 +66,17 @@ class Admin:
         """Of the broker's log, when it has all requests of this client."""
         from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
-        log = self._sandbox.nodes[0].request_log_file
-        assert log is not None
-        wait_until(lambda: _lines(log.read_text(), "DELETE_TOPICS", self.name) >= 2 * TOPICS)
+        words = ('"requestApiKeyName":"DELETE_TOPICS"', f'"clientId":"{self.name}"')
+        wait_until(lambda: self._log.count(*words) >= 2 * TOPICS)
         proposed = {Entity.of({"client-id": self.name}): {"controller_mutation_rate": limit}}
         needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)
         question = BacktestRequest(current={}, proposed=proposed, declared=proposed, needs=needs)
-        recorded = open_here(find_traffic([f"1={log}"]), form=Form.SECONDS, kinds=(*BYTES, Kind.MUTATION))
-        try:
-            return Backtest(recorded, question).report()
-        finally:
-            recorded.close()
-
-
-def _lines(text: str, api: str, client_id: str) -> int:
-    words = (f'"requestApiKeyName":"{api}"', f'"clientId":"{client_id}"')
-    return sum(all(word in line for word in words) for line in text.splitlines())
+        with self._log.copied() as log:
+            recorded = open_here(find_traffic([f"1={log}"]), form=Form.SECONDS, kinds=(*BYTES, Kind.MUTATION))
+            try:
+                return Backtest(recorded, question).report()
+            finally:
+                recorded.close()
 
 
 def test_the_recommended_rate_refuses_nothing_and_a_lower_one_does(clean_kafka: Sandbox) -> None:
