@@ -72,7 +72,7 @@ def test_apply_stops_before_the_request_that_would_reach_the_other_cluster(
     raw_quotas.alter(other.bootstrap_servers, before)
     with flipping(clean_kafka, other, after=1) as port:
         report = require_stopped(work.run(port), clean_kafka, other)
-    # The second request may leave before the client sees the end of the connection; nobody knows then what became of it.
+    # The second request may leave before the client sees the end of the connection. What became of it is unknown then.
     assert {"applied", "not_attempted"} <= statuses(report).keys() <= {"applied", "not_attempted", "unknown"}
     work.require_true(report)
     assert raw_quotas.settled(other.bootstrap_servers) == before

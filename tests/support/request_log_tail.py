@@ -20,17 +20,18 @@ class RequestLogTail:
 
     def count(self, *words: str) -> int:
         """Count the lines that have all these words."""
-        return sum(all(word in line for word in words) for line in self._content().decode(errors="replace").splitlines())
+        return sum(all(word in line for word in words) for line in self.content().decode(errors="replace").splitlines())
 
     @contextlib.contextmanager
     def copied(self) -> Iterator[Path]:
         """Give a file with these lines, which is there inside the block."""
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "kafka-request.log"
-            copy.write_bytes(self._content())
+            copy.write_bytes(self.content())
             yield copy
 
-    def _content(self) -> bytes:
+    def content(self) -> bytes:
+        """Read these lines."""
         with self._log.open("rb") as file:
             file.seek(self._begin)
             return file.read()

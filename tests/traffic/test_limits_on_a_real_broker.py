@@ -64,10 +64,10 @@ class Client:
         raw_quotas.alter(self._sandbox.bootstrap_servers, {entity: dict(quotas)})
         assert raw_quotas.settled(self._sandbox.bootstrap_servers)[entity] == dict(quotas)
 
-    def wait_until_logged(self, api: str) -> None:
+    def wait_until_logged(self, api: str, count: int = 1) -> None:
         """A broker writes the line of a request after its answer."""
         words = (f'"requestApiKeyName":"{api}"', f'"clientId":"{self.name}"')
-        wait_until(lambda: self._log.count(*words))
+        wait_until(lambda: self._log.count(*words) >= count)
 
     def backtest(self, quotas: Mapping[str, float], *, exact: bool, wraps: bool = True) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
@@ -101,6 +101,7 @@ def throttles_of_batches(client: Client, sandbox: Sandbox) -> list[int]:
     for _ in range(4):
         with client.connect() as connection:
             throttles.append(connection.produce(topic, record_batch(BATCH_BYTES))[1])
+    client.wait_until_logged("PRODUCE", len(throttles))
     return throttles
 
 
@@ -167,8 +168,10 @@ def test_request_time_below_the_limit_in_the_log_is_not_clear(clean_kafka: Sandb
     client.limit(limit)
     batch = record_batch(100)
     with client.connect() as connection:
-        throttled = any(connection.produce(topic, batch)[1] > 0 for _ in range(MOST_REQUESTS))
+        numbers = range(1, MOST_REQUESTS + 1)
+        throttled = next((number for number in numbers if connection.produce(topic, batch)[1] > 0), 0)
     assert throttled
+    client.wait_until_logged("PRODUCE", throttled)
 
     # The broker throttled this very traffic, whether or not the part of its time that the log has reaches the limit.
     _, verdict = client.backtest(limit, exact=True)

@@ -17,6 +17,7 @@ from reconciler.model.entity import Entity
 from tests.support import raw_quotas
 from tests.support.local_traffic import open_here
 from tests.support.polling import wait_until
+from tests.support.request_log_tail import RequestLogTail
 from tests.support.wire_client import WireClient, record_batch
 
 if TYPE_CHECKING:
@@ -61,9 +62,7 @@ class Clients:
             wanted = {raw(entity): dict(quotas) for entity, quotas in self.quotas(limit).items()}
             raw_quotas.alter(self._sandbox.bootstrap_servers, wanted)
         raw_quotas.settled(self._sandbox.bootstrap_servers)
-        log = self._sandbox.nodes[0].request_log_file
-        assert log is not None
-        before = log.stat().st_size
+        log = RequestLogTail(self._sandbox)
         batch = record_batch(BATCH)
         asks: dict[str, Callable[[WireClient], int]] = {
             "producer": lambda client: client.produce(self._topic, batch)[1],
@@ -73,10 +72,10 @@ class Clients:
             runs = {role: pool.submit(self._ask, role, ask, seconds, pause_s) for role, ask in asks.items()}
             throttles = {role: run.result() for role, run in runs.items()}
         sent = {role: len(found) for role, found in throttles.items()}
-        wait_until(lambda: all(self._lines(log, before, role) >= count for role, count in sent.items()))
+        wait_until(lambda: all(self._lines(log, role) >= count for role, count in sent.items()))
         own = folder / "kafka-request.log"
         folder.mkdir()
-        own.write_bytes(log.read_bytes()[before:])
+        own.write_bytes(log.content())
         return Recording(own, {role: sum(ms > 0 for ms in found) for role, found in throttles.items()}, sent)
 
     def _ask(self, role: str, ask: Callable[[WireClient], int], seconds: float, pause_s: float) -> list[int]:
@@ -90,10 +89,9 @@ class Clients:
                     throttles.append(ask(client))
         return throttles
 
-    def _lines(self, log: Path, before: int, role: str) -> int:
-        api = {"producer": b'"requestApiKeyName":"PRODUCE"', "consumer": b'"requestApiKeyName":"FETCH"'}[role]
-        name = f'"clientId":"{self.names[role]}"'.encode()
-        return sum(api in line and name in line for line in log.read_bytes()[before:].splitlines())
+    def _lines(self, log: RequestLogTail, role: str) -> int:
+        api = {"producer": '"requestApiKeyName":"PRODUCE"', "consumer": '"requestApiKeyName":"FETCH"'}[role]
+        return log.count(api, f'"clientId":"{self.names[role]}"')
 
 
 def raw(entity: Entity) -> frozenset[tuple[str, str | None]]:

@@ -88,7 +88,7 @@ def _working_limit(everywhere: Sequence[BucketVerdict]) -> float | None:
 
 
 def _advice(everywhere: Sequence[BucketVerdict], history: Provenance, present: float | None) -> Advice:
-    """Return the advice, equal in all verdicts of a bucket. There is none where recorded rows were not charged.
+    """Return the advice, equal in all verdicts of a quota group. There is none where recorded rows were not counted.
 
     ``present``: a limit that throttled none of this traffic. No higher one is needed.
     """
