@@ -44,7 +44,6 @@ from reconciler.model import (
     RebalancePolicy,
     SafetyRules,
     Scope,
-    StrimziOperators,
     TrafficPlace,
     Verdict,
     Webhook,
@@ -351,19 +350,6 @@ CLUSTER: Final = ManifestShape(
             "backtest": _BACKTEST,
             "brokerSettings": _SETTINGS,
             "quotaCallback": _CALLBACK,
-            "strimzi": RecordShape(
-                StrimziOperators,
-                "Strimzi's operators write quotas of users on this cluster. Findings name declared quotas that they remove or "
-                "overwrite.",
-                {
-                    "ignoredUsers": ListShape(SELECTOR,
-                        "Users without a KafkaUser that STRIMZI_IGNORED_USERS_PATTERN of the User Operator covers.",
-                        examples=[[{"user": {"prefix": "mirror-"}}]],
-                    )
-                },
-                attributes={"ignoredUsers": "ignored"},
-                examples=[{"ignoredUsers": [{"user": {"prefix": "mirror-"}}]}],
-            ),
             "traffic": _TRAFFIC,
             "notifications": _NOTIFICATIONS,
             "profiles": TableShape(

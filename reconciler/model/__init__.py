@@ -60,7 +60,6 @@ if TYPE_CHECKING:
         ReductionLimit,
         SafetyRules,
         Scope,
-        StrimziOperators,
         TrafficKind,
         TrafficPlace,
         VolumeLimit,

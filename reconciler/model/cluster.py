@@ -331,13 +331,6 @@ class TrafficPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StrimziOperators:
-    """Strimzi's operators write quotas of users on this cluster, except of those that the User Operator ignores."""
-
-    ignored: tuple[Selector, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyRules:
     """What a Cluster manifest demands of a change: ``protected``, ``guards``, ``freeze``, ``accept`` and ``isolate``."""
 
@@ -357,8 +350,6 @@ class DeclaredBrokers:
     settings: Mapping[str, int] = field(default_factory=dict)
     """Settings that decide how quotas are enforced, by Kafka's names. Those left out have Kafka's defaults."""
     callback: CallbackClass | None = None
-    strimzi: StrimziOperators | None = None
-    """``None``: no operator of Strimzi writes quotas here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,6 @@ NO_BROKER = f"127.0.0.1:{refusing_port()}"
 TRAFFIC = ("quotas", "--current", "now.json", "--traffic", "1=request.log")
 ARGUMENTS = {
     "init": ("init", "repository"),
-    "import": ("import", "--from", "strimzi", "users.yaml", "--folder", "imported"),
     "export": ("export", "--bootstrap-server", NO_BROKER, "--folder", "exported"),
     "sandbox": ("sandbox", "run", "--help"),
     "validate": ("validate", "quotas"),
@@ -103,8 +102,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "rows" / "a.parquet").write_bytes(b"PAR1")
     repository = GitRepository(place)
     repository.git("update-ref", "refs/kept", repository.commit("x\n\nKafka-Quotas-Reference: refs/kept\nKafka-Quotas-Run: 1"))
-    user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\nspec: {quotas: {producerByteRate: 1024}}\n"
-    (place / "users.yaml").write_text(user)
     return place
 
 

@@ -1,4 +1,4 @@
-"""The Cluster manifests of docs/import.md do what the page says: they refuse the operators' entities, and take the rest."""
+"""The Cluster manifests of docs/adopt-a-cluster.md: they refuse the entities of Strimzi's operators, and take the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.support.command import invoke
 from tests.support.pages import part
 
-PAGE = part("import", "Live beside Strimzi")
+PAGE = part("adopt-a-cluster", "Live beside Strimzi")
 ALL_EXCLUDED, SOME_INCLUDED = re.findall(r"```yaml\n(apiVersion: kafka-quotas/v1\n.*?)```", PAGE, re.DOTALL)
 
 

@@ -1,23 +1,17 @@
-"""Rules about names (spellings, encoded ones, those of Strimzi's operators), and the one function that runs all rules.
-
-Sources: Strimzi's ``KafkaUserOperator``, ``KafkaUserModel.decodeUsername`` and ``DefaultKafkaQuotasManager``.
-"""
+"""Rules about names (spellings, encoded ones), and the one function that runs all rules."""
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityName, Finding, Severity, any_matches, compose, name_part
+from reconciler.model import DEFAULT, Entity, EntityName, Finding, Severity, compose
 from reconciler.policy.lint.precedence import (
     CLIENT,
-    DEFAULT_USER,
     IP,
-    USER,
     Subject,
     captures_protected,
     default_hides_client_ids,
@@ -38,7 +32,6 @@ from reconciler.policy.lint.values import (
 from reconciler.resolution import canonical_address, unsanitize_name
 
 _DEFAULT_NODE: Final = "<default>"
-_CERTIFICATE: Final = re.compile(r"CN=(?P<resource>[^,+=<>#;\"\\]+)")
 
 
 def lint_state(subject: Subject) -> Iterator[Finding]:
@@ -69,7 +62,6 @@ def lint_state(subject: Subject) -> Iterator[Finding]:
         (unreadable_node, subject.unreadable),
         (overcommitted, spec.brokers.capacity),
         (expiring_values, any(declared.expiries for declared in subject.desired.entities.values())),
-        (strimzi_owns, spec.brokers.strimzi is not None),
     ):
         if needed:
             yield from check(subject)
@@ -143,41 +135,3 @@ def _name(entity_type: str, name: EntityName) -> EntityName:
         return name
     decoded = unsanitize_name(name)
     return name if decoded is None else decoded
-
-
-def resource_of(user: str) -> str | None:
-    """The KafkaUser by whose name the User Operator sets or removes this user's quotas; ``None``: it never writes them.
-
-    It looks for ``CN=`` in a name, and then writes ``CN=RESOURCE`` and ``RESOURCE`` only: no other distinguished name.
-    """
-    if "CN=" not in user:
-        return user
-    certificate = _CERTIFICATE.fullmatch(user)
-    return certificate["resource"] if certificate else None
-
-
-def strimzi_owns(subject: Subject) -> Iterator[Finding]:
-    """Declared quotas of a user alone, where the operators of Strimzi write those."""
-    operators = subject.spec.brokers.strimzi
-    if operators is None:
-        return
-    if DEFAULT_USER in subject.desired.entities:
-        message = compose(
-            "Strimzi's Cluster Operator sets or removes the quotas of the default user. "
-            "Write spec.kafka.quotas of the Kafka instead."
-        )
-        yield lint("strimzi-owns-default", message, entity=DEFAULT_USER, span=subject.place(DEFAULT_USER))
-    for entity in subject.desired.entities:
-        ((kind, name), *others) = entity.parts
-        if kind != USER or others or name is DEFAULT or not isinstance(name, str):
-            continue
-        resource = resource_of(name)
-        if resource is None or any_matches(operators.ignored, entity):
-            continue
-        message = compose(
-            "Strimzi's User Operator sets or removes the quotas of {entity}. Write spec.quotas of the KafkaUser {resource}, or "
-            "let the operator ignore this user and list it in spec.strimzi.ignoredUsers.",
-            entity=entity,
-            resource=name_part(resource),
-        )
-        yield lint("strimzi-owns-user", message, entity=entity, span=subject.place(entity))

@@ -14,7 +14,6 @@ from reconciler.cli.registry import actions_of, commands, find_command
 
 LEAST = {
     "revert": ("report.json",),
-    "import": ("--from", "jikkou", "file.yaml"),
     "compact": ("--traffic", "logs", "--folder", "cells"),
     "record": ("--traffic", "1=metrics+http://b1:7071/metrics", "--folder", "history"),
     "sandbox run": ("--", "true"),
