@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,12 +109,15 @@ def test_hostile_names_of_a_real_broker_meet_their_quota(throttled: ExportedClus
 
 def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedCluster, tmp_path: Path) -> None:
     rules = tmp_path / "quota-rules.yaml"
-    done = invoke(
-        "rules", str(manifests(tmp_path, throttled)), "--state", "current", "--for", "1s",
-        "--out", f"prometheus={rules}", cwd=tmp_path,
-    )  # fmt: skip
+    hostile = {"user": BOB.name, "client-id": HOSTILE}
+    everybody = {"user": {"default": True}, "client-id": {"default": True}}
+    entries = [({"user": "alice", "client-id": "app"}, 20_000), (hostile, 40_000), (everybody, 1_000_000_000)]
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "cluster.yaml").write_text(cluster_document())
+    (tmp_path / "all" / "quotas.yaml").write_text(quotas(*((entity, {"producer_byte_rate": n}) for entity, n in entries)))
+    done = invoke("rules", str(tmp_path / "all"), "--out", f"prometheus={rules}", cwd=tmp_path)
     assert done.code == 0, done.err
-    rules.write_text(rules.read_text().replace("interval: 1m\n", "interval: 1s\n"))
+    rules.write_text(re.sub(r"(interval|for): (1m|5m)\n", r"\1: 1s\n", rules.read_text()))
     with prometheus(tmp_path, throttled.ports[1], rules) as server:
         wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0)
         burst(throttled, ALICE, "app")
@@ -122,12 +126,12 @@ def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedClus
             (row,) = wait_until(functools.partial(_result_of, server, query))
             assert (row["metric"]["entity"], row["metric"]["level"]) == ("user=alice client-id=app", "1")
         done = invoke(
-            "headroom", str(tmp_path / "quotas"), "--traffic", f"prometheus+http://127.0.0.1:{server.port}",
+            "headroom", str(manifests(tmp_path, throttled)), "--traffic", f"prometheus+http://127.0.0.1:{server.port}",
             "--format", "json", cwd=tmp_path,
         )  # fmt: skip
         row = groups(json.loads(done.out))["alice", "app", "producer_byte_rate"]
         assert row["percent"] > 100
         assert row["broker"] == f"127.0.0.1:{throttled.ports[1]}"
         assert row["throttled"] is not None
-        hostile = server.get("query", query='kafka_quota_group_limit{entity!="",level="1"} == 40000')["result"]
-        assert [one["metric"]["client_id"] for one in hostile] == [quote_client_id(HOSTILE)]
+        limited = server.get("query", query='kafka_quota_group_limit{entity!="",level="1"} == 40000')["result"]
+        assert [one["metric"]["client_id"] for one in limited] == [quote_client_id(HOSTILE)]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleLayout, RuleOptions, render_prometheus_rules
+from reconciler.features.monitoring.prometheus_rules import QuotaRules, render_prometheus_rules
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
 from tests.builders import client, pair, user
@@ -26,34 +26,17 @@ from tests.support.prometheus_server import Prometheus, prometheus
 
 pytestmark = pytest.mark.interop
 
-PAGES = {
-    "default-format": """
+PAGE = """
 kafka_server_Produce_byte_rate{user="alice",client_id="app"} 950000
 kafka_server_Produce_throttle_time{user="alice",client_id="app"} 120
 kafka_server_Produce_byte_rate{user="bob",client_id="app"} 10
 kafka_server_Produce_throttle_time{user="bob",client_id="app"} NaN
-kafka_server_Fetch_byte_rate{user="carol"} 5
-kafka_server_Request_request_time{client_id="tool"} 2
-kafka_server_ControllerMutation_mutation_rate{user="carol"} 0.5
-kafka_server_ControllerMutation_tokens{user="carol"} -25
-kafka_server_Produce_queue_size 3
-""",
-    "quota-labels": """
-kafka_server_quota_byte_rate{resource="Produce",user="alice",clientId="app"} 950000
-kafka_server_quota_throttle_time{resource="Produce",user="alice",clientId="app"} 120
-kafka_server_quota_byte_rate{resource="Produce",user="bob",clientId="app"} 10
-kafka_server_quota_throttle_time{resource="Produce",user="bob",clientId="app"} NaN
-kafka_server_quota_byte_rate{resource="Fetch",user="carol"} 5
-kafka_server_quota_request_time{resource="Request",clientId="tool"} 2
+kafka_server_fetch_byte_rate{user="carol"} 5
+kafka_server_request_request_time{client_id="tool"} 2
 kafka_server_quota_mutation_rate{resource="ControllerMutation",user="carol"} 0.5
 kafka_server_quota_tokens{resource="ControllerMutation",user="carol"} -25
-kafka_server_produce_queue_size 3
-""",
-}
-for lower in ("lower-case", "strimzi"):
-    PAGES[lower] = re.sub(
-        "kafka_server_(Produce|Fetch|Request|ControllerMutation)", lambda m: m[0].lower(), PAGES["default-format"]
-    )
+"""
+"""Series of every layout that has labels."""
 QUOTAS = quotas(
     ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
     ({"user": {"default": True}, "client-id": {"default": True}}, {"producer_byte_rate": 500_000}),
@@ -72,19 +55,18 @@ def manifests(folder: Path) -> Path:
     return root
 
 
-def written(folder: Path, *options: str) -> tuple[Path, dict[str, Any]]:
+def written(folder: Path) -> tuple[Path, dict[str, Any]]:
     """The files of the command: the rules, and the dashboard as JSON."""
     rules, dashboard = folder / "quota-rules.yaml", folder / "dashboard.json"
-    done = invoke(
-        "rules", str(manifests(folder)), "--out", f"prometheus={rules}", "--out", f"grafana={dashboard}", *options, cwd=folder
-    )
+    done = invoke("rules", str(manifests(folder)), "--out", f"prometheus={rules}", "--out", f"grafana={dashboard}", cwd=folder)
     assert done.code == 0, done.err
     return rules, json.loads(dashboard.read_text())
 
 
 def hurried(rules: Path) -> Path:
-    """The same rules, evaluated each second."""
-    rules.write_text(rules.read_text().replace("interval: 1m\n", "interval: 1s\n"))
+    """The same rules, evaluated each second, with short times."""
+    text = re.sub(r"(interval|for): (1m|1h|5m|15m)\n", r"\1: 1s\n", rules.read_text())
+    rules.write_text(re.sub(r"\[7d\]|offset 7d", lambda found: found[0].replace("7d", "20s"), text).replace("[1h]", "[2m]"))
     return rules
 
 
@@ -105,8 +87,8 @@ def page_of(text: Callable[[], str]) -> Callable[[str, Mapping[str, str], bytes]
 
 
 def test_every_alert_fires_and_resolves(tmp_path: Path) -> None:
-    rules = hurried(written(tmp_path, "--for", "1s", "--unused", "20s")[0])
-    page = [PAGES["default-format"]]
+    rules = hurried(written(tmp_path)[0])
+    page = [PAGE]
     groups = yaml.safe_load(rules.read_text())["groups"]
     alerts = {rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule}
 
@@ -128,7 +110,7 @@ def test_every_alert_fires_and_resolves(tmp_path: Path) -> None:
         wait_until(lambda: "KafkaQuotaRatesMissing" in firing(server))
         assert not busy.keys() & firing(server).keys()
         assert busy.keys() | unused.keys() | {"KafkaQuotaRatesMissing"} == alerts
-        page[0] = PAGES["default-format"].replace("950000", "10").replace(" 120\n", " NaN\n").replace("-25", "25")
+        page[0] = PAGE.replace("950000", "10").replace(" 120\n", " NaN\n").replace("-25", "25")
         wait_until(lambda: not (firing(server).keys() - {"KafkaQuotaNeverUsed"}))
         for group in server.get("rules")["groups"]:
             assert {rule["health"] for rule in group["rules"]} == {"ok"}, group
@@ -183,10 +165,7 @@ def test_hostile_names_find_their_limits(tmp_path: Path) -> None:
             entities[entity] = {"producer_byte_rate": float(number)}
             text = ",".join(f'{label}="{exposed(value)}"' for label, value in labels.items())
             lines.append(f"kafka_server_Produce_byte_rate{{{text}}} {number}")
-    made = render_prometheus_rules(
-        QuotaRules(cluster='pr"o\\d\n', origin="a test", entities=entities, owners={user("a|b"): "-->"}),
-        RuleOptions(layout=RuleLayout.DEFAULT_FORMAT),
-    )
+    made = render_prometheus_rules(QuotaRules(cluster='pr"o\\d\n', entities=entities, owners={user("a|b"): "-->"}))
     rules = tmp_path / "hostile.yaml"
     rules.write_text(made.text)
     hurried(rules)

@@ -14,10 +14,10 @@ COMMANDS: Final = (
         module="reconciler.features.monitoring.command",
         page="monitor.md",
         examples=(
-            ("Write rules for an exporter without rules of its own", "rules quotas --cluster prod --out prometheus=rules.yaml"),
+            ("Write Prometheus rules", "rules quotas --cluster prod --out prometheus=rules.yaml"),
             (
-                "Write rules and a dashboard for the example configuration of jmx_exporter",
-                "rules quotas --cluster prod --layout quota-labels --out prometheus=rules.yaml --out grafana=dashboard.json",
+                "Write rules and a dashboard",
+                "rules quotas --cluster prod --out prometheus=rules.yaml --out grafana=dashboard.json",
             ),
         ),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import yaml
 from hypothesis import given
 
 from reconciler.features.monitoring.grafana_dashboard import render_grafana_dashboard
-from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleFile, RuleLayout, RuleOptions, render_prometheus_rules
+from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleFile, render_prometheus_rules
 from reconciler.features.prometheus.metric_layouts import MetricSeries, read_series, unquote_client_id
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import CLIENT_KEYS
@@ -21,14 +22,9 @@ from tests.builders import client, ip, pair, user
 from tests.support.hostile_names import NAMES
 
 
-def rules_of(
-    *entities: tuple[Entity, dict[str, float]],
-    layout: RuleLayout = RuleLayout.DEFAULT_FORMAT,
-    cluster: str = "prod",
-    **options: Any,
-) -> RuleFile:
-    quotas = QuotaRules(cluster=cluster, origin="a test", entities=dict(entities), owners={user("alice"): "team-a"})
-    return render_prometheus_rules(quotas, RuleOptions(layout=layout, **options))
+def rules_of(*entities: tuple[Entity, dict[str, float]], cluster: str = "prod", selector: str = "") -> RuleFile:
+    owners = {user("alice"): "team-a"}
+    return render_prometheus_rules(QuotaRules(cluster=cluster, entities=dict(entities), owners=owners, selector=selector))
 
 
 def all_rules(text: str) -> list[dict[str, Any]]:
@@ -60,11 +56,10 @@ def test_the_user_called_default_and_the_default_user_are_two() -> None:
     assert [(labels["user"], labels["level"]) for labels, _ in found] == [("%3Cdefault%3E", "3"), ("<default>", "6")]
 
 
-@pytest.mark.parametrize(("layout", "label"), [(RuleLayout.DEFAULT_FORMAT, '"a\\*b"'), (RuleLayout.STRIMZI, "a*b")])
-def test_a_client_id_has_the_spelling_of_the_layout(layout: RuleLayout, label: str) -> None:
-    ((labels, _),) = limits(rules_of((client("a*b"), {"producer_byte_rate": 1.0}), layout=layout).text)
+def test_a_client_id_that_kafka_quotes_has_a_limit_for_either_spelling() -> None:
+    found = limits(rules_of((client("a*b"), {"producer_byte_rate": 1.0}), (client("c"), {"producer_byte_rate": 1.0})).text)
 
-    assert labels["client_id"] == label
+    assert [labels["client_id"] for labels, _ in found] == ['"a\\*b"', "a*b", "c"]
 
 
 def test_only_levels_in_use_are_joined_the_strongest_first() -> None:
@@ -79,9 +74,7 @@ def test_entities_that_rules_cannot_compare_are_named() -> None:
     addresses = ((ip("10.0.0.1"), {"connection_creation_rate": 5.0}), (ip(), {"connection_creation_rate": 5.0}))
     made = rules_of((user(), rate), (pair("a", DEFAULT), rate), *addresses, (client("x"), {"producer_byte_rate": math.inf}))
 
-    ((reason, left_out),) = made.left_out.items()
-    assert reason == "rules compare rates of users and client-ids, and these quotas have none"
-    assert (set(left_out), made.limits) == ({client("x"), ip("10.0.0.1"), ip()}, 2)
+    assert (set(made.left_out), made.limits) == ({client("x"), ip("10.0.0.1"), ip()}, 2)
 
 
 def test_without_a_limit_the_rules_are_still_good() -> None:
@@ -97,13 +90,12 @@ def test_the_order_of_entities_makes_no_difference() -> None:
     assert rules_of(*entities).text == rules_of(*reversed(entities)).text
 
 
-def test_options_reach_the_rules() -> None:
-    text = rules_of((user("a"), {"producer_byte_rate": 1.0}), near=0.5, pending_s=90, selector='job="kafka"').text
+def test_the_selector_reaches_each_rate() -> None:
+    text = rules_of((user("a"), {"producer_byte_rate": 1.0}), selector='job="kafka"').text
 
-    near = next(rule for rule in all_rules(text) if rule.get("alert") == "KafkaQuotaNearLimit")
-    assert (near["expr"], near["for"]) == ('kafka_quota_utilization{cluster="prod"} > 0.5', "90s")
     rates = [rule["expr"] for rule in all_rules(text) if rule.get("record") == "kafka_quota_rate"]
-    assert all('{job="kafka"}' in expr and '"$1", "instance"' in expr for expr in rates)
+    assert len(rates) == 4
+    assert all(',job="kafka"}' in expr and '"$1", "instance"' in expr for expr in rates)
 
 
 SENDABLE = NAMES.filter(lambda name: name != "" and not any("\ud800" <= character <= "\udfff" for character in name))
@@ -113,23 +105,24 @@ SENDABLE = NAMES.filter(lambda name: name != "" and not any("\ud800" <= characte
 def test_any_name_is_read_back_from_the_file(name: str, cluster: str) -> None:
     text = rules_of((pair(name, name), {"producer_byte_rate": 1.0}), cluster=cluster).text
 
-    ((labels, _),) = limits(text)
+    labels, _ = limits(text)[0]
     assert (labels["user"], labels["client_id"]) == (sanitize_name(name), quote_client_id(name))
     assert labels["cluster"] == cluster
     assert unquote_client_id(labels["client_id"]) == name or name.startswith('"')
 
 
-@pytest.mark.parametrize("layout", RuleLayout)
 @pytest.mark.parametrize(("sensor", "measure"), [(None, Measure.RATE), ("throttle_time", Measure.THROTTLE_TIME)])
-def test_the_layout_is_one_that_the_reader_of_traffic_knows(layout: RuleLayout, sensor: str | None, measure: Measure) -> None:
+def test_each_series_of_the_rules_is_one_that_the_reader_of_traffic_knows(sensor: str | None, measure: Measure) -> None:
+    quotas = QuotaRules(cluster="prod", entities={}, owners={})
     for key in CLIENT_KEYS:
-        name, matcher = layout.series(key, sensor)
-        labels = {"__name__": name, "user": "a", "clientId" if matcher else "client_id": "b", "broker": "1"}
-        if matcher:
-            labels["resource"] = matcher.split('"')[1]
-        series = read_series(labels)
-        assert isinstance(series, MetricSeries), labels
-        assert (series.user, series.client_id, series.measure, series.kind.key) == ("a", "b", measure, key)
+        expr = quotas.measured(key, sensor)
+        names, resource = re.search(r"kafka_server_\((.*?)\)_", expr)[1], re.search(r'resource=~"\|(.*?)"', expr)[1]  # type: ignore[index]
+        rest = re.search(r"\)_(\w+)", expr)[1]  # type: ignore[index]
+        for kind in names.split("|"):
+            labels = {"__name__": f"kafka_server_{kind}_{rest}", "user": "a", "client_id": "b", "broker": "1"}
+            series = read_series(labels | ({"resource": resource} if kind == "quota" else {}))
+            assert isinstance(series, MetricSeries), labels
+            assert (series.user, series.client_id, series.measure, series.kind.key) == ("a", "b", measure, key)
 
 
 def test_the_dashboard_is_one_json_document_and_its_panels_do_not_overlap() -> None:
