@@ -40,7 +40,6 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "urllib3": ("urllib3", "traffic"),
     "prometheus_client": ("prometheus-client", "service"),
     "re2": ("google-re2", "regex"),
-    "cel_expr_python": ("cel-expr-python", "policies"),
     "gssapi": ("gssapi", "kerberos"),
     "botocore": ("botocore", "msk"),
 }

@@ -11,7 +11,6 @@ from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
     DesiredQuota,
-    PlanPolicy,
     ProfileChoice,
     QuotaKey,
     QuotaProfile,
@@ -137,14 +136,6 @@ class BudgetRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepositoryPolicy:
-    """A policy, and the clusters whose plans it judges; ``None``: of all."""
-
-    policy: PlanPolicy
-    clusters: ClusterChoice | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SizingRules:
     """When ``rightsize`` proposes another limit."""
 
@@ -174,7 +165,6 @@ class RepositoryDocument:
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict)
     budgets: tuple[BudgetRule, ...] = ()
-    policies: tuple[RepositoryPolicy, ...] = ()
     rightsize: SizingRules = field(default_factory=SizingRules)
     stages: tuple[str, ...] = ()
     """Values of the label ``stage`` of clusters, in the order in which they are applied."""

@@ -1,14 +1,12 @@
-"""The Repository manifest: owners, value limits, budgets, policies and severities of findings."""
+"""The Repository manifest: owners, value limits, budgets and severities of findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler.formats import (
     TEXT,
-    ChoiceShape,
-    FlagShape,
     FreeShape,
     LabelsShape,
     ListShape,
@@ -23,7 +21,6 @@ from reconciler.manifest.documents import (
     ClusterChoice,
     Owner,
     RepositoryDocument,
-    RepositoryPolicy,
     SizingRules,
     ValueBounds,
     ValueLimit,
@@ -34,13 +31,8 @@ from reconciler.manifest.quota_values import QuotaShape
 from reconciler.manifest.reading import Collector
 from reconciler.model import (
     DesiredQuota,
-    PlanPolicy,
-    PolicyExpression,
-    PolicySeverity,
-    PolicySubject,
     QuotaKey,
     Severity,
-    Span,
     compose,
     manifest_rules,
     rules,
@@ -86,34 +78,6 @@ def _budget(
     node: YamlMapping, out: Collector, *, owner: str, clusters: ClusterChoice | None = None, **keys: DesiredQuota
 ) -> BudgetRule:
     return BudgetRule(owner=owner, clusters=clusters, quotas=_by_key(keys), span=out.span(node))
-
-
-def _policy(node: YamlMapping, out: Collector, *, clusters: ClusterChoice | None = None, **values: Any) -> RepositoryPolicy:
-    built_in = {"description": "", "severity": PolicySeverity.REFUSE, "each": PolicySubject.PLAN}
-    values = {**built_in, **values}
-    policy = PlanPolicy(subject=values.pop("each"), span=out.span(node), **values)
-    return RepositoryPolicy(policy=policy, clusters=clusters)
-
-
-def _expression(node: YamlScalar, out: Collector) -> PolicyExpression:
-    return PolicyExpression(text=node.text, span=out.span(node), lines=tuple(_line_places(node, out)))
-
-
-def _line_places(node: YamlScalar, out: Collector) -> Iterator[Span]:
-    """Yield the place of each line of a scalar: of a block with ``|``, or of text on one line. Folded text has none."""
-    first = out.line(node.line)
-    sign = first[node.column - 1 : node.column]
-    if sign == "|":
-        lines = node.text.splitlines()
-        written = next((number for number, line in enumerate(lines) if line.strip()), 0)
-        source = out.line(node.line + 1 + written)
-        indent = source.find(lines[written]) if lines else -1
-        for number in range(len(lines) if indent >= 0 else 0):
-            yield Span(file=out.file, line=node.line + 1 + number, column=indent + 1)
-    elif sign != ">" and "\n" not in node.text:
-        start = first.find(node.text, node.column - 1)
-        if start >= 0:
-            yield Span(file=out.file, line=node.line, column=start + 1)
 
 
 _SEVERITIES: Final[Mapping[str, Severity | None]] = {severity.value: severity for severity in Severity} | {"off": None}
@@ -231,53 +195,6 @@ _SPEC: Final = RecordShape(None, "Settings.", {
         "applies.",
         examples=[[{"owner": "team-payments", "producer_byte_rate": "200MiB"}]],
     ),
-    "policies": ListShape(
-        RecordShape(
-            _policy,
-            "One condition over the plan, or over each of its changes.",
-            {
-                "name": TextShape(
-                    "The name. The id of its guard is policy:NAME.",
-                    pattern="^[a-z0-9]+(-[a-z0-9]+)*$",
-                    max_length=63,
-                    examples=["friday-removals"],
-                ),
-                "description": TextShape("What the policy is for. It is the message where none is given."),
-                "severity": ChoiceShape(
-                    PolicySeverity,
-                    "What a violation does. refuse: the plan cannot be applied. warning: a finding.",
-                    default="refuse",
-                ),
-                "each": ChoiceShape(
-                    PolicySubject,
-                    "What the expressions are evaluated for: the plan once, or each of its changes.",
-                    default="plan",
-                ),
-                "clusters": ClustersShape(
-                    "The clusters whose plans the policy judges: names, or {labels: {...}}. Left out: every cluster."
-                ),
-                "when": TextShape(
-                    parse=_expression,
-                    about="An expression: the policy applies only where it is true. Left out: everywhere.",
-                    examples=["change.action == 'delete'"],
-                ),
-                "require": TextShape(
-                    parse=_expression,
-                    about="An expression that must be true. Variables: plan (the document of plan --format json, with each: "
-                    "change without its changes), now, cluster, and change with each: change.",
-                    examples=["now.getDayOfWeek('Europe/Berlin') != 5"],
-                ),
-                "message": TextShape("What to do about a violation."),
-                "acceptable": FlagShape(
-                    "Whether a violation can be accepted by the id policy:NAME, with --accept or in a Cluster manifest.",
-                    default=False,
-                ),
-            },
-            required=("name", "require"),
-        ),
-        "Conditions that every plan has to satisfy, in CEL. A violated policy blocks the plan, or warns. Needs "
-        "the extra policies.",
-    ),
     "lint": FreeShape(
         "Other severities for lint rules, by id.",
         {
@@ -331,11 +248,6 @@ def _repository(root: YamlMapping, out: Collector, **values: Any) -> RepositoryD
             if isinstance(owner, YamlScalar) and owner.data is not None and owner.text not in owners:
                 hint = did_you_mean(owner.text, owners)
                 out.add("unknown-owner", "the repository declares no owner {owner}{hint}", owner, owner=owner.text, hint=hint)
-    names: set[str] = set()
-    for each in values.get("policies", ()):
-        if each.policy.name in names:
-            out.add("invalid-policy", "two policies have the name {name}", each.policy.span, name=each.policy.name)
-        names.add(each.policy.name)
     values.pop("name", None)
     return RepositoryDocument(file=out.file, span=out.span(root), **values)
 

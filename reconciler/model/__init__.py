@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     )
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
-        POLICY_PREFIX,
-        POLICY_VIOLATED,
         WEEKDAYS,
         Acceptance,
         BacktestPolicy,
@@ -50,10 +48,6 @@ if TYPE_CHECKING:
         MetricServer,
         Once,
         OwnerChoice,
-        PlanPolicy,
-        PolicyExpression,
-        PolicySeverity,
-        PolicySubject,
         Prune,
         RebalancePolicy,
         Recurrence,
@@ -144,7 +138,6 @@ if TYPE_CHECKING:
         MAY_OVERRIDE_DECLARED,
         MOST_EXCEPTED,
         NO_LONGER_DECLARED,
-        NOT_ACCEPTABLE,
         OVERRIDES_DECLARED,
         UNALTERABLE,
         Action,

@@ -156,14 +156,7 @@ class GuardResult:
     entities: tuple[Entity, ...] = ()
     """The entities that an exception has to name, when it needs acceptance. Empty where they are more than ``MOST_EXCEPTED``."""
 
-    @property
-    def blocks(self) -> bool:
-        """True when it tripped and cannot be accepted."""
-        return self.advice == NOT_ACCEPTABLE
 
-
-NOT_ACCEPTABLE: Final = "This policy cannot be accepted. Correct the change."
-"""The advice of a guard without a way to accept it."""
 MOST_EXCEPTED: Final = 20
 """Entities that an exception may reasonably name one by one."""
 

@@ -10,7 +10,6 @@ from typing import Final
 from reconciler.errors import UsageError
 from reconciler.model import (
     MOST_EXCEPTED,
-    POLICY_PREFIX,
     Acceptance,
     Change,
     Finding,
@@ -77,8 +76,8 @@ _PASSED: Final = Measurement(entities=(), measured="0 entities", limit="0 entiti
 
 
 def check_guard_ids(accepted: Sequence[str]) -> None:
-    """Raise ``UsageError`` for an id that no guard has. Which policies there are is known only with the manifests."""
-    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS and not guard_id.startswith(POLICY_PREFIX)]
+    """Raise ``UsageError`` for an id that no guard has."""
+    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS]
     if unknown:
         near = near_miss(unknown[0], GUARDS) or f". The guards are {', '.join(GUARDS)}"
         msg = f"unknown guard {shown(unknown[0])}{near}"
@@ -87,7 +86,7 @@ def check_guard_ids(accepted: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a judge of a change finds: lint, the guards, isolated owners, and policies give the same."""
+    """What a judge of a change finds: lint, the guards and isolated owners give the same."""
 
     guards: tuple[GuardResult, ...] = ()
     findings: tuple[Finding, ...] = ()

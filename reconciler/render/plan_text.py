@@ -149,8 +149,6 @@ def _answer(plan: Plan) -> str:
 def _stopped(plan: Plan) -> str:
     if plan.errored:
         return f"Blocked: {count_of(sum(finding.severity is Severity.ERROR for finding in plan.findings), 'error')}."
-    if blocks := sum(guard.blocks for guard in plan.tripped):
-        return f"Blocked: {count_of(blocks, 'guard')} cannot be accepted."
     return f"Needs acceptance: {count_of(len(plan.tripped), 'guard')}."
 
 
@@ -315,7 +313,7 @@ def _guards(plan: Plan) -> Iterator[Block]:
 
 
 def _guard(guard: GuardResult) -> Line:
-    word, style = ("Blocked", Style.BAD) if guard.blocks else _GUARDS[guard.status]
+    word, style = _GUARDS[guard.status]
     shown = (chip(word, style), " ", name_part(guard.id), ": ", guard.message)
     match guard.status:
         case GuardStatus.PASSED:
@@ -326,8 +324,7 @@ def _guard(guard: GuardResult) -> Line:
     advice = f" {guard.advice or ''}".rstrip()
     # Saved plans keep the advice as text, so it has no parts here either.
     how = f" {guard.advice or f'To accept, pass --accept {guard.id}.'}"
-    state = "blocks the plan" if guard.blocks else "needs acceptance"
-    return line((f"Guard {guard.id} {state}: ", Style.WARN), guard.message, advice, pages=(*shown, how))
+    return line((f"Guard {guard.id} needs acceptance: ", Style.WARN), guard.message, advice, pages=(*shown, how))
 
 
 def cluster_title(cluster: ClusterIdentity) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.files import bundled_folder
 from reconciler.hooks import added, load
-from reconciler.model import POLICY_PREFIX, POLICY_VIOLATED, Explanation, Rule, Topic, catalogue_tables, example_of, rules
+from reconciler.model import Explanation, Rule, Topic, catalogue_tables, example_of, rules
 from reconciler.policy import GUARDS
 from reconciler.text import near_miss, shown
 
@@ -51,7 +51,6 @@ def page_names() -> tuple[str, ...]:
 def explain_id(topic_id: str) -> Explanation:
     """The explanation of a finding, guard or class of drift, or a page by its name. Raises ``UsageError`` for an unknown id."""
     by_id = explanations()
-    topic_id = POLICY_VIOLATED if topic_id.startswith(POLICY_PREFIX) else topic_id
     if topic_id in by_id:
         return by_id[topic_id]
     pages = page_names()

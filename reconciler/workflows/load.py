@@ -13,7 +13,6 @@ from typing import Final
 
 from reconciler.collector import pause_collector
 from reconciler.errors import ManifestError, UntrustedError, UsageError
-from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
@@ -252,9 +251,7 @@ def _assemble(
     )
     ruling = loaded.repository
     if any(cluster.spec.safety.accept for cluster in clusters):
-        findings += _unknown_guards(clusters, ruling)
-    if repository is not None and repository.policies:
-        findings += _invalid_policies(repository)
+        findings += _unknown_guards(clusters)
     if ruling.owners or ruling.cluster_paths is not None or len(clusters) > 1:
         findings += _about_places(clusters, ruling, relative, discovered.root)
     if ruling.owners:
@@ -422,27 +419,16 @@ def _misplaced_baselines(
             yield finding("baseline-misplaced", message, each.span)
 
 
-def _invalid_policies(repository: RepositoryDocument) -> Iterator[Finding]:
-    """Yield what the feature finds about policies. Without it none could be judged, which is an error."""
-    checks = tuple(map(load, added("POLICY_CHECKS")))
-    for check in checks:
-        yield from check(repository)
-    if not checks:
-        message = "this installation has no feature that judges policies. Install one that has it"
-        yield finding("invalid-policy", message, repository.policies[0].policy.span)
-
-
-def _unknown_guards(clusters: Sequence[ClusterDocument], ruling: RepositoryDocument) -> Iterator[Finding]:
+def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
     from reconciler.policy import GUARDS
 
-    known = {*GUARDS, *(entry.policy.guard_id for entry in ruling.policies if entry.policy.acceptable)}
     for document in clusters:
         for acceptance in document.spec.safety.accept:
-            if acceptance.guard not in known:
+            if acceptance.guard not in GUARDS:
                 message = compose(
                     "{guard} is not a guard{hint}",
                     guard=shown_part(acceptance.guard),
-                    hint=did_you_mean(acceptance.guard, sorted(known)),
+                    hint=did_you_mean(acceptance.guard, GUARDS),
                 )
                 yield finding("unknown-guard", message, acceptance.span or document.span)
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.formats import plan_digest
-from reconciler.hooks import added, load
 from reconciler.logs import log_event
-from reconciler.model import POLICY_PREFIX, BrokerFacts, CurrentState, Entity, GuardStatus, ManifestCommit, Plan, Prune, in_order
+from reconciler.model import BrokerFacts, CurrentState, Entity, GuardStatus, ManifestCommit, Plan, Prune, in_order
 from reconciler.planning import Difference, difference, sort_for_writing
 from reconciler.policy import GuardContext, Judgement, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
@@ -168,9 +167,6 @@ def _judges(
 
         earlier = DeclaredEarlier(base=intent.before, baseline=baseline)
         yield lambda plan: judge_undeclared(spec, desired, current, earlier, source=plan.source)
-    if intent.loaded.repository.policies or any(guard_id.startswith(POLICY_PREFIX) for guard_id in accepted):
-        for judge_plan in map(load, added("POLICY_JUDGES")):
-            yield from judge_plan(intent, context, accepted=accepted, advice=advice)
 
 
 def _with_judgement(plan: Plan, judgement: Judgement, differences: Difference) -> Plan:

@@ -34,7 +34,6 @@ WITHOUT_EXAMPLE = {
     "traffic-not-read",
     "refused-by-broker",
     "withheld-in-stage",
-    "policy-violated",
     "duplicate-group",
     "member-of-two-groups",
     "group-needs-plugin",

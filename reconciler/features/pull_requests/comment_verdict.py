@@ -71,7 +71,7 @@ def judge_comment(plan: Plan, report: BacktestReport | None, rows: Sequence[Chan
     if errors_in(plan.findings) or refused or all_withheld:
         return CommentVerdict.BLOCKED
     if plan.tripped or plan.withheld:
-        return CommentVerdict.BLOCKED if any(guard.blocks for guard in plan.tripped) else CommentVerdict.NEEDS_ACCEPTANCE
+        return CommentVerdict.NEEDS_ACCEPTANCE
     if states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
         return CommentVerdict.THROTTLES
     if states & {RowState.INCONCLUSIVE, RowState.NOT_CHECKED, RowState.NO_CLIENT}:
@@ -118,12 +118,9 @@ def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRo
         yield from _failed_rules(report)
         yield f"{_of_changed(report)}."
         yield from _not_checked(report, rows)
-    for blocks, words in (
-        (True, ("guard cannot be accepted", "guards cannot be accepted")),
-        (False, ("guard needs acceptance", "guards need acceptance")),
-    ):
-        if tripped := [code(guard.id) for guard in plan.tripped if guard.blocks is blocks]:
-            yield f"**{count_of(len(tripped), *words)}**: {list_some(tripped, _MOST_NAMED)}."
+    if tripped := [code(guard.id) for guard in plan.tripped]:
+        words = count_of(len(tripped), "guard needs acceptance", "guards need acceptance")
+        yield f"**{words}**: {list_some(tripped, _MOST_NAMED)}."
     if plan.withheld:
         owners = [code(each.owner) if each.owner is not None else "no owner" for each in plan.withheld]
         yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {list_some(owners, _MOST_NAMED)}."
@@ -205,10 +202,7 @@ def way_out(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]
         steps.append(f"raise {count_of(len(low), 'limit')} to safe values")
     if report is not None and report.refused:
         steps.append("or ask the owner of the rule" if low else "ask the owner of the rule")
-    if fixed := [guard for guard in plan.tripped if guard.blocks]:
-        names = list_some([code(guard.id) for guard in fixed], _MOST_NAMED)
-        steps.append(f"change what {names} {_agree(len(fixed), 'blocks', 'block')}")
-    if any(not guard.blocks for guard in (*plan.tripped, *plan.withholding_guards)):
+    if plan.tripped or plan.withholding_guards:
         steps.append("or merge an exception first" if low else "change the values or merge an exception")
     if kept := [row for row in rows if row.state is RowState.KEPT]:
         steps.append(f"to remove {count_of(len(kept), 'kept limit')}, declare the entity with {code('quotas: {}')}")
@@ -270,7 +264,7 @@ def _conclusion(plan: Plan | None, verdict: CommentVerdict) -> Conclusion:
         return Conclusion.FAILURE
     if plan is not None:
         guards = (*plan.tripped, *plan.withholding_guards)
-        if plan.owner_errors or any(guard.blocks for guard in guards):
+        if plan.owner_errors:
             return Conclusion.FAILURE
         if guards or plan.withheld or not plan.applyable:
             return Conclusion.ACTION_REQUIRED

@@ -282,7 +282,7 @@ class _CommentWriter:
         return fold(f"Guards: {', '.join(counts)}", (*lines, *(self._how_to_accept(plan.tripped) if plan.tripped else ())))
 
     def _guard(self, guard: GuardResult) -> str:
-        state = "accepted" if guard.status is GuardStatus.ACCEPTED else "blocks" if guard.blocks else "needs acceptance"
+        state = "accepted" if guard.status is GuardStatus.ACCEPTED else "needs acceptance"
         explained = self.links.explained(guard.id)
         return f"- **{code(guard.id, limit=self.limit)}** {state} ({explained}): {self._sentence(guard.message)}."
 

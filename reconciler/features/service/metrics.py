@@ -129,8 +129,6 @@ class RunMetrics:
         for name, count in planned.items():
             self._planned.labels(name).set(count)
         in_the_way = frozenset(tripped)
-        # Policies are known only once one of them trips.
-        self._guards |= in_the_way
         for guard in self._guards:
             self._tripped.labels(guard).set(int(guard in in_the_way))
         self._held_back.set(held_back)

@@ -16,7 +16,6 @@ from reconciler.features.pull_requests.plan_comment import findings_comment, pla
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import (
-    NOT_ACCEPTABLE,
     Action,
     Change,
     GuardResult,
@@ -61,8 +60,6 @@ CLEAR = report_of(verdict(), cluster="prod")
     ("found", "report", "wanted"),
     [
         (changed(findings=(ERROR,)), CLEAR, Conclusion.FAILURE),
-        (changed(replace(GUARD, advice=NOT_ACCEPTABLE)), CLEAR, Conclusion.FAILURE),
-        (changed(GUARD, replace(GUARD, id="policy:x", advice=NOT_ACCEPTABLE)), CLEAR, Conclusion.FAILURE),
         (changed(), report_of(HIT, rules=(RULE,), cluster="prod"), Conclusion.FAILURE),
         (changed(withheld=(WithheldOwner(owner="a", findings=(ERROR,)),)), CLEAR, Conclusion.FAILURE),
         (changed(GUARD), CLEAR, Conclusion.ACTION_REQUIRED),

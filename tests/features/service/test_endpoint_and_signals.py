@@ -184,13 +184,3 @@ def test_afterwards_signals_mean_what_they_meant() -> None:
         pass
 
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)] == before
-
-
-def test_a_tripped_policy_is_in_the_metric_of_guards_until_it_no_longer_trips() -> None:
-    metrics = RunMetrics(metric_labels(), version="1.2.3", applies=True)
-    values = []
-    for tripped in ((), ("policy:small-plans",), ()):
-        metrics.set_counts(drift={}, planned={}, tripped=tripped, held_back=0)
-        page = metrics.exposition("")[0].decode()
-        values += [line.rpartition(" ")[2] for line in page.splitlines() if 'guard="policy:small-plans"' in line]
-    assert values == ["1.0", "0.0"]

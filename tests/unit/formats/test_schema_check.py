@@ -90,7 +90,7 @@ SPECS = MappingProxyType({
     },
     "repository": {
         "stages": ["a", "b"], "owners": {"a": {"paths": ["a/**"]}}, "lint": {"user-prefix": "off"},
-        "limits": [{"producer_byte_rate": {"max": 3}}], "policies": [{"name": "a-b", "require": "true", "acceptable": True}],
+        "limits": [{"producer_byte_rate": {"max": 3}}],
     },
     "traffic-mapping": {
         "columns": {"ts": {"column": "t", "unit": "s"}, "broker": {"constant": 1}, "kind": {"constant": "fetch"},
