@@ -13,7 +13,6 @@ from reconciler.model import (
     Advice,
     BacktestReport,
     BucketVerdict,
-    CapacityUse,
     Count,
     Coverage,
     GroupCounts,
@@ -107,7 +106,7 @@ BACKTEST: Final = Document(
     codec=VALUES.extended(
         {
             BacktestReport: row(
-                "cluster summary rules provenance verdicts unjudged unused fits capacity notes findings situation?",
+                "cluster summary rules provenance verdicts unjudged unused notes findings situation?",
                 summary=summary_of_report,
                 build=report_of,
             ),
@@ -116,9 +115,8 @@ BACKTEST: Final = Document(
                 "bucket=name key broker *limits changed verdict reason *recorded *replay? *over *peak headroom *advice undecided "
                 "rates metrics"
             ),
-            CapacityUse: row("broker key capacity limits_before=before limits_after=after buckets unlimited"),
             Coverage: row("broker requests from=start to=end minutes minutes_missing first_missing"),
-            PeakRate: row("peak=rate peak_bound=bound p999"),
+            PeakRate: row("peak=rate peak_bound=bound"),
             Provenance: row(
                 "source form files semantics span(from=start to=end) coverage requests series throttled_then not_charged "
                 "observations unreadable current_known assumptions spark?",

@@ -6,7 +6,7 @@ import datetime
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from reconciler.model.effect import BucketName
@@ -68,67 +68,6 @@ class Coverage:
         return (
             f"broker {self.broker} has no lines for {_minutes(self.minutes_missing)} of {_minutes(self.minutes)}, first from "
             f"{self.first_missing:%Y-%m-%d %H:%M} UTC on"
-        )
-
-
-class Fit(enum.StrEnum):
-    """How a limit fits the traffic under it."""
-
-    NEAR = "near"
-    """Little is left."""
-    LOOSE = "loose"
-    """It is many times what any client used."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaFit:
-    """A proposed quota that is nearly reached, or far from it. ``share``: of the limit, what its fullest bucket used."""
-
-    entity: Entity
-    """Entity type to name. ``None`` is the default entity of that type."""
-    key: str
-    """The quota key."""
-    limit: float
-    """``None``: unlimited, or not known."""
-    fit: Fit
-    """Near: above 80 % of the limit. Loose: below 20 %."""
-    share: float
-    """Part of the limit that the fullest quota group used. 1 is all of it."""
-    buckets: int
-    """How many buckets, each on a broker, it limits in this history."""
-    fullest: BucketName
-    """Kafka's metric tags, or those of a quota callback, names as they are. An absent tag is absent."""
-    broker: int
-    """Broker with the fullest quota group."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityUse:
-    """One broker, if all that were recorded there used all of their limits at once."""
-
-    broker: int
-    """Broker id."""
-    key: str
-    """The quota key."""
-    capacity: float
-    """``None``: unlimited, or not known."""
-    before: float | None
-    """``None``: the earlier quotas are not known."""
-    after: float
-    """``None``: unlimited, or not known."""
-    buckets: int
-    """How many limits are added up."""
-    unlimited: int
-    """Buckets without a limit, which are not in the sums."""
-
-    def joined(self, other: Self) -> Self:
-        """Add other quota groups of the same broker and key."""
-        return replace(
-            self,
-            before=None if self.before is other.before is None else (self.before or 0.0) + (other.before or 0.0),
-            after=self.after + other.after,
-            buckets=self.buckets + other.buckets,
-            unlimited=self.unlimited + other.unlimited,
         )
 
 
@@ -306,12 +245,6 @@ class BacktestReport:
     """Declared quotas that win for no recorded client."""
     findings: tuple[Finding, ...] = ()
     """Findings about the manifests and the cluster."""
-    fits: tuple[QuotaFit, ...] = ()
-    """Quotas that are nearly reached (above 80 % of the limit), and loose ones (below 20 %), by the 99.9th percentile of the
-    fullest bucket.
-    """
-    capacity: tuple[CapacityUse, ...] = ()
-    """Each broker, if all that were recorded there used all of their limits at once."""
     rules: tuple[RuleOutcome, ...] = ()
     """Spec.backtest.fail of the Cluster manifest, and what fails."""
     cluster: str | None = None

@@ -128,7 +128,6 @@ VERDICTS_SCHEMA: Final = FrameSchema(
         ),
         _always("peak_bound", "string", "exact, or upper or lower where the peak is a bound"),
         _maybe("headroom", "double", "limit_after divided by the peak"),
-        _always("p999", "double", "the rate that 99.9 % of the active seconds do not exceed"),
         _maybe("safe", "double", "the smallest round limit that throttles no recorded request on any broker"),
         _maybe("recommended", "double", "the safe limit with a margin for unseen traffic"),
         _maybe("recommended_reason", "string", "the parts of the recommended limit in words"),

@@ -202,8 +202,6 @@ class PeakRate:
     """The largest open-loop rate, in the unit of the key."""
     bound: PeakBound = PeakBound.EXACT
     """Whether the peak is the largest rate itself, a bound that no request can have exceeded, or one that a request reached."""
-    p999: float = 0.0
-    """What the rate does not exceed in 99.9 % of the active seconds."""
     enough: float | None = None
     """The smallest limit at which this broker would have throttled nothing, or its upper bound. ``None``: the peak.
 

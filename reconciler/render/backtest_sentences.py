@@ -10,14 +10,11 @@ from reconciler.model import (
     BacktestReport,
     BucketName,
     BucketVerdict,
-    CapacityUse,
     Finding,
-    Fit,
     GroupRows,
     Member,
     PeakBound,
     Provenance,
-    QuotaFit,
     ReplayCounts,
     RuleOutcome,
     Severity,
@@ -223,26 +220,6 @@ def member_name(member: Member) -> str:
     return f"{user}/{client}"
 
 
-def fit_words(fit: QuotaFit) -> str:
-    """A quota that is nearly reached, or that is many times the largest use."""
-    where = broker_words(fit.broker)
-    full = f"{who(fit.fullest)} uses {_percent(100 * fit.share)} of it on {where}, in 999 of 1000 seconds at most"
-    what = "nearly reached" if fit.fit is Fit.NEAR else "loose"
-    rest = f", the fullest of {fit.buckets:,} quota groups" if fit.buckets > 1 else ""
-    return f"{fit.entity} {fit.key} {limit_text(fit.key, fit.limit)}: {what}: {full}{rest}"
-
-
-def capacity_words(use: CapacityUse) -> str:
-    """Return the load of one broker if all clients used their limits at once, beside its capacity."""
-    times = f"{use.after / use.capacity:.2g} x" if use.capacity else "above"
-    before = "" if use.before is None or use.before == use.after else f", before the change {limit_text(use.key, use.before)}"
-    unlimited = f", {count_of(use.unlimited, 'bucket')} without a limit not counted" if use.unlimited else ""
-    return (
-        f"broker {use.broker}, {use.key}: the limits of {count_of(use.buckets, 'bucket')} recorded there add up to "
-        f"{limit_text(use.key, use.after)}, {times} its capacity of {limit_text(use.key, use.capacity)}{before}{unlimited}"
-    )
-
-
 def unused_words(quota: UnusedQuota) -> str:
     """A quota that limited no client of this history; the history shows no more about it."""
     why = {
@@ -321,10 +298,6 @@ def _refused(replay: ReplayCounts) -> str:
     if replay.refused is None:
         return ""
     return f" ({replay.refused:,} refused)" if replay.refused else " delayed"
-
-
-def _percent(value: float) -> str:
-    return f"{value:.0f} %" if value >= 1 else f"{value:.2g} %"
 
 
 _TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}

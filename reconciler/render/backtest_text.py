@@ -1,7 +1,7 @@
 """A backtest: the answer, one row for each quota group, what was not checked, and what the answer rests on.
 
-Details are a card for each quota group with a row for each broker, the fit of limits, notes and assumptions. A page has all of
-it, with numbers at the top and rates over time.
+Details are a card for each quota group with a row for each broker, notes and assumptions. A page has all of it, with numbers at
+the top and rates over time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from reconciler.documents import headline
 from reconciler.model import (
     HISTORY_INCOMPLETE,
     BacktestReport,
-    Fit,
     GroupRows,
     UnusedReason,
     Verdict,
@@ -24,8 +23,6 @@ from reconciler.model import (
 from reconciler.render.backtest_card import amount_words, anchor, group_card, limit_parts
 from reconciler.render.backtest_sentences import (
     VERDICT_STYLES,
-    capacity_words,
-    fit_words,
     group_title,
     heading_lines,
     history_lines,
@@ -243,19 +240,15 @@ def _findings(report: BacktestReport) -> Iterator[Block]:
 
 
 def _rest(report: BacktestReport, *, details: bool, most: int) -> Iterator[Block]:
-    near, loose = ([fit_words(fit) for fit in report.fits if fit.fit is kind] for kind in (Fit.NEAR, Fit.LOOSE))
     unused = {reason: [unused_words(quota) for quota in report.unused if quota.reason is reason] for reason in UnusedReason}
     yield heading("More")
     if not details:
         yield from map(note_line, report.notes)
         if report.verdicts:
-            yield labelled("--details ", Style.FAINT, "shows each broker, how limits fit, and what is assumed.")
+            yield labelled("--details ", Style.FAINT, "shows each broker, and what is assumed.")
         return
     for title, sentences, label in (
         ("Notes", report.notes, "Note: "),
-        ("Limits against capacity", [capacity_words(use) for use in report.capacity], "Note: "),
-        ("Nearly reached", near, "Note: "),
-        ("Loose", loose, "Note: "),
         ("Not used in this history", unused[UnusedReason.NO_CLIENT], "Note: "),
         ("Overridden by stronger quotas", unused[UnusedReason.HIDDEN], "Note: "),
         ("Assumed", report.provenance.assumptions, "Assumed: "),

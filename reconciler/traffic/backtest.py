@@ -17,7 +17,6 @@ from reconciler.logs import timed_event
 from reconciler.model import (
     BacktestReport,
     BucketVerdict,
-    CapacityUse,
     Coverage,
     Entity,
     ExpectedRecording,
@@ -38,7 +37,6 @@ from reconciler.traffic.judging.findings import (
     Inconclusive,
     Unkept,
     UnkeptQuota,
-    capacity_findings,
     hits_of,
     reason_findings,
     reasons_of,
@@ -63,7 +61,6 @@ from reconciler.traffic.judging.judged_quotas import (
     unused_quotas,
     used_quotas,
 )
-from reconciler.traffic.judging.recommendations import BrokerKind, LimitedRows, capacity_uses, quota_fits, rows_of_limits
 from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
     is_changed,
@@ -159,7 +156,6 @@ def report_of(
     unused = () if question.calls_back else unused_quotas(parts.used, question.declared)
     kinds = {client.kind for client in (*recorded.series, *(mean.series for mean in recorded.means))}
     unjudged = unjudged_changes(parts.limiting, question.change, unused, kinds)
-    capacity = tuple(use for _, use in sorted(parts.capacity.items()))
     judged = None if question.calls_back else judged_quotas(changed_quotas(*question.change), parts.states, unjudged)
     assumed = assumptions_of(question, recorded, provenance.form, is_unlimited=parts.is_unlimited)
     return BacktestReport(
@@ -177,11 +173,8 @@ def report_of(
             ),
             *(unkept_findings(parts.unkept, question.sources) if parts.unkept else ()),
             *(reason_findings(parts.reasons) if parts.reasons else ()),
-            *(capacity_findings(capacity) if capacity else ()),
             *(unjudged_findings(unjudged, question.sources) if unjudged else ()),
         ),
-        fits=quota_fits(parts.limited, source=provenance.source) if parts.limited else (),
-        capacity=capacity,
         notes=recorded.facts.notes,
     )
 
@@ -407,8 +400,6 @@ class ReportParts:
     hits: Mapping[HitQuota, Hits]
     unkept: Mapping[UnkeptQuota, Unkept]
     reasons: Mapping[str, Inconclusive]
-    limited: Mapping[tuple[Entity, str], LimitedRows]
-    capacity: Mapping[BrokerKind, CapacityUse]
     limiting: Mapping[Kind, frozenset[Entity]]
     used: Mapping[Kind, UsedQuotas]
     states: Mapping[Quota, frozenset[Verdict]]
@@ -440,8 +431,6 @@ class ReportParts:
             hits=hits_of(verdicts),
             unkept=worst_unkept(verdicts, groups.unkept) if groups.unkept else {},
             reasons=reasons_of(verdicts),
-            limited=rows_of_limits(verdicts),
-            capacity=capacity_uses(grouping, question.capacity) if question.capacity else {},
             limiting=limiting_entities(series, rows, calls_back=calls_back),
             used=used,
             states=states_of_quotas(changed_quotas(*question.change), rows, verdicts),
@@ -459,8 +448,6 @@ class ReportParts:
             hits=_merged((part.hits for part in some), Hits.joined),
             unkept=_merged((part.unkept for part in some), Unkept.joined),
             reasons=_merged((part.reasons for part in some), Inconclusive.joined),
-            limited=_merged((part.limited for part in some), LimitedRows.joined),
-            capacity=_merged((part.capacity for part in some), CapacityUse.joined),
             limiting=_merged((part.limiting for part in some), frozenset.union),
             used=_merged((part.used for part in some), UsedQuotas.joined),
             states=_merged((part.states for part in some), frozenset.union),

@@ -283,8 +283,6 @@ class BacktestRequest:
     """The proposed quotas are those that were in effect when the traffic was recorded."""
     needs: HistoryNeeds = field(default_factory=lambda: HistoryNeeds(hours=0.0))
     """How much history a clear verdict needs. Built in: any length, since the length to ask for is a matter of policy."""
-    capacity: Mapping[str, float] = field(default_factory=dict)
-    """What one broker can do, by quota key."""
     brokers: tuple[int, ...] = ()
     """Ids of the cluster's brokers when its quotas were read; empty: not known."""
     plots: int = 0

@@ -238,7 +238,6 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
         exact=options.exact or options.requests is not None,
         unchanged=any(rule.unchanged for rule in proposal.spec.backtest.fail),
         needs=proposal.spec.backtest.history,
-        capacity=proposal.spec.brokers.capacity,
         brokers=proposal.brokers,
         plots=options.plots,
     )

@@ -48,7 +48,6 @@ WITHOUT_EXAMPLE = {
     "consumer-stops",
     "traffic-not-recorded",
     "backtest-answer",
-    "limits-above-capacity",
     "backtest-policy",
     "counts-after-merge",
     "base-not-found",

@@ -99,7 +99,6 @@ def test_a_stream_cut_anywhere_equals_the_model_of_each_group(drawn: Drawn, wind
         assert (side.throttled, side.seconds_over) == (len(hit), len(np.unique(hit // 1000)))
         assert side.first_ms == (int(hit[0]) if len(hit) else None)
         assert total.peak == open_rates(times, overhead + records, window).max()
-        assert total.p999 >= total.peak or total.active > 1000
 
 
 @settings(max_examples=100)

@@ -1,13 +1,10 @@
 """One-second sums against the exact rate: what they call certain or clear is, for any arrivals, batches and groups."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels import exact_totals as histogram
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, SecondsJudge, bounds, keys_of
@@ -179,21 +176,3 @@ def test_parts_of_a_second_add_up(drawn: list[tuple[str, int, int]], batch: int,
         split.append((np.repeat(seconds, times), amounts))
     limits = [float(x.mean()) for _, x in traffic]
     assert judged(split, limits, batch) == judged(traffic, limits, 1000)
-
-
-RATES = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=100)
-
-
-@given(st.lists(RATES, min_size=1, max_size=4), st.floats(0.01, 1.0), st.integers(1, 50))
-def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[list[float]], share: float, batch: int) -> None:
-    histograms = histogram.Histograms()
-    groups = np.repeat(np.arange(len(rates)) * 3, [len(one) for one in rates])
-    together = np.concatenate([np.asarray(one) for one in rates])
-    for start in range(0, len(groups), batch):
-        histograms.add(groups[start : start + batch], together[start : start + batch])
-    found = dict(zip(*(column.tolist() for column in histograms.highest(share)), strict=True))
-    assert sorted(found) == [3 * number for number in range(len(rates))]
-    for number, one in enumerate(rates):
-        true = sorted(one)[max(0, math.ceil(share * len(one)) - 1)]
-        assert true <= found[3 * number] * (1 + 1e-9)
-        assert found[3 * number] <= true * 2 ** (1 / 32) * (1 + 1e-9)

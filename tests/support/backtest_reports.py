@@ -12,15 +12,12 @@ from reconciler.model import (
     BacktestReport,
     BucketName,
     BucketVerdict,
-    CapacityUse,
     Coverage,
     FailedBucket,
-    Fit,
     Form,
     Member,
     PeakRate,
     Provenance,
-    QuotaFit,
     RateSeries,
     RecordedGroup,
     RowLimits,
@@ -52,7 +49,7 @@ _PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "active_seconds": ("over", "active"), "seconds_certain": ("over", "certain"), "seconds_over": ("over", "seconds"),
     "seconds_possible": ("over", "possible"), "seconds_over_before": ("over", "before"), "first": ("over", "first"),
     "longest_s": ("over", "longest_s"), "longest_from": ("over", "longest_from"),
-    "peak": ("peak", "rate"), "peak_bound": ("peak", "bound"), "p999": ("peak", "p999"), "least_safe": ("peak", "enough"),
+    "peak": ("peak", "rate"), "peak_bound": ("peak", "bound"), "least_safe": ("peak", "enough"),
     "recommended": ("advice", "recommended"), "recommended_reason": ("advice", "reason"), "safe": ("advice", "safe"),
     "margin": ("advice", "margin"), "margin_reason": ("advice", "margin_reason"),
 }  # fmt: skip
@@ -66,7 +63,7 @@ _PLAIN: Final = BucketVerdict(
     verdict=Verdict.CLEAR,
     recorded=RecordedGroup(requests=1000),
     over=SecondsOver(active=4000, before=0),
-    peak=PeakRate(rate=50_000.0, p999=45_000.0),
+    peak=PeakRate(rate=50_000.0),
     advice=Advice(recommended=75_000.0, reason="it is safe"),
 )
 
@@ -168,22 +165,6 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
             ),
             RuleOutcome(words="no bucket that changes may be inconclusive for 5 s or more", reason=None, span=None),
         ),
-        fits=(
-            QuotaFit(
-                entity=_ANYONE,
-                key="consumer_byte_rate",
-                limit=1e6,
-                fit=Fit.LOOSE,
-                share=0.01,
-                buckets=3,
-                fullest=bucket,
-                broker=2,
-            ),
-            QuotaFit(
-                entity=_ALICE, key="request_percentage", limit=50.0, fit=Fit.NEAR, share=0.9, buckets=1, fullest=bucket, broker=1
-            ),
-        ),
-        capacity=(CapacityUse(broker=1, key="producer_byte_rate", capacity=1e6, before=9e5, after=2e6, buckets=7, unlimited=2),),
         unused=(UnusedQuota(entity=_ALICE, key="consumer_byte_rate", value=5e6, reason=UnusedReason.HIDDEN),),
         notes=(f"{name} counts after merge",),
         findings=(Finding(id="would-throttle", severity=Severity.WARNING, message=f"{name} would have been throttled"),),

@@ -75,7 +75,7 @@ def traffic(tmp_path_factory: pytest.TempPathFactory) -> Traffic:
 
 
 def question(before: Any, after: Any, **options: Any) -> BacktestRequest:
-    return BacktestRequest(current=before, proposed=after, declared=after, capacity={PRODUCE: 10_000.0}, **options)
+    return BacktestRequest(current=before, proposed=after, declared=after, **options)
 
 
 def in_one_process(traffic: Traffic, asked: BacktestRequest) -> BacktestReport:

@@ -39,7 +39,7 @@ def series(*clients: tuple[str, str], broker: int = 1) -> list[Series]:
 
 def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
     side = ExactSide(throttled=throttled, seconds_over=throttled)
-    return ExactVerdict(group=group, requests=10, active=4, peak=peak, p999=peak, safe=peak, sides=(ExactSide(), side))
+    return ExactVerdict(group=group, requests=10, active=4, peak=peak, safe=peak, sides=(ExactSide(), side))
 
 
 CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))

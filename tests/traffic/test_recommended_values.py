@@ -1,4 +1,4 @@
-"""What a report advises: safe and recommended values with their margins, present limits that stay, and how full quotas are."""
+"""What a report advises: safe and recommended values with their margins, and present limits that stay."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import BucketVerdict, Coverage, Fit, QuotaFit, Verdict
+from reconciler.model import BucketVerdict, Coverage, Verdict
 from reconciler.model.cluster import HistoryNeeds
-from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.text import recommended_text, safe_text
 from reconciler.traffic.judging.findings import hits_of, throttle_findings
 from reconciler.traffic.judging.history_gaps import doubts_of
-from reconciler.traffic.judging.recommendations import advice_for, margin_of, quota_fits, rows_of_limits
+from reconciler.traffic.judging.recommendations import advice_for, margin_of
 from tests.support.backtest_reports import START, altered, provenance, verdict
 
 
@@ -37,28 +36,6 @@ def advised(
     return [dataclasses.replace(one, advice=recommended) for one, recommended in zip(verdicts, advice, strict=True)]
 
 
-def fits(verdicts: list[BucketVerdict]) -> tuple[QuotaFit, ...]:
-    return quota_fits(rows_of_limits(verdicts), source="")
-
-
-def used(share: float, **given: object) -> BucketVerdict:
-    return verdict(**{"limit_after": 100.0, "peak": 100 * share, "p999": 100 * share, **given})
-
-
-@pytest.mark.parametrize(
-    ("share", "fit"), [(0.81, Fit.NEAR), (1.0, Fit.NEAR), (0.8, None), (0.2, None), (0.19, Fit.LOOSE), (1.01, None)]
-)
-def test_a_quota_is_near_above_four_fifths_and_loose_below_one(share: float, fit: Fit | None) -> None:
-    assert [one.fit for one in fits([used(share)])] == ([fit] if fit else [])
-
-
-def test_a_quota_is_as_full_as_its_fullest_bucket() -> None:
-    (fit,) = fits([used(0.1, broker=1), used(0.9, broker=2), used(0.3, broker=3)])
-    assert (fit.fit, fit.broker, fit.buckets, fit.share) == (Fit.NEAR, 2, 3, 0.9)
-    assert fits([used(0.9), used(0.9, broker=2, verdict=Verdict.THROTTLED)]) == ()
-    assert fits([used(0.1, limit_after=None), used(0.1, active_seconds=0)]) == ()
-
-
 @pytest.mark.parametrize(("days", "margin"), [(0.01, 0.5), (2, 0.5), (4, 0.25), (7, 0.15), (30, 0.15)])
 def test_a_short_history_asks_for_a_larger_margin(days: float, margin: float) -> None:
     assert margin_of(days) == margin
@@ -66,7 +43,7 @@ def test_a_short_history_asks_for_a_larger_margin(days: float, margin: float) ->
 
 def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not() -> None:
     def advice(**given: object) -> BucketVerdict:
-        fields = {"peak": 1024.0 * 1024, "p999": 1024.0 * 1024, **given}
+        fields = {"peak": 1024.0 * 1024, **given}
         (found,) = advised([verdict(**fields)], days=100, brokers=3)
         return found
 
@@ -83,7 +60,7 @@ MIB = 1024.0**2
 def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_would_be_recommended() -> None:
     def advice(*, regrouped: bool = False, **given: Any) -> BucketVerdict:
         one = verdict(
-            **{"limits_before": (8 * MIB,), "peak": 6.2 * MIB, "p999": 6.0 * MIB, **given},
+            **{"limits_before": (8 * MIB,), "peak": 6.2 * MIB, **given},
         )
         (found,) = advised([one], days=1, brokers=3, regrouped=[one.group] if regrouped else [])
         return found
@@ -120,7 +97,7 @@ def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_woul
 
 
 def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:
-    one = verdict(key="controller_mutation_rate", peak=450.0, p999=450.0, least_safe=8.0)
+    one = verdict(key="controller_mutation_rate", peak=450.0, least_safe=8.0)
     (found,) = advised([one], days=100)
     assert (found.advice.safe, found.advice.recommended) == (8.0, 9.5)
     (both, _) = advised([one, altered(one, broker=2, least_safe=None)], days=100)
@@ -132,12 +109,12 @@ def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_t
     [("producer_byte_rate", 16_384.0), ("request_percentage", 1.0), ("controller_mutation_rate", 1.0)],
 )
 def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest: float) -> None:
-    (found,) = advised([verdict(key=key, peak=0.02, p999=0.02)], days=100)
+    (found,) = advised([verdict(key=key, peak=0.02)], days=100)
     assert found.advice.recommended == smallest
     assert found.advice.safe is not None
     assert found.advice.safe < smallest
     assert "Recommended values are" in str(found.advice.reason)
-    (large,) = advised([verdict(key=key, peak=1e6, p999=1e6)], days=100)
+    (large,) = advised([verdict(key=key, peak=1e6)], days=100)
     assert "Recommended values are" not in str(large.advice.reason)
 
 
@@ -171,14 +148,12 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
         assert doubt(over) is None, "a throttle that was found stays one"
         (finding,) = throttle_findings(hits_of([over]), {}, of_requests=True)
         assert ("No safe value is known, because a request log lacks" in str(finding.message)) == doubted
-        loose = altered(one, entity=Entity.of({"user": "a"}), limit_after=1e6)
-        assert len(quota_fits(rows_of_limits([loose]), source=source)) == (0 if doubted else 1)
     # A byte rate may be clear above its limit, where the throttle overflows.
     assert doubt(verdict(peak=1e9, limit_after=1.0)) is None
 
 
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
-    both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
+    both = [verdict(peak=1000.0 * 1024, broker=1), verdict(peak=500.0, broker=2)]
     found = advised(both, days=10)
     assert {(one.advice.safe, one.advice.recommended, one.advice.margin) for one in found} == {
         (1000.0 * 1024, 1.125 * 1024**2, 0.15)

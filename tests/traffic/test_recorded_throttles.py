@@ -238,12 +238,6 @@ def test_a_quota_group_that_one_broker_throttled_is_clear_and_safe_on_none(tmp_p
     assert "at least" in safe
 
 
-def test_a_limit_that_throttled_is_never_loose(tmp_path: Path) -> None:
-    for throttled, fits in ((range(0, SECONDS, 2), 0), ((), 1)):
-        traffic = as_log(tmp_path / str(fits), steady(100, throttled=throttled, of=fetch))
-        assert len(report(traffic, limits(OLD), limits(HIGHER)).fits) == fits
-
-
 def test_safe_and_recommended_values_of_throttled_clients_are_lower_bounds(tmp_path: Path) -> None:
     traffic = as_log(tmp_path, steady(NEAR, throttled=range(0, SECONDS, 2)))
     (held,) = report(traffic, limits(OLD), limits(HIGHER), exact=True).verdicts

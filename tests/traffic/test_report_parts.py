@@ -41,7 +41,6 @@ from reconciler.traffic.judging.judged_quotas import (
     unused_quotas,
     used_quotas,
 )
-from reconciler.traffic.judging.recommendations import capacity_uses
 from reconciler.traffic.judging.verdicts import target_fields
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
@@ -89,14 +88,6 @@ def test_clients_that_shared_limits_otherwise_name_their_quota_groups_from_befor
     grouping = grouped(before, after)
     found = [target_fields(index, grouping)["limits"].buckets_before for index in range(len(grouping.targets))]
     assert [[(name.user, name.client_id) for name in some] for some in found] == names
-
-
-def test_limits_of_the_recorded_buckets_add_up_on_each_broker() -> None:
-    (use,) = capacity_uses(grouped({PAIRS: 4.0}, {Entity.of({"user": "alice"}): 9.0}), {KEY: 100.0}).values()
-    assert (use.broker, use.before, use.after, use.buckets, use.unlimited) == (1, 12.0, 9.0, 1, 1)
-    (unknown,) = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0}).values()
-    assert (unknown.before, unknown.after) == (None, 18.0)
-    assert capacity_uses(grouped(None, {ANYONE: 9.0}), {"consumer_byte_rate": 10.0}) == {}
 
 
 def covered(broker: int, start: float, end: float) -> Coverage:

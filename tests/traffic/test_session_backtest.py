@@ -127,7 +127,7 @@ def test_shards_give_the_tables_and_the_counts_of_the_driver(session: SparkSessi
         for name in ("verdicts", "seconds", "recommendations"):
             assert rows_of(getattr(shards, name)) == rows_of(getattr(whole, name)), name
             assert getattr(shards, name).schema.names == getattr(whole, name).schema.names
-        for name in ("summary", "rules", "findings", "provenance", "unused", "fits"):
+        for name in ("summary", "rules", "findings", "provenance", "unused"):
             assert shards.document[name] == whole.document[name], name
         assert state_of(session)["cached"] != before["cached"]
 
@@ -142,7 +142,7 @@ def rows_of(frame: DataFrame) -> list[str]:
 SAME = (
     "key", "broker", "limit_before", "limits_before", "limit_after", "changed", "verdict", "reason", "requests",
     "throttled_before", "throttled_after", "active_seconds", "seconds_certain", "seconds_over", "seconds_possible",
-    "seconds_over_before", "share_over", "longest_s", "peak", "peak_bound", "headroom", "p999", "safe",
+    "seconds_over_before", "share_over", "longest_s", "peak", "peak_bound", "headroom", "safe",
     "recommended", "recommended_reason", "margin", "refused", "undecided",
 )  # fmt: skip
 

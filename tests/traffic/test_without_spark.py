@@ -144,7 +144,6 @@ def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bo
             declared=PROPOSED,
             exact=exact,
             plots=9,
-            capacity={"producer_byte_rate": 1e6},
         )
         one = Backtest(recorded, question)
         return json.dumps(BACKTEST.write(one.report())), list(one.request_lines()) if asked else []

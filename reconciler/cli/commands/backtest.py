@@ -69,7 +69,7 @@ class BacktestArguments:
         default=[],
         help="files or folders with manifests [default: ., with --set, and with moved traffic and known quotas, none]",
     )
-    details: bool = option("--details", help="print also each broker, the fit of limits, and the assumptions of the verdicts")
+    details: bool = option("--details", help="print also each broker, and the assumptions of the verdicts")
     exact: bool = option("--exact", help="judge every single request instead of per-second totals")
     plots: int | None = option(
         "--plots",

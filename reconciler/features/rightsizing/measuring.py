@@ -127,7 +127,7 @@ def measure_cluster(
         intent = divide_totals(intent, current)
     proposal = proposal_of(intent, current)
     options, notes = fetch_samples(proposal, options, progress=progress)
-    request = replace(backtest_request(proposal, options), capacity={}, plots=0)
+    request = replace(backtest_request(proposal, options), plots=0)
     recorded = opened.enter_context(open_recorded(proposal, options, by_seconds=not request.exact, progress=progress))
     progress.step("judging the declared limits")
     in_effect = replace(request, current=None, in_effect=True, needs=replace(request.needs, hours=0.0))

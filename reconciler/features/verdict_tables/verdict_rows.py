@@ -77,7 +77,7 @@ _PATHS: Final = {
     "seconds_certain": "over.certain", "seconds_over": "over.seconds", "seconds_possible": "over.possible",
     "seconds_over_before": "over.before", "share_over": "over.share", "first": "over.first", "longest_s": "over.longest_s",
     "longest_from": "over.longest_from", "peak": "peak.rate", "censored": "recorded.censored", "peak_bound": "peak.bound",
-    "p999": "peak.p999", "safe": "advice.safe", "recommended": "advice.recommended",
+    "safe": "advice.safe", "recommended": "advice.recommended",
     "recommended_reason": "advice.reason", "margin": "advice.margin", "broker": "broker", "changed": "changed",
     "verdict": "verdict", "reason": "reason", "undecided": "undecided", "headroom": "headroom",
 }  # fmt: skip

@@ -29,7 +29,7 @@ from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
 SCHEMA: Final = pa.schema(
     [
         ("of_series", pa.bool_()), ("number", pa.int32()), ("counts", pa.list_(pa.int64())), ("peak", pa.float64()),
-        ("p999", pa.float64()), ("safe", pa.float64()),
+        ("safe", pa.float64()),
     ]
 )  # fmt: skip
 BEFORE: Final = 0
@@ -83,7 +83,7 @@ def result_of(table: pa.Table) -> ExactResult:
     if not judged.num_rows:
         return ExactResult(groups={}, series=counts)
     flat = np.asarray(pc.list_flatten(judged.column("counts")).to_numpy(), dtype=np.int64)
-    columns = (judged.column(name).to_numpy() for name in ("number", "peak", "p999", "safe"))
+    columns = (judged.column(name).to_numpy() for name in ("number", "peak", "safe"))
     groups, *rates = columns
     columns_of_groups = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, *rates)
     return ExactResult(groups={verdict.group: verdict for verdict in columns_of_groups.verdicts()}, series=counts)
@@ -152,7 +152,7 @@ def rows_of(judged: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBa
         pa.array(np.repeat((False, True), (len(judged.groups), len(of_series)))),
         pa.array(np.concatenate((judged.groups, np.fromiter(counts, dtype=np.int64))), type=pa.int32()),
         lists,
-        *(pa.array(np.concatenate((values, nothing))) for values in (judged.peaks, judged.p999, judged.safe)),
+        *(pa.array(np.concatenate((values, nothing))) for values in (judged.peaks, judged.safe)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 

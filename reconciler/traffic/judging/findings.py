@@ -1,4 +1,4 @@
-"""The findings of a backtest: throttled quota groups, limits above the brokers' capacity, limits that a broker does not keep.
+"""The findings of a backtest: throttled quota groups, and limits that a broker does not keep.
 
 A broker does not keep two kinds of limits as they are written. Before Kafka 4.4, a throttle of produce or fetch that is longer
 than 2^31 - 1 ms wraps around in Kafka's int, and may throttle no client. And a fetch asks the broker's log for no more than an
@@ -19,7 +19,6 @@ from reconciler.model import (
     HISTORY_INCOMPLETE,
     BucketName,
     BucketVerdict,
-    CapacityUse,
     Entity,
     Filling,
     Finding,
@@ -35,7 +34,6 @@ from reconciler.model import (
     bucket_words,
     compose,
     flag_part,
-    key_part,
     worst_of_buckets,
 )
 from reconciler.text import amount_part, bound_text, count_of, duration, number_text, rate_part
@@ -178,9 +176,6 @@ def _proof(hit: Hits) -> Message:
     )
 
 
-ABOVE_CAPACITY: Final = "limits-above-capacity"
-
-
 def reason_findings(reasons: Mapping[str, Inconclusive]) -> Iterator[Finding]:
     """One for each reason why changed quota groups are inconclusive."""
     for reason, rows in by_worst(reasons):
@@ -193,29 +188,6 @@ def reason_findings(reasons: Mapping[str, Inconclusive]) -> Iterator[Finding]:
                 "{what} inconclusive: {reason}.", what=what, reason=rows.worst.reason or reason if count == 1 else reason
             ),
         )
-
-
-def capacity_findings(uses: Iterable[CapacityUse]) -> Iterator[Finding]:
-    """One for each broker and key above its capacity."""
-    for use in uses:
-        if use.after > use.capacity:
-            yield Finding(id=ABOVE_CAPACITY, severity=Severity.INFO, message=_above(use), key=use.key)
-
-
-def _above(use: CapacityUse) -> Message:
-    before = "" if use.before is None else compose(" (before the change {sum})", sum=rate_part(use.key, use.before))
-    return compose(
-        "On broker {broker}, the {key} of the {groups} quota groups recorded there add up to {sum}{before}, {times} times its "
-        "capacity of {capacity}{unlimited}.",
-        broker=str(use.broker),
-        key=key_part(use.key),
-        groups=use.buckets,
-        sum=rate_part(use.key, use.after),
-        before=before,
-        times=f"{use.after / use.capacity:.3g}",
-        capacity=rate_part(use.key, use.capacity),
-        unlimited=f", and {use.unlimited} quota groups have no limit" if use.unlimited else "",
-    )
 
 
 OVERFLOW: Final = "throttle-overflow"

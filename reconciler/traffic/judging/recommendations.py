@@ -1,4 +1,4 @@
-"""The value to write and why, and how much of their limits and of the brokers' capacity recorded clients use.
+"""The value to write for a quota group, and why.
 
 A recommended value is what was safe in this history, and a margin for what the history has not seen: days that it is too short
 for, and the traffic that moves to the other brokers when one is lost.
@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from reconciler.formats import BINARY_UNITS
 from reconciler.model import (
     NO_ADVICE,
     Advice,
-    BucketName,
     BucketVerdict,
-    CapacityUse,
-    Entity,
-    Fit,
     Provenance,
-    QuotaFit,
     QuotaKey,
     ValueType,
-    Verdict,
 )
 from reconciler.text import amount, length_text
-from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
-from reconciler.traffic.kinds import Kind
 
 SMALLEST: Final[Mapping[QuotaKey, tuple[float, str]]] = {
     QuotaKey.PRODUCER_BYTE_RATE: (16384.0, "16KiB"),
@@ -169,110 +160,3 @@ def safe_limit(key: QuotaKey, peak: float) -> tuple[float, str]:
         step = step.to_integral_value(rounding=decimal.ROUND_UP)
     number = float((exact / step).to_integral_value(rounding=decimal.ROUND_CEILING) * step)
     return number, f"{number:.12g}{_SUFFIX.get(key, '')}"
-
-
-NEAR: Final = 0.8
-LOOSE: Final = 0.2
-"""Shares of the limit, as Envoy's and Kubernetes' recommenders have them: near from above the one, loose below the other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitedRows:
-    """The rows that one (entity, key) limits: how many, whether one is throttled or was when recorded, and the fullest."""
-
-    rows: int
-    is_throttled: bool
-    is_censored: bool
-    share: float
-    broker: int
-    fullest: BucketName
-    limit: float
-
-    def joined(self, other: LimitedRows) -> LimitedRows:
-        """Add other rows of the same limit."""
-        fullest = max(self, other, key=lambda part: (part.share, -part.broker, part.fullest))
-        return replace(
-            fullest,
-            rows=self.rows + other.rows,
-            is_throttled=self.is_throttled or other.is_throttled,
-            is_censored=self.is_censored or other.is_censored,
-        )
-
-
-def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str], LimitedRows]:
-    """Return, by (entity, key), the rows that it limits and that have traffic.
-
-    Metrics alone do not show how full a group is most of the time.
-    """
-    limited: dict[tuple[Entity, str], LimitedRows] = {}
-    for verdict in verdicts:
-        entity, limit = verdict.limits.entity, verdict.limits.after
-        if entity is not None and limit and verdict.over.active and verdict.recorded.requests:
-            row = LimitedRows(
-                rows=1,
-                is_throttled=verdict.verdict is Verdict.THROTTLED,
-                is_censored=verdict.recorded.censored,
-                # A bin of the histogram that p999 is read from may end above the peak.
-                share=min(verdict.peak.p999, verdict.peak.rate) / limit,
-                broker=verdict.broker,
-                fullest=verdict.name,
-                limit=limit,
-            )
-            known = limited.get((entity, verdict.key))
-            limited[entity, verdict.key] = row if known is None else known.joined(row)
-    return limited
-
-
-def quota_fits(limited: Mapping[tuple[Entity, str], LimitedRows], *, source: str) -> tuple[QuotaFit, ...]:
-    """One for each (entity, key) whose fullest bucket is near its limit, or far below; near ones first, the nearest first.
-
-    A bucket is as full as its rate is in 99.9 % of its seconds. Quotas that throttle, or may, are not among them. ``source``: as
-    ``Provenance`` has it.
-    """
-    fits = [fit for quota, rows in limited.items() if (fit := _fit(quota, rows, source)) is not None]
-    return tuple(sorted(fits, key=lambda f: (f.fit is Fit.LOOSE, -f.share, f.entity.sort_key, f.key)))
-
-
-def _fit(quota: tuple[Entity, str], rows: LimitedRows, source: str) -> QuotaFit | None:
-    entity, key = quota
-    # Less time, or a lower rate, than there was shows no limit to be loose.
-    loosest = 0.0 if rows.is_censored or lacks_network_time(key, source) else LOOSE
-    if rows.is_throttled or rows.share > 1 or loosest <= rows.share <= NEAR:
-        return None
-    return QuotaFit(
-        entity=entity,
-        key=key,
-        limit=rows.limit,
-        fit=Fit.NEAR if rows.share > NEAR else Fit.LOOSE,
-        share=rows.share,
-        buckets=rows.rows,
-        fullest=rows.fullest,
-        broker=rows.broker,
-    )
-
-
-BrokerKind: TypeAlias = tuple[int, Kind]
-
-
-def capacity_uses(grouping: Grouping, capacity: Mapping[str, float]) -> dict[BrokerKind, CapacityUse]:
-    """Add up limits by broker and kind, of each key that has a capacity. A bucket counts where it has recorded clients."""
-    uses: dict[BrokerKind, CapacityUse] = {}
-    seen: set[tuple[int, Kind, BucketName]] = set()
-    for target in grouping.targets:
-        place, limit, key = (target.broker, target.kind), target.after.value, target.kind.key.value
-        if target.undecided or key not in capacity:
-            continue
-        earlier = [before for m in target.members if (before := grouping.before_of_series[m]) is not None]
-        new = {before.bucket: before.value or 0.0 for before in earlier if (*place, before.bucket) not in seen}
-        seen |= {(*place, bucket) for bucket in new}
-        use = CapacityUse(
-            broker=target.broker,
-            key=key,
-            capacity=capacity[key],
-            before=sum(new.values()) if earlier else None,
-            after=limit or 0.0,
-            buckets=int(limit is not None),
-            unlimited=int(limit is None),
-        )
-        uses[place] = uses[place].joined(use) if place in uses else use
-    return uses

@@ -162,7 +162,7 @@ def request_verdicts(
             index,
             Verdict.THROTTLED if side.throttled else Verdict.CLEAR,
             over,
-            PeakRate(rate=whole.peak / unit, p999=whole.p999 / unit, enough=whole.safe / unit),
+            PeakRate(rate=whole.peak / unit, enough=whole.safe / unit),
             proven=target.kind is Kind.MUTATION,
             excess={member: count.amount_over for member, count in counts.items()},
         )
@@ -200,7 +200,7 @@ def seconds_verdicts(
             longest_s=side.longest_s,
             longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
         )
-        peak = PeakRate(rate=whole.peak_upper / unit, bound=PeakBound.UPPER, p999=whole.p999 / unit)
+        peak = PeakRate(rate=whole.peak_upper / unit, bound=PeakBound.UPPER)
         verdict = Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
         verdicts[index] = rows.row(index, verdict, over, peak, proven=True, excess=_NO_EXCESS)
     return verdicts

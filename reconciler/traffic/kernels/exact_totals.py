@@ -25,15 +25,14 @@ class ExactSide(NamedTuple):
 class ExactVerdict:
     """One group; rates are amounts a second.
 
-    ``peak``: the largest open-loop rate; ``p999``: what the largest of 99.9 % of its seconds do not exceed; ``safe``: the
-    smallest limit at which nothing is throttled. ``near``: seconds whose rate reaches the rate that was asked about.
+    ``peak``: the largest open-loop rate; ``safe``: the smallest limit at which nothing is throttled. ``near``: seconds whose
+    rate reaches the rate that was asked about.
     """
 
     group: int
     requests: int
     active: int
     peak: float
-    p999: float
     safe: float
     sides: tuple[ExactSide, ...]
     near: int = 0
@@ -53,21 +52,18 @@ class ExactColumns:
     groups: Integers
     counts: Integers
     peaks: Doubles
-    p999: Doubles
     safe: Doubles
 
     def verdicts(self) -> Iterator[ExactVerdict]:
         """One by one."""
-        rates = self.peaks.tolist(), self.p999.tolist(), self.safe.tolist()
-        rows = zip(self.groups.tolist(), self.counts.T.tolist(), *rates, strict=True)
-        for group, (requests, active, near, *sides), peak, p999, safe in rows:
+        rows = zip(self.groups.tolist(), self.counts.T.tolist(), self.peaks.tolist(), self.safe.tolist(), strict=True)
+        for group, (requests, active, near, *sides), peak, safe in rows:
             known: list[Any] = [None if count == NONE else count for count in sides]
             yield ExactVerdict(
                 group=group,
                 requests=requests,
                 active=active,
                 peak=peak,
-                p999=p999,
                 safe=safe,
                 sides=tuple(ExactSide(*known[begin : begin + _SIDE]) for begin in range(0, len(known), _SIDE)),
                 near=near,
@@ -84,7 +80,6 @@ class ReplayTotals:
         self._counts: list[Integers] = []
         self._peaks: list[Doubles] = []
         self._firsts: list[Integers] = []
-        self._histograms = Histograms()
         self._runs = tuple(Episodes(pause) for _ in range(sides))
         self._sides = sides
 
@@ -97,7 +92,6 @@ class ReplayTotals:
         over = [np.logical_or.reduceat(flags, cell) for flags in throttled]
         for runs, flags in zip(self._runs, over, strict=True):
             runs.feed(cell_groups, seconds, flags)
-        self._histograms.add(cell_groups, top)
         request, second = first_places(groups), first_places(cell_groups)
         counts = [
             groups[request],
@@ -121,7 +115,7 @@ class ReplayTotals:
         """One row a group, by number."""
         width = len(OF_ALL) + _SIDE * self._sides
         if not self._counts:
-            return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), *[np.empty(0)] * 3)
+            return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), *[np.empty(0)] * 2)
         counts, peaks = np.concatenate(self._counts, axis=1), np.concatenate(self._peaks)
         firsts = np.concatenate(self._firsts, axis=1)
         at = first_places(counts[0])
@@ -134,7 +128,7 @@ class ReplayTotals:
             first = np.where(throttled > 0, firsts[number], NONE)
             figures[len(OF_ALL) + _SIDE * number :][:_SIDE] = throttled, over, first, *runs.columns(groups)
         # A sampled rate does not depend on the limit, and a broker throttles only above the limit.
-        return ExactColumns(groups, figures, peaks, self._histograms.highest(NEARLY_ALL)[1], safe=peaks)
+        return ExactColumns(groups, figures, peaks, safe=peaks)
 
 
 def _added(values: Flags | Integers, at: Integers) -> Integers:
@@ -279,73 +273,3 @@ class Episodes:
             known = self._best.get(owner)
             if known is None or (-episode[0], episode[1]) < (-known[0], known[1]):
                 self._best[owner] = episode
-
-
-BINS: Final = 4096
-_PER_OCTAVE: Final = 32
-_ONE: Final = 512
-"""The bin that begins at 1; the lowest begins at 2^-16 and counts everything below it, too."""
-
-
-_TABLE: Final = 16
-"""A table of all bins may have so many places for each rate; else rates are sorted."""
-
-
-NEARLY_ALL: Final = 0.999
-"""The share of rates that a report's typical high rate is not below."""
-
-
-def bins_of(rates: Doubles) -> Integers:
-    """The bin of each rate, 0 to ``BINS`` - 1; rates are 0 or more."""
-    with np.errstate(divide="ignore"):
-        octaves = np.log2(rates)
-    places = np.floor(np.clip(octaves, -_ONE / _PER_OCTAVE, (BINS - _ONE) / _PER_OCTAVE) * _PER_OCTAVE).astype(np.int64)
-    return np.asarray(np.clip(places + _ONE, 0, BINS - 1), dtype=np.int64)
-
-
-_TOPS: Final = np.asarray([2.0 ** ((number + 1 - _ONE) / _PER_OCTAVE) for number in range(BINS)])
-"""The upper edge of each bin: no rate in it is above."""
-
-
-class Histograms:
-    """A histogram of each group; groups come in batches, in order.
-
-    Bins are logarithmic, 32 an octave, so a value read back is at most 2.2 % above the one counted.
-    """
-
-    def __init__(self) -> None:
-        self._packed: list[Integers] = []
-        self._counts: list[Integers] = []
-
-    def add(self, groups: Integers, rates: Doubles) -> None:
-        """Count rates, each in its group; ``groups`` rise."""
-        if not len(groups):
-            return
-        first = np.diff(groups, prepend=groups[0] - 1) != 0
-        known, codes = groups[first], (np.cumsum(first) - 1) * BINS + bins_of(rates)
-        if len(known) * BINS <= _TABLE * len(codes):
-            every = np.bincount(codes, minlength=len(known) * BINS)
-            distinct = np.flatnonzero(every)
-            counts = every[distinct]
-        else:
-            distinct, counts = np.unique(codes, return_counts=True)
-        self._packed.append(known[distinct // BINS] * BINS + distinct % BINS)
-        self._counts.append(counts)
-
-    def highest(self, share: float) -> tuple[Integers, Doubles]:
-        """Groups, rising, and rates that at least ``share`` (0 to 1) of their own do not exceed: the upper edges of bins."""
-        if not self._packed:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        packed, counts = np.concatenate(self._packed), np.concatenate(self._counts)
-        # In order but for the groups on the borders of batches.
-        order = np.argsort(packed, kind="stable")
-        begins = np.flatnonzero(np.diff(packed[order], prepend=-1))
-        packed, counts = packed[order][begins], np.add.reduceat(counts[order], begins)
-        groups, bins = packed // BINS, packed % BINS
-        first = np.flatnonzero(np.diff(groups, prepend=-1))
-        seen = np.cumsum(counts)
-        before = np.repeat(seen[first] - counts[first], np.diff(first, append=len(groups)))
-        total = np.repeat(np.add.reduceat(counts, first), np.diff(first, append=len(groups)))
-        enough = np.flatnonzero(seen - before >= share * total)
-        reached = enough[np.flatnonzero(np.diff(groups[enough], prepend=-1))]
-        return groups[reached], _TOPS[bins[reached]]

@@ -40,7 +40,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from reconciler.traffic.kernels.exact_totals import NEARLY_ALL, NONE, Episodes, Histograms, first_places
+from reconciler.traffic.kernels.exact_totals import NONE, Episodes, first_places
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, LONGEST_THROTTLE_MS, Doubles, Era, Flags, Integers, Window
 
 SECOND_BITS: Final = 33
@@ -183,7 +183,7 @@ class SideVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVerdict:
-    """One group: its traffic, and a verdict for each side's limit. ``p999``: what 99.9 % of upper bounds do not exceed.
+    """One group: its traffic, and a verdict for each side's limit.
 
     ``near``: seconds whose estimated rate reaches the rate that was asked about.
     """
@@ -193,7 +193,6 @@ class GroupVerdict:
     amount: int
     peak_upper: float
     peak_expected: float
-    p999: float
     sides: tuple[SideVerdict, ...]
     near: int = 0
 
@@ -202,13 +201,13 @@ def verdict_schema(sides: int) -> pa.Schema:
     """One row a group, by number, with ``NONE`` for ``None``."""
     of_sides = (f"{name}_{side}" for side in range(sides) for name in SideVerdict._fields)
     whole = (pa.field(name, pa.int64()) for name in ("number", "active", "amount", "near", *of_sides))
-    return pa.schema([*whole, *(pa.field(name, pa.float64()) for name in ("peak_upper", "peak_expected", "p999"))])
+    return pa.schema([*whole, *(pa.field(name, pa.float64()) for name in ("peak_upper", "peak_expected"))])
 
 
 def verdicts_of(table: pa.Table | pa.RecordBatch) -> Iterator[GroupVerdict]:
     """One by one. ``table``: as ``verdict_schema`` has it."""
     width = len(SideVerdict._fields)
-    for group, active, amount, near, *sides, upper, expected, p999 in zip(
+    for group, active, amount, near, *sides, upper, expected in zip(
         *(column.to_numpy(zero_copy_only=False).tolist() for column in table.columns), strict=True
     ):
         known: list[Any] = [None if value == NONE else value for value in sides]
@@ -218,7 +217,6 @@ def verdicts_of(table: pa.Table | pa.RecordBatch) -> Iterator[GroupVerdict]:
             amount=amount,
             peak_upper=upper,
             peak_expected=expected,
-            p999=p999,
             sides=tuple(SideVerdict(*known[begin : begin + width]) for begin in range(0, len(known), width)),
             near=near,
         )
@@ -283,7 +281,6 @@ class SecondsJudge:
         self._totals: list[Integers] = []
         self._peaks: list[Doubles] = []
         """By group, as is ``_totals``; a group on a border of batches is there twice."""
-        self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._throttled)
         self._runs = tuple(Episodes(window.expiry_ms // 1000) for _ in self._throttled)
 
@@ -313,8 +310,8 @@ class SecondsJudge:
             moments = np.minimum.reduceat(earliest, first, axis=1)
             known = np.add.reduceat(counted, first, axis=1), np.where(moments == _NEVER, NONE, moments)
             sides.append(np.concatenate((*known, runs.columns(groups))))
-        top, p999 = np.maximum.reduceat(peaks, first, axis=1), self._histograms.highest(NEARLY_ALL)[1]
-        columns = [groups, *whole, *(row for number in self._side_of for row in sides[number]), *top, p999]
+        top = np.maximum.reduceat(peaks, first, axis=1)
+        columns = [groups, *whole, *(row for number in self._side_of for row in sides[number]), *top]
         return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=schema)
 
     def _judge(self, cells: Integers) -> None:
@@ -329,7 +326,6 @@ class SecondsJudge:
             near = np.add.reduceat((bounded.expected >= self._near[groups]).astype(np.int64), first)
         self._totals.append(np.stack((here, np.diff(first, append=len(groups)), np.add.reduceat(amounts, first), near)))
         self._peaks.append(np.stack([np.maximum.reduceat(rates, first) for rates in (bounded.upper, bounded.expected)]))
-        self._histograms.add(groups, bounded.upper)
         for throttled, side, runs in zip(self._throttled, self._sides, self._runs, strict=True):
             over = bounded.over(throttled.at(groups))
             counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in over]

@@ -270,7 +270,6 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
         amount=int(sums.sum()),
         peak_upper=upper,
         peak_expected=expected,
-        p999=upper,
         sides=sides,
         near=int(seconds_over(distinct, sums, NEAR * limits[0], window)[1].sum()),
     )

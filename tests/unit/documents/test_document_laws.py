@@ -82,7 +82,7 @@ def test_a_backtest_reads_back() -> None:
         (("verdicts", 0, "members", 0, "share"), "much", "verdicts[0].members[0].share must be a number or one of NaN"),
         (("provenance", "coverage", 0, "from"), "2026-13-01T00:00:00.000Z", "provenance.coverage[0].from must be a time in ISO"),
         (("verdicts", 1, "first"), "2026-02-31T00:00:00.000Z", "verdicts[1].first must be a time in ISO 8601"),
-        (("capacity", 0, "limits_after"), None, "capacity[0].limits_after must be a number or one of NaN"),
+        (("verdicts", 0, "peak"), None, "verdicts[0].peak must be a number or one of NaN"),
         (("verdicts", 0, "bucket"), {"user": 7}, "verdicts[0].bucket.user must be a string, not 7"),
     ],
 )
