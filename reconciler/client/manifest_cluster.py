@@ -224,13 +224,11 @@ class ManifestCluster:
         exact: bool = False,
         kafka_version: str | None = None,
         max_unreadable: float = 0.01,
-        in_shards: bool = False,
     ) -> BacktestFrames:
         """Replay recorded traffic under the manifests, on the Spark session of the caller.
 
-        The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped or written. ``in_shards`` is
-        for more clients than the driver has room for: workers judge them and keep the rows, and the document has the worst 1,000
-        rows. Spark then keeps totals and verdicts until ``close``.
+        The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped, kept or
+        written.
 
         ``traffic``: a DataFrame in the canonical traffic schema (``TRAFFIC_SCHEMA``), or the name of a table. With ``mapping``, a
         file of kind TrafficMapping, it has other columns. Spark reads it several times: cache one that is expensive to compute.
@@ -257,14 +255,8 @@ class ManifestCluster:
         judge = next(added("SESSION_BACKTESTS"), None)
         if judge is None:
             raise UsageError("This installation judges no DataFrames. Pass files to backtest")
-        report, frames = load(judge)(spark, traffic, proposal, options, in_shards=in_shards)
-        return BacktestFrames(
-            document=BACKTEST.write(report),
-            verdicts=frames.verdicts,
-            seconds=frames.seconds,
-            recommendations=frames.recommendations,
-            release=frames.close,
-        )
+        report, verdicts, recommendations = load(judge)(spark, traffic, proposal, options)
+        return BacktestFrames(document=BACKTEST.write(report), verdicts=verdicts, recommendations=recommendations)
 
     def __repr__(self) -> str:
         where = self._where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reconciler.apply import ApplySettings
 from reconciler.documents import BACKTEST, DRIFT, PLAN
@@ -230,28 +230,13 @@ class BacktestFrames:
     """The result of ``ManifestCluster.backtest_frame``. The DataFrames are on the session of the traffic.
 
     ``document``: the report, as ``kafka-quotas backtest --format json`` prints it. ``verdicts``: a row for each quota group on
-    each broker (``VERDICTS_SCHEMA``). ``seconds``: a row for each second with traffic of a quota group on a broker
-    (``SECONDS_SCHEMA``). Each action on it reads the traffic once more, so cache what you use twice. ``recommendations``: a row
-    for each quota group with a recommended limit (``RECOMMENDATIONS_SCHEMA``). ``release``: what ``close`` calls.
+    each broker (``VERDICTS_SCHEMA``). ``recommendations``: a row for each quota group with a recommended limit
+    (``RECOMMENDATIONS_SCHEMA``).
     """
 
     document: Mapping[str, Any]
     verdicts: DataFrame
-    seconds: DataFrame
     recommendations: DataFrame
-    release: Callable[[], None]
-
-    def close(self) -> None:
-        """Release what Spark keeps for the DataFrames of ``in_shards``. Safe to call twice."""
-        self.release()
-
-    def __enter__(self) -> Self:
-        """Close at the end of the block."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the file."""
-        self.close()
 
     @property
     def refused(self) -> bool:

@@ -15,7 +15,6 @@ from reconciler.model import (
     BucketVerdict,
     Count,
     Coverage,
-    GroupCounts,
     JudgedQuotas,
     PeakRate,
     Provenance,
@@ -89,14 +88,8 @@ def _by_verdict(counts: Mapping[Verdict, int]) -> GroupsByVerdict:
 
 
 def report_of(*, summary: BacktestSummary, **given: Any) -> BacktestReport:
-    """Add the counts of all quota groups, where some are not listed."""
-    groups = None
-    if summary.rows != len(given["verdicts"]):
-        changed, unchanged = (
-            {verdict: getattr(counts, verdict.value) for verdict in Verdict} for counts in (summary.changed, summary.unchanged)
-        )
-        groups = GroupCounts(changed=changed, unchanged=unchanged, rows=summary.rows)
-    return BacktestReport(group_counts=groups, judged=summary.quotas, **given)
+    """Return the report of a document, whose counts are those of its verdicts."""
+    return BacktestReport(judged=summary.quotas, **given)
 
 
 BACKTEST: Final = Document(

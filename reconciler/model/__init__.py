@@ -112,7 +112,6 @@ if TYPE_CHECKING:
     )
     from reconciler.model.frame_schema import (
         RECOMMENDATIONS_SCHEMA,
-        SECONDS_SCHEMA,
         TRAFFIC_SCHEMA,
         VERDICTS_SCHEMA,
         FrameColumn,

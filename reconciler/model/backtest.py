@@ -201,15 +201,8 @@ class GroupCounts:
     def of(cls, verdicts: Sequence[BucketVerdict]) -> Self:
         """Count the quota groups of all rows, which are sorted worst first."""
         groups = Counter((group.changed, group.verdict) for group in worst_of_buckets(verdicts))
-        return cls.of_groups(groups, rows=len(verdicts))
-
-    @classmethod
-    def of_groups(cls, groups: Mapping[tuple[bool, Verdict], int], *, rows: int) -> Self:
-        """``groups``: how many there are, by whether the change touches them and the verdict of the worst row."""
-        changed, unchanged = (
-            {verdict: groups.get((is_changed, verdict), 0) for verdict in Verdict} for is_changed in (True, False)
-        )
-        return cls(changed=changed, unchanged=unchanged, rows=rows)
+        changed, unchanged = ({verdict: groups[is_changed, verdict] for verdict in Verdict} for is_changed in (True, False))
+        return cls(changed=changed, unchanged=unchanged, rows=len(verdicts))
 
     @property
     def groups(self) -> int:
@@ -235,8 +228,6 @@ class BacktestReport:
     """Where the verdicts come from."""
     verdicts: tuple[BucketVerdict, ...] = ()
     """Worst first."""
-    group_counts: GroupCounts | None = None
-    """Of all quota groups, where ``verdicts`` has the worst ones only. ``None``: it has all of them."""
     unjudged: tuple[UnjudgedChange, ...] = ()
     """Changed quotas that limit no recorded traffic, sorted by entity and key."""
     judged: JudgedQuotas | None = None
@@ -258,8 +249,8 @@ class BacktestReport:
 
     @property
     def counts(self) -> GroupCounts:
-        """The counts of all quota groups, those without a row here included."""
-        return self.group_counts or GroupCounts.of(self.verdicts)
+        """The counts of all quota groups."""
+        return GroupCounts.of(self.verdicts)
 
     @property
     def refused(self) -> bool:

@@ -90,8 +90,6 @@ _GROUP: Final = (
     _always("tags", _TAGS, "further tags of the quota group: the address of connections, or those of a quota callback"),
 )
 
-_FIRST_ONLY: Final = "Of fetches, connections and mutations the first one at most, since what is refused counts for nothing"
-_NOT_JUDGED: Final = "Null: inconclusive, because per-second totals prove nothing with these settings of the brokers"
 
 VERDICTS_SCHEMA: Final = FrameSchema(
     name="verdicts",
@@ -135,26 +133,6 @@ VERDICTS_SCHEMA: Final = FrameSchema(
     ),
 )
 """One row for each quota group of the proposed quotas on each broker."""
-
-SECONDS_SCHEMA: Final = FrameSchema(
-    name="seconds",
-    version="1.0",
-    columns=(
-        *_GROUP,
-        _always("second", "timestamp", "the begin of the second, UTC"),
-        _always("amount", "double", "what was counted in this second, in the unit of the key"),
-        _maybe("rate", "double", "the estimated rate that the broker measures. Null: no rate limits this key"),
-        _maybe("rate_low", "double", "some request of the second has at least this rate"),
-        _maybe("rate_high", "double", "no request of the second has a higher rate"),
-        _maybe("limit_before", "double", "the current limit. Null: unlimited, not known, or its clients shared other limits"),
-        _maybe("limit_after", "double", "the proposed limit. Null: unlimited"),
-        _maybe("over_before", "boolean", "the second is probably over the current limit. Null: not known"),
-        _maybe("certain", "boolean", f"the second is certainly over the proposed limit. {_FIRST_ONLY}. {_NOT_JUDGED}"),
-        _maybe("over", "boolean", f"the second is probably over the proposed limit. {_NOT_JUDGED}"),
-        _maybe("possible", "boolean", f"the second may be over the proposed limit. {_NOT_JUDGED}"),
-    ),
-)
-"""One row for each second with traffic of a quota group on a broker."""
 
 RECOMMENDATIONS_SCHEMA: Final = FrameSchema(
     name="recommendations",

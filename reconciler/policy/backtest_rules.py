@@ -51,19 +51,11 @@ _MOST_FINDINGS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingRows:
-    """The rows that a rule does not allow, as a function of rows that travels to other processes.
-
-    ``owner_of``: who declares an entity.
-    """
+    """The rules of a cluster. ``owner_of``: who declares an entity."""
 
     policy: BacktestPolicy
     owners: tuple[KnownOwner, ...] = ()
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
-
-    def __call__(self, verdicts: Sequence[BucketVerdict]) -> list[BucketVerdict]:
-        """Each row once, in their order."""
-        chosen = {id(verdict) for rule in self.policy.fail for verdict, _ in self._failing(verdicts, rule)}
-        return [verdict for verdict in verdicts if id(verdict) in chosen]
 
     def judge(self, report: BacktestReport, sources: Mapping[tuple[Entity, str], Span]) -> BacktestReport:
         """The report with the outcome of each rule, and an error for each (entity, key) that one does not allow.

@@ -267,10 +267,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
 
 def kept_words(report: BacktestReport) -> str | None:
     """Return how many quota groups are not shown, because they stay and are not seen over a limit; ``None``: none."""
-    if report.group_counts is None:
-        kept = len(worst_of_buckets(report.verdicts)) - len(worst_of_buckets(telling(report)))
-    else:
-        kept = sum(report.group_counts.unchanged[verdict] for verdict in (Verdict.CLEAR, Verdict.INCONCLUSIVE))
+    kept = len(worst_of_buckets(report.verdicts)) - len(worst_of_buckets(telling(report)))
     if not kept:
         return None
     return f"The change does not touch {count_of(kept, 'more quota group')}. {_of_kept(report)}"
@@ -283,10 +280,7 @@ def _of_kept(report: BacktestReport) -> str:
     if throttled:
         return f"Quotas throttled {len(throttled):,} of them when they were recorded."
     seen = any(observations.semantics in OF_METRICS for observations in report.provenance.observations)
-    # Of a report with the worst rows only, the others may have been throttled.
-    if seen or (report.group_counts is not None and report.provenance.throttled_then):
-        return "None was seen over a limit."
-    return "No recorded client there is over a limit."
+    return "None was seen over a limit." if seen else "No recorded client there is over a limit."
 
 
 def telling(report: BacktestReport) -> list[BucketVerdict]:

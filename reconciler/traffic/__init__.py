@@ -63,17 +63,8 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import (
         Backtest,
-        QuotaGroups,
-        ReportParts,
-        form_of,
-        provenance_of,
         recorded_coverage,
-        recording_holes,
-        report_of,
     )
-    from reconciler.traffic.client_seconds import KEYED as SUM_COLUMNS
-    from reconciler.traffic.client_seconds import ONE_PASS as TOTALS_OF_SUMS
-    from reconciler.traffic.client_seconds import keep_sums, summed_seconds
     from reconciler.traffic.client_totals import (
         CLIENT_TOTALS,
         COUNTED,
@@ -86,7 +77,6 @@ if TYPE_CHECKING:
         means_of_rows,
         minutes_of,
         minutes_of_rows,
-        sorted_series,
         statuses,
     )
     from reconciler.traffic.client_totals import FOLDS as CLIENT_FOLDS
@@ -97,28 +87,17 @@ if TYPE_CHECKING:
         NEEDED,
         ChargedRows,
         GroupIndex,
-        KeyIndex,
         charged_rows,
         fold_by_code,
-        keyed_seconds,
         number_codes,
         run_begins,
     )
     from reconciler.traffic.columns import client_seconds as sum_seconds
-    from reconciler.traffic.judging.by_seconds import Grid, SecondsLimits, judge_seconds
+    from reconciler.traffic.judging.by_seconds import Grid
     from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
-    from reconciler.traffic.judging.exact import SCHEMA as EXACT_SCHEMA
     from reconciler.traffic.judging.exact import (
-        ExactResult,
-        judge_requests_of,
-        judge_topics,
         limits_of,
-        result_of,
-        sampled_groups,
-        smaller_account,
-        tokens_by_seconds,
     )
-    from reconciler.traffic.judging.exact import Work as ReplayWork
     from reconciler.traffic.judging.grouping import (
         BrokerRule,
         Grouping,
@@ -126,8 +105,6 @@ if TYPE_CHECKING:
         Tables,
         Target,
         group_series,
-        quota_tables,
-        resolve_series,
         rows_of_groups,
     )
     from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
@@ -135,56 +112,38 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
     from reconciler.traffic.judging.verdicts import (
         moment,
-        most_certain,
-        request_verdicts,
-        seconds_verdicts,
         target_fields,
-        worst_first,
     )
-    from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, first_places
+    from reconciler.traffic.kernels.exact_totals import TIME_BITS, first_places
     from reconciler.traffic.kernels.exact_totals import group_of as group_of_key
     from reconciler.traffic.kernels.exact_totals import pack as key_of_time
     from reconciler.traffic.kernels.exact_totals import time_of as time_of_key
-    from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Doubles, Era, Flags, Integers, Window
+    from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import (
         ROUNDING,
-        SECOND_BITS,
-        GroupVerdict,
-        SecondStream,
         longest_throttle_ratio,
-        proves,
     )
-    from reconciler.traffic.kernels.token_bucket import seconds_over
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, ColumnMapping, Kind, Measure, MetricRule
-    from reconciler.traffic.parquet_traffic import TOTALS_KEY, DayTotals
-    from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches, topic_columns
-    from reconciler.traffic.seconds.days import DATE, DAY_COLUMNS, DAY_SCHEMA, REQUESTS, SOURCE, TIME, has_days, open_days
+    from reconciler.traffic.parquet_traffic import TOTALS_KEY
+    from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, open_rows
+    from reconciler.traffic.seconds.days import DATE, DAY_COLUMNS, DAY_SCHEMA, REQUESTS, SOURCE, TIME, has_days
     from reconciler.traffic.seconds.folder import SERIES as SERIES_PART
     from reconciler.traffic.seconds.folder import TOTALS as TOTALS_PART
     from reconciler.traffic.seconds.folder import FileSummary, Segment, SegmentFolder, SourceFile, minutes_in, ranges_of
     from reconciler.traffic.seconds.stored_rows import save_client_totals
     from reconciler.traffic.session import spark_with_progress
     from reconciler.traffic.shuffle.block import (
-        ROWS_A_PARTITION,
-        Columns,
-        cut_by_partition,
-        cut_into_pieces,
         pack_rows,
-        sort_by_key,
-        unpack_columns,
     )
-    from reconciler.traffic.shuffle.block import SCHEMA as BLOCK_SCHEMA
-    from reconciler.traffic.shuffle.on_spark import KeptRows, Shipped, SparkRows, least_tasks, run_on_workers, split_work
+    from reconciler.traffic.shuffle.on_spark import SparkRows, least_tasks, run_on_workers, split_work
     from reconciler.traffic.shuffle.rows import (
         GroupWork,
-        LocalRows,
         PartialSums,
         Pieces,
         Rows,
         Totals,
         add_up,
         tables_of,
-        whole_groups,
     )
     from reconciler.traffic.sources.log_documents import MARKER, LineClock, check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
@@ -200,7 +159,6 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
-        DEFAULT_MOST,
         DELTA,
         DUPLICATE,
         END_US,
@@ -213,7 +171,6 @@ if TYPE_CHECKING:
         OF_METRICS,
         RECORDED_THROTTLE,
         ROWS,
-        SECOND_SUM,
         SILENT,
         UNCHARGED,
         UNCLEAR,
@@ -237,7 +194,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_jobs import logged_stages, raise_as_sentences
     from reconciler.traffic.spark_jobs import reason as spark_reason
     from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.spark_versions import collect_table, frame_of_table, repartition_by_number
+    from reconciler.traffic.spark_versions import collect_table, frame_of_table
     from reconciler.traffic.traffic_files import (
         Reading,
         Traffic,
@@ -254,7 +211,6 @@ if TYPE_CHECKING:
         BrokerModel,
         Covered,
         Facts,
-        GroupJudge,
         RecordedThrottle,
         Source,
         TrafficSource,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import json
 import logging
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 from reconciler.collector import pause_collector
 from reconciler.errors import TrafficError, UsageError
@@ -21,13 +19,11 @@ from reconciler.model import (
     Entity,
     ExpectedRecording,
     Form,
-    GroupCounts,
     Provenance,
     RateSeries,
     RowPlace,
     UnreadableLines,
     Verdict,
-    worst_of_buckets,
 )
 from reconciler.traffic.judging.by_seconds import Grid, Lines, SecondsLimits, groups_to_plot, rate_series
 from reconciler.traffic.judging.exact import JudgedRequest, smaller_account, targets_of_account
@@ -152,7 +148,7 @@ def report_of(
     parts: ReportParts,
     verdicts: Sequence[BucketVerdict],
 ) -> BacktestReport:
-    """The report of all shards together. ``verdicts``: all rows, or the worst."""
+    """Return the report. ``verdicts``: all rows, worst first."""
     unused = () if question.calls_back else unused_quotas(parts.used, question.declared)
     kinds = {client.kind for client in (*recorded.series, *(mean.series for mean in recorded.means))}
     unjudged = unjudged_changes(parts.limiting, question.change, unused, kinds)
@@ -161,7 +157,6 @@ def report_of(
     return BacktestReport(
         provenance=replace(provenance, series=parts.series, assumptions=assumed),
         verdicts=tuple(verdicts),
-        group_counts=None if len(verdicts) == parts.rows else GroupCounts.of_groups(parts.groups, rows=parts.rows),
         unjudged=unjudged,
         judged=judged,
         unused=unused,
@@ -218,7 +213,7 @@ def recorded_coverage(recorded: TrafficSource) -> tuple[Coverage, ...]:
 
 
 def provenance_of(question: BacktestRequest, recorded: TrafficSource, form: Form, holes: Mapping[int, Integers]) -> Provenance:
-    """Return the provenance without series and assumptions, which judged shards show. ``holes``: from ``recording_holes``."""
+    """Return the provenance without series and assumptions, which the judged rows show. ``holes``: from ``recording_holes``."""
     facts = recorded.facts
     return Provenance(
         source=facts.source,
@@ -309,18 +304,14 @@ class QuotaGroups:
         before: Tables | None,
         after: Tables,
         *,
-        undecided: Sequence[Series] = (),
         of_controller: bool | None,
     ) -> None:
-        """``before``: ``None`` when the current quotas are not known. ``of_controller``: as ``smaller_account`` has it.
-
-        ``undecided``: series of other shards that may be in any group.
-        """
+        """``before``: ``None`` when the current quotas are not known. ``of_controller``: as ``smaller_account`` has it."""
         self._source = source
         self.series = source.series
         self.tables: Sequence[Tables] = (after,) if before is None else (before, after)
         with timed_event(_log, "clients grouped", clients=len(source.series)) as event:
-            self.grouping: Grouping = group_series(source.series, before, after, undecided)
+            self.grouping: Grouping = group_series(source.series, before, after)
             event |= {"targets": len(self.grouping.targets), "groups": len(self.grouping.groups)}
         self.accounted_twice: frozenset[int] = frozenset()
         """Numbers of targets whose traffic another target has, too."""
@@ -382,21 +373,12 @@ def form_of(question: BacktestRequest, *, has_requests: bool) -> Form:
     return Form.EXACT if replays else Form.SECONDS
 
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportParts:
-    """Of the rows of some quota groups, on all of their brokers.
-
-    ``groups``: how many quota groups there are, by whether the change touches them and the verdict of the worst row.
-    """
+    """The parts of the report that concern all rows together."""
 
     series: int
-    rows: int
     is_unlimited: bool
-    groups: Mapping[tuple[bool, Verdict], int]
     hits: Mapping[HitQuota, Hits]
     unkept: Mapping[UnkeptQuota, Unkept]
     reasons: Mapping[str, Inconclusive]
@@ -425,9 +407,7 @@ class ReportParts:
                 used[kind] = used.get(kind, UsedQuotas()).joined(UsedQuotas(winning=entities))
         return cls(
             series=len(series),
-            rows=len(verdicts),
             is_unlimited=any(target.after.value is None for target in grouping.targets),
-            groups=Counter((group.changed, group.verdict) for group in worst_of_buckets(verdicts)),
             hits=hits_of(verdicts),
             unkept=worst_unkept(verdicts, groups.unkept) if groups.unkept else {},
             reasons=reasons_of(verdicts),
@@ -435,27 +415,3 @@ class ReportParts:
             used=used,
             states=states_of_quotas(changed_quotas(*question.change), rows, verdicts),
         )
-
-    @classmethod
-    def merge(cls, parts: Iterable[ReportParts]) -> ReportParts:
-        """Add up the parts of shards, no two of which have rows of one quota group."""
-        some = list(parts)
-        return cls(
-            series=sum(part.series for part in some),
-            rows=sum(part.rows for part in some),
-            is_unlimited=any(part.is_unlimited for part in some),
-            groups=_merged((part.groups for part in some), int.__add__),
-            hits=_merged((part.hits for part in some), Hits.joined),
-            unkept=_merged((part.unkept for part in some), Unkept.joined),
-            reasons=_merged((part.reasons for part in some), Inconclusive.joined),
-            limiting=_merged((part.limiting for part in some), frozenset.union),
-            used=_merged((part.used for part in some), UsedQuotas.joined),
-            states=_merged((part.states for part in some), frozenset.union),
-        )
-
-
-def _merged(parts: Iterable[Mapping[Key, Value]], join: Callable[[Value, Value], Value]) -> dict[Key, Value]:
-    whole: dict[Key, Value] = {}
-    for key, value in itertools.chain.from_iterable(part.items() for part in parts):
-        whole[key] = join(whole[key], value) if key in whole else value
-    return whole

@@ -75,15 +75,12 @@ class StageCount:
 
 
 _STEPS: Final = {
-    "clients added up": "adding up the clients",
     "days written": "writing the days",
     "groups judged": "judging the quota groups",
     "kept rows rewritten": "sorting the traffic",
-    "quota groups linked": "linking the quota groups",
     "rows added up": "adding up the traffic",
     "rows gone through": "reading the traffic",
     "rows kept": "reading the traffic",
-    "shards judged": "judging the shards",
     "verdicts written": "writing the verdicts",
 }
 """What is being done until the event with this message is logged."""

@@ -123,7 +123,7 @@ class RecordedThrottle:
 
 
 class GroupJudge(Protocol):
-    """Traffic that can be judged from its seconds: all of it, or that of a shard."""
+    """Traffic that can be judged from its seconds."""
 
     @property
     def series(self) -> tuple[Series, ...]:

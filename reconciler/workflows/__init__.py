@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         apply_rules,
         backtest_request,
         callback_notes,
-        failing_rows,
         fetch_samples,
         limited_kinds,
         make_proposal,

@@ -81,7 +81,7 @@ class BacktestOptions:
     between: Between | None = None
     """Only rows of Parquet of this time."""
     verdict_rows: str | None = None
-    """Where all rows of verdicts go as a table: a folder, an address, or ``table:NAME``. Spark then keeps them."""
+    """Where all rows of verdicts go as a table: a folder, an address, or ``table:NAME``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,12 +207,6 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
             progress.step(f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return apply_rules(report, proposal)
-
-
-def failing_rows(proposal: Proposal) -> FailingRows | None:
-    """The rows that a rule of the cluster does not allow; ``None`` without rules."""
-    policy = proposal.spec.backtest
-    return FailingRows(policy=policy, owners=proposal.owners, owner_of=proposal.owner_of) if policy.fail else None
 
 
 def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRequest:
@@ -367,5 +361,8 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
         commit=proposal.commit,
         declared=DeclaredQuotas(sources=proposal.sources, owner_of=proposal.owner_of),
     )
-    rules = failing_rows(proposal)
-    return named if rules is None else rules.judge(named, proposal.sources)
+    policy = proposal.spec.backtest
+    if not policy.fail:
+        return named
+    rules = FailingRows(policy=policy, owners=proposal.owners, owner_of=proposal.owner_of)
+    return rules.judge(named, proposal.sources)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.client import RECOMMENDATIONS_SCHEMA, SECONDS_SCHEMA, TRAFFIC_SCHEMA, VERDICTS_SCHEMA, FrameSchema
+from reconciler.client import RECOMMENDATIONS_SCHEMA, TRAFFIC_SCHEMA, VERDICTS_SCHEMA, FrameSchema
 
-SCHEMAS = (TRAFFIC_SCHEMA, VERDICTS_SCHEMA, SECONDS_SCHEMA, RECOMMENDATIONS_SCHEMA)
+SCHEMAS = (TRAFFIC_SCHEMA, VERDICTS_SCHEMA, RECOMMENDATIONS_SCHEMA)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)

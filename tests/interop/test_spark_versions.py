@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.spark]
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1")
-FILES = ("test_session_backtest.py", "test_backtest_in_shards.py", "test_oracles.py", "test_verdict_rows_command.py")
+FILES = ("test_session_backtest.py", "test_oracles.py", "test_verdict_rows_command.py")
 WARNINGS = ("DeprecationWarning", "FutureWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
 """Those of old versions themselves, such as of distutils and of sockets that stay open."""
 

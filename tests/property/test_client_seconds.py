@@ -88,7 +88,7 @@ def test_each_second_of_a_quota_group_has_the_sum_of_its_rows(rows: list[dict[st
     limit = {Entity.of({"user": DEFAULT}): {"producer_byte_rate": 1000.0}}
     users = limit | {Entity.of({"user": "alice"}): {"producer_byte_rate": 10.0, "consumer_byte_rate": 10.0}}
     before, after = quota_tables(limit, users, BrokerRule(), {client.broker for client in series})
-    grouping = group_series(series, before, after, ())
+    grouping = group_series(series, before, after)
     index = GroupIndex.of(series, grouping, range(len(grouping.groups)))
     assert seconds(keyed_sums(add_up_seconds(batches), index)) == seconds(keyed_seconds(batches, index))
 

@@ -116,29 +116,6 @@ def test_the_numbers_are_those_of_the_command(session: SparkSession, work: Path,
     assert advised == wanted
 
 
-@pytest.mark.large
-@pytest.mark.parametrize("exact", [False, True])
-def test_shards_give_the_tables_and_the_counts_of_the_driver(session: SparkSession, work: Path, exact: bool) -> None:
-    whole = judge(session, work, exact=exact)
-    before = state_of(session)
-
-    with judge(session, work, exact=exact, in_shards=True) as shards:
-        assert shards.refused
-        for name in ("verdicts", "seconds", "recommendations"):
-            assert rows_of(getattr(shards, name)) == rows_of(getattr(whole, name)), name
-            assert getattr(shards, name).schema.names == getattr(whole, name).schema.names
-        for name in ("summary", "rules", "findings", "provenance", "unused"):
-            assert shards.document[name] == whole.document[name], name
-        assert state_of(session)["cached"] != before["cached"]
-
-    assert state_of(session) == before
-
-
-def rows_of(frame: DataFrame) -> list[str]:
-    rows = (row.asDict(recursive=True) for row in frame.collect())
-    return sorted(repr(sorted(row.items())) for row in rows)
-
-
 SAME = (
     "key", "broker", "limit_before", "limits_before", "limit_after", "changed", "verdict", "reason", "requests",
     "throttled_before", "throttled_after", "active_seconds", "seconds_certain", "seconds_over", "seconds_possible",
@@ -157,38 +134,6 @@ def bucket_of(row: Mapping[str, Any]) -> dict[str, str]:
     return {tag: name for tag, name in named.items() if name is not None}
 
 
-def test_seconds_add_up_to_the_verdicts(session: SparkSession, work: Path) -> None:
-    frames = judge(session, work)
-
-    rows = [row.asDict() for row in frames.seconds.collect()]
-
-    by_group: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_group.setdefault(json.dumps([row["key"], row["broker"], bucket_of(row)]), []).append(row)
-    checked = 0
-    for verdict in frames.document["verdicts"]:
-        seconds = by_group.pop(json.dumps([verdict["key"], verdict["broker"], verdict["bucket"]]))
-        assert len({row["second"] for row in seconds}) == len(seconds) == verdict["active_seconds"]
-        assert {row["limit_after"] for row in seconds} == {verdict["limit_after"]}
-        sums = {name: sum(row[name] for row in seconds) for name in ("certain", "over", "possible")}
-        if verdict["key"] == "controller_mutation_rate":
-            # Its verdict is of single topics, which the sums of seconds enclose.
-            assert {row["rate"] for row in seconds} == {None}
-            assert sums["certain"] <= verdict["seconds_over"] <= sums["possible"]
-            checked += 1
-            continue
-        assert sums == {name: verdict[f"seconds_{name}"] for name in sums}
-        assert max(row["rate_high"] for row in seconds) == pytest.approx(verdict["peak"], rel=1e-12)
-        assert all(row["rate_low"] <= row["rate"] <= row["rate_high"] for row in seconds)
-        if verdict["key"] == "producer_byte_rate":
-            assert sums["certain"] > 0
-            assert sum(row["over_before"] for row in seconds) == verdict["seconds_over_before"]
-        checked += 1
-    assert (by_group, checked) == ({}, 7)
-    whole = sum(row.amount for row in all_kinds.rows() if row.kind == "produce")
-    assert sum(row["amount"] for row in rows if row["key"] == "producer_byte_rate") == whole
-
-
 def test_the_tables_have_the_published_schemas(session: SparkSession, work: Path) -> None:
     from pyspark.sql.types import StructType
 
@@ -196,7 +141,6 @@ def test_the_tables_have_the_published_schemas(session: SparkSession, work: Path
 
     published = {
         "verdicts": client.VERDICTS_SCHEMA,
-        "seconds": client.SECONDS_SCHEMA,
         "recommendations": client.RECOMMENDATIONS_SCHEMA,
     }
     for name, schema in published.items():
@@ -247,7 +191,7 @@ def test_the_session_stays_as_it_was(session: SparkSession, work: Path, monkeypa
     try:
         before = state_of(session)
         frames = judge(session, work)
-        assert frames.seconds.count() > 0
+        assert frames.verdicts.count() > 0
         assert state_of(session) == before
         with pytest.raises(TrafficError):
             judge(session, work, session.read.parquet(str(work / "traffic.parquet")).limit(0))
@@ -314,9 +258,7 @@ def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[
     yield {"traffic": session.readStream.format("rate").load()}, UsageError, "is a stream"
     yield {"max_unreadable": 2.0}, UsageError, "from 0 to 1"
     deltas = recorded.withColumn("semantics", F.lit("delta")).withColumn("interval_ms", F.lit(1000))
-    yield {"traffic": deltas, "in_shards": True, "exact": True}, UsageError, "leave exact out"
-    gauges = recorded.withColumn("semantics", F.lit("gauge"))
-    yield {"traffic": gauges, "in_shards": True}, UsageError, "in_shards is for requests and per-second totals"
+    yield {"traffic": deltas, "exact": True}, UsageError, "leave exact out"
     broken = recorded.withColumn("amount", (recorded.amount / (recorded.amount - recorded.amount)).cast("bigint"))
     yield (
         {"traffic": broken},

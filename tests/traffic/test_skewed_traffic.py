@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.features.verdict_tables.sharded import ShardedBacktest, open_sharded
 from reconciler.model import DEFAULT, Entity, Form, Verdict
 from reconciler.traffic import Backtest, BacktestRequest, Reading, Traffic, find_traffic, open_traffic
 
@@ -83,14 +82,5 @@ def test_skew_and_adaptive_plans_change_no_number(spark: SparkSession, traffic: 
 
     form = Form.EXACT if exact else Form.SECONDS
     on_workers = Backtest(open_traffic(traffic, lambda: session, Reading(by_seconds=form is Form.SECONDS)), asked).report()
-    sharded = open_sharded(traffic, session, Reading(by_seconds=not exact))
-    assert sharded is not None
-    assert (sharded.sums is None) == exact
-    run = ShardedBacktest(sharded, asked)
-    in_shards = run.report()
-    run.close()
-    sharded.close()
-
     assert on_workers == expected
-    assert in_shards == expected
     assert expected.counts.changed[Verdict.THROTTLED]

@@ -1,10 +1,10 @@
-"""The page of the published tables: the columns of traffic, verdicts, seconds and recommendations."""
+"""The page of the published tables: the columns of traffic, verdicts and recommendations."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from reconciler.model import RECOMMENDATIONS_SCHEMA, SECONDS_SCHEMA, TRAFFIC_SCHEMA, VERDICTS_SCHEMA, FrameColumn, FrameSchema
+from reconciler.model import RECOMMENDATIONS_SCHEMA, TRAFFIC_SCHEMA, VERDICTS_SCHEMA, FrameColumn, FrameSchema
 
 _HEAD: Final = """\
 # Tables
@@ -16,7 +16,6 @@ A new column raises the number behind the dot of a version, any other change the
 _TITLES: Final = {
     "Recorded traffic": TRAFFIC_SCHEMA,
     "Verdicts": VERDICTS_SCHEMA,
-    "Seconds": SECONDS_SCHEMA,
     "Recommendations": RECOMMENDATIONS_SCHEMA,
 }
 

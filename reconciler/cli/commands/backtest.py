@@ -222,16 +222,11 @@ def _limits_mutations(intent: Intent | None, current: CurrentState) -> bool:
 
 
 def _verdict_rows(args: BacktestArguments) -> str | None:
-    """Return the place of rows of verdicts. Raises ``UsageError`` for two, and beside options that need all rows."""
+    """Return the place of rows of verdicts. Raises ``UsageError`` for two."""
     places = [place for name, place in args.out if name == _ROWS]
-    if not places:
-        return None
     if len(places) > 1:
         raise UsageError("--out parquet= takes one folder, address or table:NAME")
-    if args.requests or args.plots:
-        other = "--requests" if args.requests else "--plots"
-        raise UsageError(f"--out parquet= and {other}: give them in two runs, since large reports keep only the worst rows")
-    return places[0]
+    return next(iter(places), None)
 
 
 def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:

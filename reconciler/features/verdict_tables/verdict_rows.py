@@ -6,11 +6,10 @@ A table is Parquet in a folder or at an address, or a table of a catalog that Sp
 from __future__ import annotations
 
 import functools
-import itertools
 import logging
 import operator
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +20,10 @@ import pyarrow.parquet as pq
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import canonical_bytes, entity_to_json
 from reconciler.model import RECOMMENDATIONS_SCHEMA, VERDICTS_SCHEMA, BucketVerdict, Entity, FrameSchema, escaped
-from reconciler.traffic import Dataset, address_of, logged_stages, pack_rows, parse_dataset
+from reconciler.traffic import Dataset, address_of, files_at, frame_of_table, logged_stages, parse_dataset
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
@@ -33,7 +35,6 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
     "map<string,string>": pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False)),
     "array<double>": pa.list_(pa.float64()),
 }
-_ROWS_A_BATCH: Final = 10_000
 
 
 def arrow_schema(schema: FrameSchema) -> pa.Schema:
@@ -45,29 +46,25 @@ def arrow_schema(schema: FrameSchema) -> pa.Schema:
     return pa.schema(fields, metadata={"kafka-quotas.schema": schema.name, "kafka-quotas.schema-version": schema.version})
 
 
-def verdict_batches(verdicts: Iterable[BucketVerdict]) -> Iterator[pa.RecordBatch]:
-    """One row each, in their order."""
-    return _batches(map(_verdict, verdicts), VERDICTS_SCHEMA)
+def verdict_table(verdicts: Iterable[BucketVerdict]) -> pa.Table:
+    """Return one row each, in their order."""
+    return pa.Table.from_pylist(list(map(_verdict, verdicts)), schema=arrow_schema(VERDICTS_SCHEMA))
 
 
-def recommendation_batches(verdicts: Iterable[BucketVerdict]) -> Iterator[pa.RecordBatch]:
-    """One row for each quota group with a recommended value, in the order of ``verdicts``, which are sorted worst first."""
+def recommendation_table(verdicts: Iterable[BucketVerdict]) -> pa.Table:
+    """Return one row for each quota group with a recommended value. ``verdicts``: worst first."""
     groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
     for verdict in verdicts:
         if not verdict.undecided and verdict.advice.recommended is not None:
             groups.setdefault((verdict.key, verdict.name), []).append(verdict)
-    return _batches(map(_recommendation, groups.values()), RECOMMENDATIONS_SCHEMA)
+    return pa.Table.from_pylist(list(map(_recommendation, groups.values())), schema=arrow_schema(RECOMMENDATIONS_SCHEMA))
 
 
-def pack_recommendations(verdicts: Iterable[BucketVerdict]) -> bytes:
-    """Write the rows of ``recommendation_batches`` as a stream of Arrow."""
-    return pack_rows(pa.Table.from_batches(recommendation_batches(verdicts), arrow_schema(RECOMMENDATIONS_SCHEMA)), "lz4")
+def rows_as_frame(spark: SparkSession, rows: pa.Table, schema: FrameSchema) -> DataFrame:
+    """Return a frame of the session with these rows, and the meanings of the columns as their comments."""
+    from pyspark.sql.types import StructType
 
-
-def _batches(rows: Iterator[dict[str, Any]], schema: FrameSchema) -> Iterator[pa.RecordBatch]:
-    columns = arrow_schema(schema)
-    while some := list(itertools.islice(rows, _ROWS_A_BATCH)):
-        yield pa.RecordBatch.from_pylist(some, schema=columns)
+    return frame_of_table(spark, rows, StructType.fromJson(schema.to_spark()))
 
 
 _PATHS: Final = {
@@ -117,23 +114,15 @@ def _entity(entity: Entity | None) -> str | None:
     return None if entity is None else canonical_bytes(entity_to_json(entity)).decode()
 
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictStore:
-    """Where rows of verdicts go. ``folder``: on this machine; ``None``: ``dataset`` is what only Spark can write."""
+    """Where rows of verdicts go. ``folder``: on this machine. ``None``: only Spark can write to ``dataset``."""
 
     dataset: Dataset
     folder: Path | None
-
-    @property
-    def needs_spark(self) -> bool:
-        """Whether this process cannot write it."""
-        return self.folder is None
 
     def __str__(self) -> str:
         return str(self.dataset) if self.folder is None else str(self.folder)
@@ -148,15 +137,13 @@ class VerdictStore:
         elif self.folder.exists():
             raise UsageError(f"--out parquet={self.folder}: a file has this name. Name a folder")
 
-    def write(self, verdicts: Iterable[BucketVerdict]) -> None:
-        """One file with these rows, complete or not there. Raises ``FileAccessError``."""
+    def write(self, rows: pa.Table) -> None:
+        """Write one file to the folder, complete or not there. Raises ``FileAccessError``."""
         assert self.folder is not None
         made = self.folder / f".{uuid.uuid4().hex}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with pq.ParquetWriter(made, arrow_schema(VERDICTS_SCHEMA), compression="zstd") as writer:
-                for batch in verdict_batches(verdicts):
-                    writer.write_batch(batch)
+            pq.write_table(rows, made, compression="zstd")
             made.replace(self.folder / "part-00000.parquet")
         except OSError as error:
             raise FileAccessError(f"cannot write {self.folder}: {error.strerror or error}") from error
@@ -164,35 +151,27 @@ class VerdictStore:
             made.unlink(missing_ok=True)
 
     def require_free_on(self, spark: SparkSession) -> None:
-        """Raise ``UsageError`` as ``require_free``, also for addresses and tables, ``TrafficError`` where Spark cannot look."""
-        from reconciler.traffic import files_at
-
-        self.require_free()
-        if self.dataset.is_table:
-            if spark.catalog.tableExists(self.dataset.name):
-                names = spark.read.table(self.dataset.name).columns
-                if names != [column.name for column in VERDICTS_SCHEMA.columns]:
-                    raise UsageError(
-                        f"--out parquet={self}: the table has other columns than those of verdicts. Name another table"
-                    )
-        elif self.folder is None and files_at(spark, self.dataset.name):
-            raise UsageError(f"--out parquet={escaped(str(self))}: there are files already. Name a new address, or remove them")
-
-    def write_frame(self, frame: DataFrame) -> None:
-        """The rows of a frame with the columns of ``VERDICTS_SCHEMA``; those of a table replace its rows."""
-        with logged_stages(_log, frame.sparkSession, "verdicts written", where=str(self)):
-            self._write(frame)
-
-    def _write(self, frame: DataFrame) -> None:
+        """Raise ``UsageError`` for an address with files or a table of other rows, ``TrafficError`` where Spark cannot look."""
         if not self.dataset.is_table:
-            # An empty folder of this machine is one that Spark would refuse.
-            if self.folder is not None and self.folder.is_dir():
-                self.folder.rmdir()
-            frame.write.parquet(self.dataset.name)
-        elif frame.sparkSession.catalog.tableExists(self.dataset.name):
-            frame.write.insertInto(self.dataset.name, overwrite=True)
-        else:
-            frame.writeTo(self.dataset.name).create()
+            if files_at(spark, self.dataset.name):
+                raise UsageError(
+                    f"--out parquet={escaped(str(self))}: there are files already. Name a new address, or remove them"
+                )
+        elif spark.catalog.tableExists(self.dataset.name):
+            names = spark.read.table(self.dataset.name).columns
+            if names != [column.name for column in VERDICTS_SCHEMA.columns]:
+                raise UsageError(f"--out parquet={self}: the table has other columns than those of verdicts. Name another table")
+
+    def write_on(self, spark: SparkSession, rows: pa.Table) -> None:
+        """Write the rows to the address, or put them in place of those of the table."""
+        frame = rows_as_frame(spark, rows, VERDICTS_SCHEMA)
+        with logged_stages(_log, spark, "verdicts written", where=str(self)):
+            if not self.dataset.is_table:
+                frame.write.parquet(self.dataset.name)
+            elif spark.catalog.tableExists(self.dataset.name):
+                frame.write.insertInto(self.dataset.name, overwrite=True)
+            else:
+                frame.writeTo(self.dataset.name).create()
 
 
 def parse_verdict_store(argument: str) -> VerdictStore:

@@ -4,16 +4,13 @@ A broker does not keep two kinds of limits as they are written. Before Kafka 4.4
 than 2^31 - 1 ms wraps around in Kafka's int, and may throttle no client. And a fetch asks the broker's log for no more than an
 empty window can serve, but the log returns a first batch whole. A batch that is larger than that is throttled at every try, so
 the consumer gets no record and stops.
-
-Verdicts of many quota groups are judged in shards. No two shards have rows of one quota group, so counts add up, and the worst
-row of all is the worst of the shards' worst.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from reconciler.model import (
     HISTORY_INCOMPLETE,
@@ -298,16 +295,6 @@ class Hits:
     is_censored: bool = False
     """Whether quotas throttled clients of it when they were recorded, so that ``safe`` is a lower bound."""
 
-    def joined(self, other: Self) -> Self:
-        """Add rows of other quota groups."""
-        return replace(
-            self,
-            worst=min(self.worst, other.worst, key=worst_first),
-            groups=self.groups + other.groups,
-            safe=None if self.safe is None or other.safe is None else max(self.safe, other.safe),
-            is_censored=self.is_censored or other.is_censored,
-        )
-
 
 def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
     """Throttled rows by quota, and possibly throttled rows of quotas that change, in the order of their worst."""
@@ -342,10 +329,6 @@ class Inconclusive:
     worst: BucketVerdict
     groups: int
 
-    def joined(self, other: Self) -> Self:
-        """Add rows of other quota groups."""
-        return replace(self, worst=min(self.worst, other.worst, key=worst_first), groups=self.groups + other.groups)
-
 
 CENSORED: Final = (
     "quotas throttled their clients when they were recorded, and the history does not show how much they would have sent. Raise "
@@ -373,10 +356,6 @@ class Unkept(NamedTuple):
 
     worst: BucketVerdict
     words: str
-
-    def joined(self, other: Self) -> Self:
-        """The worse of both."""
-        return min(self, other, key=lambda unkept: worst_first(unkept.worst))
 
 
 Part = TypeVar("Part", Hits, Inconclusive, Unkept)

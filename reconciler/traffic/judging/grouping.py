@@ -118,16 +118,10 @@ class Grouping:
     before_of_series: tuple[Resolved | None, ...]
 
 
-def group_series(
-    series: Sequence[Series],
-    before: Tables | None,
-    after: Tables,
-    others: Sequence[Series] = (),
-) -> Grouping:
+def group_series(series: Sequence[Series], before: Tables | None, after: Tables) -> Grouping:
     """Group series by the quotas before and after a change.
 
-    ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``. ``others``: further series of
-    the traffic whose quotas are not decided; they may be in any group.
+    ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``.
     """
     before_of: list[Resolved | None] = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
     after_of = _resolved_again(before, before_of, after, series)
@@ -137,7 +131,7 @@ def group_series(
         for index in tagged:
             if (both_sides := resolve_tags(series[index])) is not None:
                 before_of[index], after_of[index] = both_sides
-    targets = _targets(series, before, after, after_of, others)
+    targets = _targets(series, before, after, after_of)
     earlier = {members: place for place, members in _members(series, before_of).items()}
     groups: list[Group] = []
     made: dict[Group, Group] = {}
@@ -275,10 +269,9 @@ def _targets(
     before: Tables | None,
     after: Tables,
     after_of: Sequence[Resolved | None],
-    others: Sequence[Series],
 ) -> tuple[Target, ...]:
     undecided = [index for index, quota in enumerate(after_of) if quota is None]
-    known_in_part = _KnownInPart([*(series[index] for index in undecided), *others]) if undecided or others else None
+    known_in_part = _KnownInPart([series[index] for index in undecided]) if undecided else None
     targets = []
     for (broker, kind, bucket), members in sorted(_members(series, after_of).items()):
         resolved = after_of[members[0]]
