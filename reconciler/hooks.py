@@ -70,10 +70,9 @@ def added(kind: str) -> Iterator[Any]:
     ``VERDICT_TABLES`` has a function that judges as ``workflows.run_backtest`` and writes the rows, and ``SESSION_BACKTESTS`` one
     for a Spark session that runs already: those of ``features.verdict_tables``.
     ``SITUATIONS`` has dataclasses of options of ``backtest``, as ``features.simulating.options.SituationOptions``.
-    ``NOTIFIERS`` has functions as ``features.notifications.sending.notify``, ``FINDING_LISTS`` pairs of a format and a function
-    as ``features.ci.reports.render_sarif``. ``STEP_WATCHERS`` has a function that makes a ``ports.StepWatcher``, as
-    ``features.insight.step_watch.watch_steps``. ``MANIFEST_KINDS`` has triples of a kind, its schema and its shape. Each is
-    ``module:name``.
+    ``FINDING_LISTS`` has pairs of a format and a function as ``features.ci.reports.render_sarif``. ``STEP_WATCHERS`` has a
+    function that makes a ``ports.StepWatcher``, as ``features.insight.step_watch.watch_steps``. ``MANIFEST_KINDS`` has triples of
+    a kind, its schema and its shape. Each is ``module:name``.
     """
     for feature in _features():
         yield from vars(feature).get(kind, ())

@@ -14,13 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from reconciler.cli.parser import columns
-from reconciler.errors import FileAccessError, OutputError, UsageError
-from reconciler.hooks import added, load
+from reconciler.errors import FileAccessError, OutputError
 from reconciler.model import escaped
 from reconciler.render import Sink
 
 if TYPE_CHECKING:
-    from reconciler.model import ApplyReport, ClusterSpec, Drift, Finding
+    from reconciler.model import Finding
     from reconciler.render import Block, View
 
 
@@ -237,16 +236,3 @@ class LiveProgress:
             self._timer = None
             if self._live is not None:
                 self._live.clear_status()
-
-
-def notify(spec: ClusterSpec | None, result: ApplyReport | Drift | BaseException, *, command: str) -> None:
-    """Send the notifications that the Cluster manifest asks for; not of a run that was called wrongly or interrupted.
-
-    They are sent last, and are never the reason for another exit code.
-    """
-    is_end = isinstance(result, BaseException) and not isinstance(result, Exception)
-    if spec is None or not spec.notifications or is_end or isinstance(result, UsageError):
-        return
-    for place in added("NOTIFIERS"):
-        for problem in load(place)(spec, result, command=command):
-            tell(f"warning: {problem}")

@@ -241,7 +241,7 @@ INTERRUPTS: Final = Interrupts()
 
 
 class Audit:
-    """The audit file, if one is wanted, the cluster of the run, as far as that is known, and its notifications."""
+    """The audit file, if one is wanted, and the cluster of the run, as far as that is known."""
 
     def __init__(self, write: WritingOptions, command: str) -> None:
         self._write = write
@@ -288,15 +288,6 @@ class Audit:
             self.file.knows(report.facts.context)
             self.file.ended(report)
 
-    def notify(self, report: ApplyReport) -> None:
-        """Send the notifications of the Cluster manifest."""
-        output.notify(self.spec, report, command=self._command)
-
-    def notify_failure(self, error: BaseException) -> None:
-        """Send those about a run that an error ended."""
-        if not self._write.validate_only:
-            output.notify(self.spec, error, command=self._command)
-
     def broke_off(self, error: BaseException) -> None:
         """Add the line of a run that an error ended before anything was written."""
         if self.file is None:
@@ -327,7 +318,6 @@ def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator
             audit.broke_off(error)
             if form == "json":
                 _print_failure(error, audit.spec, validate_only=write.validate_only)
-            audit.notify_failure(error)
         raise
 
 
@@ -382,8 +372,7 @@ def finish(
     result = Result(view=lambda: apply_report_lines(report, undo=undo), document=lambda: documents.APPLY_REPORT.write(report))
     to_file = (lambda: write_whole(Path(file), [documents.APPLY_REPORT.text(report)])) if file else None
     line = (lambda: audit.ended(report)) if audit.file is not None else None
-    notify = (lambda: audit.notify(report)) if audit.spec is not None and audit.spec.notifications else None
-    traces = (line, to_file, lambda: show(result, form), also, notify)
+    traces = (line, to_file, lambda: show(result, form), also)
     for leave in filter(None, traces):
         failed = _left(leave, report)
         code = code or failed

@@ -1,11 +1,10 @@
-"""Cluster manifests into ``ClusterSpec``: connection, scope, broker settings, backtest policy, webhooks.
+"""Cluster manifests into ``ClusterSpec``: connection, scope, broker settings, backtest policy.
 
 Fields that the schema refused keep their built-in value; their findings are reported where the schema is checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -46,7 +45,6 @@ from reconciler.model import (
     Scope,
     TrafficPlace,
     Verdict,
-    Webhook,
 )
 from reconciler.resolution import CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS, WINDOW_NUM, WINDOW_SECONDS
 from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence
@@ -238,52 +236,6 @@ _TRAFFIC: Final = RecordShape(
 )
 
 
-_EVENTS: Final = ("drift", "applied", "failed", "resolved")
-
-
-def _webhook(
-    _node: YamlMapping, _out: Collector, *, url: Mapping[str, str], events: tuple[str, ...] = (), **values: str
-) -> Webhook:
-    return Webhook(events=frozenset(events), **values, **url)
-
-
-_NOTIFICATIONS: Final = ListShape(
-    RecordShape(
-        _webhook,
-        "One webhook. Its address is a secret, so the manifest names where it is.",
-        {
-            "name": TextShape("The name of the webhook in warnings."),
-            "format": ChoiceShape(
-                {"json": "json", "slack": "slack"},
-                "json: a document of the schema notification. slack: a message for an incoming webhook of Slack, Mattermost or "
-                "Rocket.Chat.",
-                default="json",
-            ),
-            "url": RecordShape(
-                None,
-                "Where the address is: in an environment variable, or in a file.",
-                {
-                    "env": TextShape("The environment variable with the address.", pattern="^[A-Za-z_][A-Za-z0-9_]*$"),
-                    "file": TextShape("The file with the address, such as a mounted secret."),
-                },
-                attributes={"env": "variable"},
-                min_properties=1,
-                max_properties=1,
-                examples=[{"env": "QUOTAS_WEBHOOK"}, {"file": "/run/secrets/webhook"}],
-            ),
-            "events": ListShape(
-                ChoiceShape(dict(zip(_EVENTS, _EVENTS, strict=True))),
-                "What is sent. Left out: all of drift, applied, failed and resolved.",
-                min_items=1,
-            ),
-            "caFile": TextShape("Trust the certificates in this PEM file only. Left out: those of the system."),
-        },
-        required=("name", "url"),
-    ),
-    "Webhooks that get drift, writes and failures of this cluster. Needs the extra notify.",
-)
-
-
 def _cluster(root: YamlMapping, out: Collector, **values: Any) -> ClusterDocument:
     parts: dict[str, Any] = {"safety": SafetyRules, "brokers": DeclaredBrokers}
     for name, cls in parts.items():
@@ -351,7 +303,6 @@ CLUSTER: Final = ManifestShape(
             "brokerSettings": _SETTINGS,
             "quotaCallback": _CALLBACK,
             "traffic": _TRAFFIC,
-            "notifications": _NOTIFICATIONS,
             "profiles": TableShape(
  profile,
  f"{ABOUT_PROFILES} They change those of the Repository manifest, value by value.",

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         TrafficKind,
         TrafficPlace,
         VolumeLimit,
-        Webhook,
         Weekly,
         WindowKind,
         slug_of,

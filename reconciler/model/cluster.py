@@ -353,22 +353,6 @@ class DeclaredBrokers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
-    """What is sent notifications. Its address is a secret, so the manifest names where it is: one of the two."""
-
-    name: str
-    format: str = "json"
-    """``json`` or ``slack``."""
-    variable: str | None = None
-    """The environment variable with the address."""
-    file: str | None = None
-    """The file with the address."""
-    events: frozenset[str] = frozenset()
-    """Those that it wants. Empty: all."""
-    ca_file: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """One Cluster manifest, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
 
@@ -387,7 +371,6 @@ class ClusterSpec:
     brokers: DeclaredBrokers = field(default_factory=DeclaredBrokers)
     traffic: MetricServer | TrafficPlace | None = None
     """Where backtests without another source read."""
-    notifications: tuple[Webhook, ...] = ()
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict, compare=False)
     """By name, what this cluster adds to the profiles of the repository."""
     span: Span | None = field(default=None, compare=False)

@@ -11,7 +11,7 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, result_for
 from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import DRIFT_FORMATS, OutFile, Result
-from reconciler.errors import ReconcilerError, UsageError
+from reconciler.errors import UsageError
 from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
@@ -94,14 +94,8 @@ def _drift(args: DriftArguments, intent: Intent, given: GivenBaseline | None, pr
     progress.step(
         f"reading the quotas of cluster {display_name(intent.spec.name)}" if intent.spec.name else "reading the cluster"
     )
-    try:
-        with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as reader:
-            drift = find_drift(intent, reader, given)
-    except ReconcilerError as error:
-        output.notify(intent.spec, error, command="drift")
-        raise
-    output.notify(intent.spec, drift, command="drift")
-    return drift
+    with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as reader:
+        return find_drift(intent, reader, given)
 
 
 def _propose(args: DriftArguments, intent: Intent, drift: Drift, given: GivenBaseline | None) -> None:

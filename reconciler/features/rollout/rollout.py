@@ -215,7 +215,6 @@ class _EachCluster:
                 )
             report = audit.with_context(report)
             audit.ended(report)
-            audit.notify(report)
         return report
 
     def _keep_findings(self, plan: Plan) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reconciler.features.service.record import RecordSettings, run_recorder
     from reconciler.features.service.run import RunSettings, run_service
 
-NEEDS: Final = ("notifications", "prometheus")
+NEEDS: Final = ("prometheus",)
 
 COMMANDS: Final = (
     Command(

@@ -31,7 +31,6 @@ from reconciler.model import (
     Change,
     ChangeStatus,
     ClusterIdentity,
-    ClusterSpec,
     ClusterTotal,
     CurrentState,
     Drift,
@@ -155,8 +154,6 @@ class World:
     recorder: WriteRecorder
     clock: Clock
     progress: Progress
-    notify: Callable[[ClusterSpec, ClusterIdentity | None, PassOutcome], None] = lambda *_: None
-    """Called after each pass for which a Cluster manifest is known."""
     replay: Callable[[Intent, CurrentState], Replay | None] = lambda *_: None
     """What recorded traffic shows of a plan."""
     hold: Callable[[], None] = lambda: None
@@ -173,17 +170,13 @@ class Passes:
         self._answered: ClusterIdentity | None = None
         self._written = ""
         self._replayed: tuple[str, Replay | None] | None = None
-        self._spec: ClusterSpec | None = None
 
     def run(self, files: Fingerprint) -> PassOutcome:
         """One pass over these files. Raises nothing that a later pass could do better."""
         started = self._world.clock.monotonic()
         outcome = self._run(files)
         seconds = self._world.clock.monotonic() - started
-        outcome = replace(outcome, message=_short(outcome.message), details=tuple(map(_short, outcome.details)), seconds=seconds)
-        if self._spec is not None:
-            self._world.notify(self._spec, self._answered, outcome)
-        return outcome
+        return replace(outcome, message=_short(outcome.message), details=tuple(map(_short, outcome.details)), seconds=seconds)
 
     def _run(self, files: Fingerprint) -> PassOutcome:
         self._world.progress.step("reading the manifests")
@@ -193,7 +186,6 @@ class Passes:
             return _ended(PassResult.VANISHED, error)
         except ReconcilerError as error:
             return _ended(PassResult.INVALID, error)
-        self._spec = intent.spec
         if self._manifests.fingerprint() != files:
             return PassOutcome(
                 result=PassResult.CHANGING, reason="changing", message="the manifests changed while they were read"

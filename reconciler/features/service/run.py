@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -20,13 +18,11 @@ import reconciler
 from reconciler.apply import ApplySettings
 from reconciler.documents import APPLY_REPORT
 from reconciler.errors import UsageError
-from reconciler.features.notifications.sending import send_notification
 from reconciler.features.service.cluster_loops import ClusterLoops, LoopRequests
 from reconciler.features.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.features.service.loop import Loop, Pace, Pacing, Requests, SignalRequests, Turns
 from reconciler.features.service.metrics import MetricsOfClusters, RunMetrics
-from reconciler.features.service.notifier import PassNotifier
 from reconciler.features.service.observers import Observers, metric_labels
 from reconciler.features.service.passes import Passes, PassOutcome, PassResult, World
 from reconciler.features.service.replay import replay_plan
@@ -201,18 +197,16 @@ def _loop(
     turns: Turns | None = None,
 ) -> Loop:
     """The loop of one cluster."""
-    log, clock = observers.log, observers.clock
+    clock = observers.clock
     writing = None
     if settings.applies:
         writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted, breakable=requests.breakable)
-    notifier = PassNotifier(partial(send_notification, environment=os.environ), log, clock=clock)
     world = World(
         connect=lambda intent: open_cluster(intent.spec, settings.access, trusted=intent.trusted),
         given=lambda intent: _given(settings, intent),
         recorder=AuditSink(audit=settings.audit, report=report, access=settings.access, clock=clock),
         clock=clock,
         progress=observers,
-        notify=notifier.pass_ended,
         replay=replay_plan,
         hold=requests.hold,
     )
