@@ -7,7 +7,6 @@ import shlex
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,12 +15,10 @@ import pytest
 
 from reconciler.features.sandbox.cluster import runtime_for
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.java import find_java
 from tests.support import manifests, raw_quotas
 from tests.support.bad_servers import serving, silent
 from tests.support.certificates import Authority, Certified
 from tests.support.command import COMMAND, Done, environment, run
-from tests.support.java_stores import KEY_PASSWORD, STORE_PASSWORD, convert_key_store, write_trust_store
 from tests.support.polling import wait_until
 from tests.support.secured_kafka import MARK, SecuredKafka, login, mutual, oauth, password, secured_kafka, token
 
@@ -90,7 +87,6 @@ WAYS = [
     "OAUTHBEARER",
     "PKCS12",
     "PKCS12 over TLS 1.2",
-    "JKS with a password of the key",
     "inline PEM",
 ]
 
@@ -106,8 +102,6 @@ def way_in(kafka: SecuredKafka, way: str) -> tuple[str, dict[str, str]]:
             "ssl.truststore.password": MARK,
         }
         return "MUTUAL" if way == "PKCS12" else "MUTUAL_OLD", mutual(kafka, certified, "writer") | trust
-    if way.startswith("JKS"):
-        return "MUTUAL", java_stores(kafka, certified, way.partition(" ")[0], own_password=way.endswith("of the key"))
     if way.endswith("PEM"):
         return "MUTUAL", pem_texts(kafka, certified)
     if way == "OAUTHBEARER":
@@ -120,25 +114,6 @@ def pem_texts(kafka: SecuredKafka, certified: Certified) -> dict[str, str]:
     pem = {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.key.password": MARK}
     trust = {"ssl.truststore.location": "", "ssl.truststore.certificates": kafka.authority.pem}
     return pem | trust | {"ssl.keystore.key": certified.key_pem(MARK), "ssl.keystore.certificate.chain": certified.chain}
-
-
-def java_stores(kafka: SecuredKafka, certified: Certified, kind: str, *, own_password: bool) -> dict[str, str]:
-    """The settings of a trust store and a key store that this machine's keytool wrote."""
-    keytool = find_java().resolve().parent / "keytool"
-    with tempfile.TemporaryDirectory(dir=kafka.folder) as name:
-        folder = Path(name)
-        source, key, trust = folder / "key.p12", folder / "key", folder / "trust"
-        source.write_bytes(certified.pkcs12(STORE_PASSWORD))
-        convert_key_store(keytool, source, key, kind, own_password=own_password)
-        write_trust_store(keytool, trust, kind, kafka.folder / "ca.pem")
-        stores = {
-            "ssl.keystore.location": kafka.store("java-keys", key.read_bytes()),
-            "ssl.truststore.location": kafka.store("java-authorities", trust.read_bytes()),
-        }
-    passwords = {"ssl.keystore.password": STORE_PASSWORD, "ssl.truststore.password": STORE_PASSWORD}
-    own = {"ssl.key.password": KEY_PASSWORD} if own_password else {}
-    kinds = {"ssl.keystore.type": kind, "ssl.truststore.type": kind}
-    return {"security.protocol": "SSL"} | stores | kinds | passwords | own
 
 
 @pytest.mark.parametrize("way", WAYS)

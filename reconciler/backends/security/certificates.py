@@ -6,11 +6,10 @@ import contextlib
 import datetime
 import re
 import secrets
-import ssl
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -19,68 +18,27 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificat
 from cryptography.utils import CryptographyDeprecationWarning
 
 from reconciler.backends.security.tls import SealedKeyPair, Tls
-from reconciler.hooks import added, load
 from reconciler.model import Certificate, CertificateOwner
 
-
-class StoredKey(Protocol):
-    """A private key under its own password."""
-
-    @property
-    def chain(self) -> tuple[bytes, ...]:
-        """Its certificates in DER, one's own first."""
-        ...
-
-    def private_key(self, password: str) -> PrivateKeyTypes:
-        """Return the key. Raises ``ValueError`` that states why there is none."""
-        ...
-
-
-class KeyStore(Protocol):
-    """The content of a store of a kind that a feature opens."""
-
-    @property
-    def keys(self) -> Sequence[StoredKey]:
-        """The private keys, in the store's order."""
-        ...
-
-    @property
-    def certificates(self) -> tuple[bytes, ...]:
-        """The certificates in DER, in the store's order."""
-        ...
-
-
-def _store_of_features(content: bytes, password: str) -> KeyStore | None:
-    stores: Iterator[KeyStore | None] = (load(place)(content, password) for place in added("KEY_STORES"))
-    return next((store for store in stores if store is not None), None)
+_OF_JAVA_ALONE: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+"""How stores in JKS and JCEKS begin. Since Java 9, ``keytool`` writes PKCS12, also under the name JKS."""
 
 
 def store_authorities(content: bytes, password: str) -> str:
     """The certificates of a trust store, as PEM. Raises ``ValueError`` that states why there are none."""
-    if (store := _store_of_features(content, password)) is not None:
-        certificates = store.certificates
-    else:
-        _key, own, others = _open_store(content, password)
-        certificates = _der(*([own] if own is not None else []), *others)
+    _key, own, others = _open_store(content, password)
+    certificates = [*([own] if own is not None else []), *others]
     if not certificates:
         raise ValueError("the store contains no certificate")
     return _pem(certificates)
 
 
-def store_key_pair(content: bytes, password: str, key_password: str | None = None) -> SealedKeyPair:
-    """The first key of a key store with its chain. Raises ``ValueError`` that states what is missing.
-
-    ``key_password`` is for stores whose key has another password than the store, which PKCS12 does not know.
-    """
-    if (store := _store_of_features(content, password)) is not None:
-        if not store.keys or not store.keys[0].chain:
-            raise ValueError("the store contains no private key with a certificate")
-        first = store.keys[0]
-        return _seal(first.private_key(key_password or password), _pem(first.chain).encode())
+def store_key_pair(content: bytes, password: str) -> SealedKeyPair:
+    """The key of a key store with its chain. Raises ``ValueError`` that states what is missing."""
     key, own, others = _open_store(content, password)
     if key is None or own is None:
         raise ValueError("the store contains no private key with a certificate")
-    return _seal(key, _pem(_der(*_chain(own, others))).encode())
+    return _seal(key, _pem(_chain(own, others)).encode())
 
 
 def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
@@ -144,6 +102,11 @@ def _content(file: str | None) -> bytes:
 
 
 def _open_store(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, x509.Certificate | None, list[x509.Certificate]]:
+    if content.startswith(_OF_JAVA_ALONE):
+        raise ValueError(
+            "the file is a JKS or JCEKS store. Convert it with keytool -importkeystore -srckeystore OLD -destkeystore NEW "
+            "-deststoretype PKCS12, and name the new file"
+        )
     try:
         with allow_old_serials():
             store = load_pkcs12(content, password.encode() if password else None)
@@ -168,12 +131,8 @@ def _seal(key: PrivateKeyTypes, chain: bytes) -> SealedKeyPair:
     return SealedKeyPair(chain=chain, sealed_key=sealed, passphrase=passphrase)
 
 
-def _der(*certificates: x509.Certificate) -> tuple[bytes, ...]:
-    return tuple(certificate.public_bytes(Encoding.DER) for certificate in certificates)
-
-
-def _pem(certificates: tuple[bytes, ...]) -> str:
-    return "".join(map(ssl.DER_cert_to_PEM_cert, certificates))
+def _pem(certificates: Sequence[x509.Certificate]) -> str:
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
 _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")

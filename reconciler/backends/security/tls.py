@@ -18,6 +18,7 @@ from typing import Final, Protocol, TypeVar
 from reconciler.errors import UsageError
 
 _KINDS: Final = ("PEM", "PKCS12", "JKS")
+"""JKS is Kafka's default, under which Java opens PKCS12, too."""
 _Read = TypeVar("_Read")
 
 
@@ -118,7 +119,7 @@ def read_tls(settings: Settings) -> Tls:
 def _kind(settings: Settings, prefix: str) -> str:
     kind = settings.get(f"{prefix}.type", "JKS").upper()
     if kind not in _KINDS and settings.get(f"{prefix}.location"):
-        raise settings.refused(f"{prefix}.type", f"{kind} stores are not supported here. Supported are PEM, PKCS12 and JKS")
+        raise settings.refused(f"{prefix}.type", f"{kind} stores are not supported here. Write PEM or PKCS12")
     return kind
 
 
@@ -151,8 +152,7 @@ def _key_pair(settings: Settings, kind: str, file: str | None) -> SealedKeyPair 
         return None
     from reconciler.backends.security.certificates import store_key_pair
 
-    key_password = settings.get("ssl.key.password") or None
-    return _from_store(settings, "ssl.keystore", file, lambda content, password: store_key_pair(content, password, key_password))
+    return _from_store(settings, "ssl.keystore", file, store_key_pair)
 
 
 def _require_inline(settings: Settings, key: str, kind: str, file: str | None) -> None:
@@ -173,10 +173,8 @@ def _from_store(settings: Settings, prefix: str, file: str, read: Callable[[byte
     try:
         return read(content, settings.get(f"{prefix}.password"))
     except ValueError as error:
-        passwords = [settings.name(f"{prefix}.password"), *([settings.name("ssl.key.password")] if "key" in prefix else [])]
-        raise settings.refused(
-            f"{prefix}.location", f"{file} cannot be used: {error} ({', '.join(dict.fromkeys(passwords))})"
-        ) from None
+        password = settings.name(f"{prefix}.password")
+        raise settings.refused(f"{prefix}.location", f"{file} cannot be used: {error} ({password})") from None
 
 
 def _require_usable(settings: Settings, tls: Tls) -> None:

@@ -106,7 +106,7 @@ def test_a_store_s_kind_is_told_by_its_name(tmp_path, suffix: str) -> None:
         ),
         (
             {"zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "{jks}"},
-            r"zookeeper\.ssl\.truststore\.location: .* the file is damaged \(zookeeper\.ssl\.truststore\.password\)",
+            r"zookeeper\.ssl\.truststore\.location: .* the file is a JKS .* \(zookeeper\.ssl\.truststore\.password\)",
         ),
         (
             {"zookeeper.ssl.client.enable": "true", "zookeeper.ssl.keystore.location": "{key}"},
