@@ -125,12 +125,6 @@ LOG_TIMEZONE: Final = option(
     metavar="TZ",
     help="read times of logs without an offset in this time zone [default: UTC]",
 )
-KNOWN_CLIENTS: Final = option(
-    "--known-clients",
-    section="Traffic",
-    metavar="FILE",
-    help="look these clients up in metric names, too: JSON lines of user and client-id",
-)
 HTTP_CONFIG: Final = option(
     "--http-config",
     section="Traffic",
@@ -201,7 +195,6 @@ class ReadingOptions:
         metavar="DIR",
         help="keep the samples of Prometheus here, so that the next run reads only new ones [default: the user's cache folder]",
     )
-    known_clients: Path | None = KNOWN_CLIENTS
     log_timezone: str = LOG_TIMEZONE
     mapping: Path | None = mapping_option()
     max_unreadable: float = MAX_UNREADABLE
@@ -260,8 +253,6 @@ def configured_backtest(
             store=store,
             server=server,
         )
-    if request is None and reading is not None and reading.known_clients:
-        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
     if not of_server and (since is not None or until is not None):
         from reconciler.traffic import Between
 
@@ -274,5 +265,4 @@ def configured_backtest(
         log_timezone=reading.log_timezone,
         mapping=reading.mapping,
         max_unreadable=reading.max_unreadable,
-        known_clients=reading.known_clients,
     )

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         client_of,
         host_address,
         ip_verdict,
-        mangle,
         quote_client_id,
         sanitize_name,
         unsanitize_name,

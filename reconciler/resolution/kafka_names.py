@@ -31,7 +31,6 @@ _FIRST: Final = frozenset("0123456789abcdefABCDEF:")
 _MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
 _MAPPED: Final = re.compile(r"(0*:)*:?0*ffff:", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]*")
-_IN_NO_METRIC_NAME: Final = re.compile(r"[^a-zA-Z0-9:]+")
 _JMX_PLAIN: Final = re.compile(r"[A-Za-z0-9_\-%. \t]*")
 _JMX_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "*": "\\*", "?": "\\?", "\n": "\\n"})
 _USER: Final = EntityType.USER.value
@@ -148,14 +147,6 @@ def unsanitize_name(text: str) -> str | None:
         return name if sanitize_name(name) == text else None
     except UnicodeError:
         return None
-
-
-def mangle(text: str) -> str:
-    """Return the form of a text in a metric name: small letters, digits and colons. Runs of other characters are one ``_``.
-
-    Source: the jmx_exporter's ``JmxCollector.toSafeName``, which ``lowercaseOutputName`` follows.
-    """
-    return _IN_NO_METRIC_NAME.sub("_", text).lower()
 
 
 def host_address(name: str) -> str | None:

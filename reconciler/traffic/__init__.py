@@ -123,7 +123,7 @@ if TYPE_CHECKING:
         ROUNDING,
         longest_throttle_ratio,
     )
-    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ClientNames, ColumnMapping, Kind, Measure, MetricRule
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ColumnMapping, Kind, Measure, MetricRule
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, open_rows
     from reconciler.traffic.seconds.days import DATE, DAY_COLUMNS, DAY_SCHEMA, REQUESTS, SOURCE, TIME, has_days

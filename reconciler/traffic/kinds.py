@@ -86,17 +86,6 @@ class MetricRule:
     """Whether users and client-ids are in the labels as they are: neither percent-encoded nor quoted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientNames:
-    """Names of users and client-ids. Each user may use each client-id."""
-
-    users: frozenset[str] = frozenset()
-    client_ids: frozenset[str] = frozenset()
-
-    def __or__(self, other: ClientNames) -> ClientNames:
-        return ClientNames(users=self.users | other.users, client_ids=self.client_ids | other.client_ids)
-
-
 class ColumnMapping(Protocol):
     """The other columns that files have, or the other metrics of a server, as a mapping file states them."""
 

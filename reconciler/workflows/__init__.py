@@ -128,9 +128,7 @@ if TYPE_CHECKING:
         fetch_from_server,
         is_prometheus,
         metric_rules,
-        names_of,
         prometheus_address,
-        read_client_names,
         read_trusted_mapping,
     )
     from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files

@@ -36,8 +36,6 @@ from reconciler.workflows.traffic_inputs import (
     PrometheusRequest,
     fetch_from_server,
     metric_rules,
-    names_of,
-    read_client_names,
     read_trusted_mapping,
     require_samples,
 )
@@ -76,8 +74,6 @@ class BacktestOptions:
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
     prometheus: PrometheusRequest | None = None
     """The server to read, in place of ``traffic``."""
-    known_clients: Path | None = None
-    """Clients to look up among series of a server that have their names in the metric name only."""
     between: Between | None = None
     """Only rows of Parquet of this time."""
     verdict_rows: str | None = None
@@ -250,17 +246,12 @@ def fetch_samples(
 ) -> tuple[BacktestOptions, tuple[Message, ...]]:
     """The options with pages of samples in place of a Prometheus server, and what to know about the samples.
 
-    Options that name no server stay as they are. Names of the proposal's entities are looked up among the series. Raises as
-    ``fetch_from_server``, and ``UsageError`` for a mapping of files.
+    Options that name no server stay as they are. Raises as ``fetch_from_server``, and ``UsageError`` for a mapping of files.
     """
     if options.prometheus is None:
         return options, ()
-    entities = (*(proposal.current or ()), *proposal.proposed, *proposal.declared)
     rules = metric_rules(read_trusted_mapping(options.mapping, proposal.trusted), what="a Prometheus server")
-    names = names_of(entities) | read_client_names(options.known_clients, proposal.trusted)
-    if options.prometheus.names is not None:
-        names |= options.prometheus.names
-    request = replace(options.prometheus, names=names, rules=rules)
+    request = replace(options.prometheus, rules=rules)
     pages = fetch_from_server(
         request,
         now=datetime.datetime.now(datetime.UTC),

@@ -6,7 +6,6 @@ import datetime
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,15 +13,14 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.files import cache_folder
 from reconciler.hooks import added, load
-from reconciler.model import ClusterSpec, Entity, LabelMatcher, Message, MetricServer, TrafficKind, TrafficPlace
+from reconciler.model import ClusterSpec, LabelMatcher, Message, MetricServer, TrafficKind, TrafficPlace
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.workflows.git_manifests import write_files_of
 from reconciler.workflows.git_repository import repository_around
-from reconciler.workflows.plan_effects import read_clients
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, ClientNames, ColumnMapping, MetricRule
+    from reconciler.traffic import Between, ColumnMapping, MetricRule
 
 
 def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> ColumnMapping | None:
@@ -57,31 +55,6 @@ def metric_rules(mapping: ColumnMapping | None, *, what: str) -> tuple[MetricRul
     return mapping.metrics
 
 
-def names_of(entities: Iterable[Entity]) -> ClientNames:
-    """The users and client-ids that entities name."""
-    from reconciler.traffic import ClientNames
-
-    some = tuple(entities)
-    users, client_ids = (
-        frozenset(name for entity in some if isinstance(name := entity.name(type_), str)) for type_ in ("user", "client-id")
-    )
-    return ClientNames(users=users, client_ids=client_ids)
-
-
-def read_client_names(path: Path | None, trusted: TrustedTree | None = None) -> ClientNames:
-    """The names of a file of ``--known-clients``; none without one.
-
-    Raises ``FileAccessError``, and ``UntrustedError`` for a file of a pull request.
-    """
-    from reconciler.traffic import ClientNames
-
-    if path is None:
-        return ClientNames()
-    if trusted is not None:
-        trusted.files.require_same(str(path))
-    return names_of(entity for entity, _ in read_clients(path))
-
-
 _HOUR_S: Final = 3600.0
 SCHEME_PREFIX: Final = "prometheus+"
 """Before the address of a server, as ``--traffic`` has it."""
@@ -98,8 +71,6 @@ class PrometheusRequest:
     """The folder of all servers' pages."""
     http_config: Path | None = None
     match: tuple[LabelMatcher, ...] = ()
-    names: ClientNames | None = None
-    """Clients to look up where a metric name is all there is."""
     rules: tuple[MetricRule, ...] = ()
     """How series of other names are read."""
 

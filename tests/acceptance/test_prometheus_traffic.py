@@ -110,27 +110,19 @@ def test_the_cluster_manifest_names_the_server_and_compact_keeps_its_samples(tmp
     assert [row["verdict"] for row in json.loads(again.out)["verdicts"]] == ["throttled"], again.err
 
 
-def test_names_of_a_file_are_looked_up_in_metric_names(tmp_path: Path) -> None:
+def test_clients_in_metric_names_are_unknown_and_the_message_names_the_repair(tmp_path: Path) -> None:
     labels = {"__name__": "kafka_server_produce_user_big_alice_client_id_app_1_byte_rate", "instance": "kafka-1:7071"}
     default = {"user": {"default": True}, "client-id": {"default": True}}
     manifests = write(tmp_path / "quotas")
     (manifests / "quotas.yaml").write_text(quotas((default, {"producer_byte_rate": "1MiB"})))
-    (tmp_path / "known.jsonl").write_text('{"user": "Big-Alice", "client-id": "App 1"}\n')
     with served(MetricsServer(labels=labels)) as port:
         source = f"prometheus+http://127.0.0.1:{port}"
         command = ("backtest", str(manifests), "--traffic", source, *TIMES, "--traffic-store", "store", "--format", "json")
         unknown = invoke(*command, cwd=tmp_path)
-        known = invoke(*command, "--known-clients", "known.jsonl", cwd=tmp_path)
     assert unknown.code == 1
     assert f"http://127.0.0.1:{port} has no sample of a known client from 2026-11-20 08:30 to 2026-11-20 09:30" in unknown.err
     assert "The clients of 1 series are unknown" in unknown.err
     assert f"kafka-quotas doctor --traffic prometheus+http://127.0.0.1:{port}" in unknown.err
-    document = json.loads(known.out)
-    found = [(row["bucket"], row["verdict"]) for row in document["verdicts"]]
-    assert found == [({"user": "Big-Alice", "client-id": "App 1"}, "throttled")]
-    assert document["notes"] == []
-    files = invoke("backtest", ".", "--traffic", "logs", "--known-clients", "../known.jsonl", cwd=manifests)
-    assert (files.code, "--known-clients is for --traffic prometheus" in files.err) == (64, True)
 
 
 def test_a_mapping_gives_the_verdict_of_own_metrics(tmp_path: Path) -> None:

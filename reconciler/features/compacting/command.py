@@ -12,7 +12,6 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import (
     HTTP_CONFIG,
-    KNOWN_CLIENTS,
     LOG_TIMEZONE,
     MATCH,
     MAX_UNREADABLE,
@@ -62,7 +61,6 @@ class CompactArguments:
     until: datetime.datetime | None = UNTIL
     match: tuple[str, ...] = MATCH
     http_config: Path | None = HTTP_CONFIG
-    known_clients: Path | None = KNOWN_CLIENTS
     log_timezone: str = LOG_TIMEZONE
     mapping: Path | None = mapping_option()
     max_unreadable: float = MAX_UNREADABLE
@@ -86,7 +84,6 @@ def run(args: CompactArguments) -> Result:
         log_timezone=args.log_timezone,
         mapping=args.mapping,
         max_unreadable=args.max_unreadable,
-        known_clients=args.known_clients,
         prometheus=prometheus,
     )
     with output.LiveProgress() as progress:

@@ -18,7 +18,6 @@ from reconciler.workflows import (
     PrometheusRequest,
     fetch_from_server,
     metric_rules,
-    read_client_names,
     read_trusted_mapping,
 )
 
@@ -48,8 +47,6 @@ class CompactOptions:
     """The server to read, in place of ``traffic``: its pages go into the folder as they are."""
     keep: int | None = None
     """Totals and samples of a folder that are more days older than the newest are removed; ``None``: none."""
-    known_clients: Path | None = None
-    """Clients to look up where a server's series have user and client-id in metric names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +95,7 @@ class CompactResult:
 def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progress) -> CompactResult:
     """Gauges are moments, which no totals of seconds can be made of: each sample is kept."""
     rules = metric_rules(read_trusted_mapping(options.mapping, None), what="a Prometheus server")
-    names = read_client_names(options.known_clients)
-    request = replace(request, store=Path(options.folder), names=names, rules=rules)
+    request = replace(request, store=Path(options.folder), rules=rules)
     pages = fetch_from_server(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
     return CompactResult(
         compacted=tuple(map(str, pages.pages_read)),
@@ -146,8 +142,6 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         if dataset is not None:
             raise UsageError(f"--folder {dataset}: samples of Prometheus need a folder of this machine")
         return _pages(options, options.prometheus, progress)
-    if options.known_clients is not None:
-        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
     if dataset is not None and options.keep is not None:
         raise UsageError(f"--folder {dataset}: --keep is for a folder of this machine")
     if dataset is None and (options.since or options.until or options.replace):

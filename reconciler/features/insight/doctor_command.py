@@ -31,7 +31,6 @@ class ExaminedSource:
     until: datetime.datetime | None = traffic_options.UNTIL
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
-    known_clients: Path | None = traffic_options.KNOWN_CLIENTS
     mapping: Path | None = traffic_options.mapping_option()
 
 
@@ -56,7 +55,7 @@ class DoctorArguments:
 def run(args: DoctorArguments) -> Result:
     """Check; exit 1 for a check that failed. Of traffic: 1 for a finding at or above ``--fail-on``."""
     source = args.source
-    of_traffic = (source.traffic, source.since, source.until, source.match, source.http_config, source.known_clients)
+    of_traffic = (source.traffic, source.since, source.until, source.match, source.http_config)
     if any(of_traffic) or source.mapping or args.current is not None or args.trusted_ref is not None:
         return _examine_traffic(args)
     return _examine_everything(args)
@@ -115,7 +114,6 @@ def _examine_traffic(args: DoctorArguments) -> Result:
         prometheus=server,
         intent=intent,
         current=current,
-        known_clients=source.known_clients,
         mapping=source.mapping,
         http_config=source.http_config,
     )

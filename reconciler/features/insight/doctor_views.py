@@ -107,7 +107,7 @@ class LayoutUse:
     """A layout of metric names, and how many series have it."""
 
     id: str
-    """The layout: quota-labels, old-rule-order, name-only, lower-case, default-format, contract or mapped."""
+    """The layout: quota-labels, old-rule-order, name-only, lower-case, default-format or mapped."""
     title: str
     """The configuration that makes this layout, for people."""
     series: int
@@ -119,9 +119,7 @@ class UnattributedSeries:
     """Series whose client or broker is not known. ``example``: the labels of one."""
 
     reason: str
-    """Name-only: the client is in the metric name only, and no known client fits. shared-name: several known clients fit. no-
-    broker: no label has a broker id.
-    """
+    """Name-only: the client is in the metric name only. no-broker: no label has a broker id."""
     series: int
     """How many series."""
     example: str

@@ -18,7 +18,7 @@ from reconciler.model import CONTROLLER, BucketVerdict, ClusterSpec, Entity, Ent
 from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
-from reconciler.workflows import BacktestOptions, Proposal, fetch_samples, names_of, open_recorded
+from reconciler.workflows import BacktestOptions, Proposal, fetch_samples, open_recorded
 
 if TYPE_CHECKING:
     from reconciler.features.insight.recorded_time import GroupTimeline
@@ -230,7 +230,7 @@ def observe_span(
     known = [part.proposal for part in then.parts if part.proposal is not None]
     proposal = known[-1] if known else Proposal(current=None, proposed={}, declared={}, spec=then.spec)
     if server is not None:
-        options = replace(options, prometheus=replace(server, names=names_of((asked.client,)), since=asked.since - LOOK_BACK))
+        options = replace(options, prometheus=replace(server, since=asked.since - LOOK_BACK))
     try:
         options, notes = fetch_samples(proposal, options, progress=progress)
         recorded = stack.enter_context(open_recorded(proposal, options, throttles=True, progress=progress))

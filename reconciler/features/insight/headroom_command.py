@@ -160,7 +160,7 @@ def _observe(args: HeadroomArguments) -> Headroom:
     sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
     view, source = sources.view(args.state), args.source
     spec, trusted = sources.cluster()
-    configured = configured_rates(view, spec, trusted)
+    configured = configured_rates(spec, trusted)
     rates = replace(
         configured,
         traffic=source.traffic or configured.traffic,

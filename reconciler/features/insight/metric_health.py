@@ -44,12 +44,11 @@ _RULES_FIRST: Final = "rule-order"
 _PAIR_QUOTA: Final = "default-pair-quota"
 _LONGEST_EXAMPLE: Final = 200
 _TITLES: Final = {
-    Layout.QUOTA_LABELS: "jmx_exporter, rules as in the example kafka-2_0_0",
+    Layout.QUOTA_LABELS: "jmx_exporter, rules as in the example kafka-2_0_0, or koperator",
     Layout.OLD_RULE_ORDER: "jmx_exporter, an older order of the rules of kafka-2_0_0: several tags in one label",
     Layout.NAME_ONLY: "jmx_exporter, rules as in the example kafka-kraft-3_0_0: clients in metric names",
     Layout.LOWER_CASE: "Confluent's jmx-monitoring-stacks, Strimzi's metrics-reporter, or rules in lower case",
     Layout.DEFAULT_FORMAT: "jmx_exporter without rules, as Amazon MSK",
-    Layout.CONTRACT: "kafka_server_quota_* with quota_type",
     Layout.MAPPED: "metrics of the mapping file",
 }
 RULE_ORDER: Final = r"""rules:
@@ -117,7 +116,7 @@ class _Examined:
 def examine_metrics(scraped: MetricTargets, request: DoctorRequest, read: ReadSource) -> TrafficHealth:
     """The state of a metrics server or of pages: brokers, series without a client, findings and repairs."""
     every_target = [target for _, target in sorted(scraped.targets.items())]
-    unattributed = scraped.unattributed()
+    unattributed = scraped.unattributed
     targets = [target for target in every_target if target.names]
     seen = _Examined(
         request=request,
@@ -214,15 +213,12 @@ def _findings(seen: _Examined, warnings: Iterable[str]) -> Iterator[Finding]:
 
 
 def _names(seen: _Examined) -> Iterator[Finding]:
-    shared = seen.unattributed.get(Unattributed.SHARED_NAME, ())
-    if series := [*seen.unattributed.get(Unattributed.NAME_ONLY, ()), *shared]:
+    if series := list(seen.unattributed.get(Unattributed.NAME_ONLY, ())):
         yield _finding(
             "identity-unknown",
             "The clients of {count} are unknown: user and client-id are in the metric name only, where case and special "
-            "characters are lost. {shared} of these names fit several known clients. An example: {example}. Change the "
-            "rules of the exporter, or name the clients with --known-clients.",
+            "characters are lost. An example: {example}. Change the rules of the exporter.",
             count=count_of(len(series), "series", "series"),
-            shared=f"{len(shared):,}",
             example=name_part(series_text(series[0])),
         )
     if series := list(seen.unattributed.get(Unattributed.NO_BROKER, ())):

@@ -139,7 +139,7 @@ def observe_cluster(intent: Intent, access: Access) -> Headroom:
         view = current_view(state, source=reader, name=intent.spec.name, spec=intent.spec)
     declared = intent.desired.entities.values()
     owners = {entity.entity: entity.owner for entity in declared if entity.owner is not None}
-    return observe(view, owners, configured_rates(view, intent.spec, intent.trusted))
+    return observe(view, owners, configured_rates(intent.spec, intent.trusted))
 
 
 def join_limits(view: QuotaView, owners: Mapping[Entity, str], reading: RateReading) -> Headroom:

@@ -29,15 +29,13 @@ from reconciler.workflows import (
     configured_traffic,
     is_prometheus,
     metric_rules,
-    names_of,
     prometheus_address,
 )
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus import AnsweredSamples, MetricSeries, PageSeries, SeriesReader, Unattributed
+    from reconciler.features.prometheus import AnsweredSamples, MetricSeries, PageSeries, Unattributed
     from reconciler.model import LabelMatcher, MetricServer
-    from reconciler.resolution import QuotaView
-    from reconciler.traffic import ClientNames, ColumnMapping
+    from reconciler.traffic import ColumnMapping
     from reconciler.workflows import TrustedTree
 
 _WINDOWS_S: Final = (300, 150, 60)
@@ -68,8 +66,8 @@ class RateReading:
 class RateRequest:
     """Which rates to read: what ``traffic`` names, else those of the ``server`` of the Cluster manifest.
 
-    ``match``, ``http_config`` override those of the ``server``. ``names``: clients to look up in metric names. ``read_file``
-    reads the login, and refuses files of a pull request.
+    ``match``, ``http_config`` override those of the ``server``. ``read_file`` reads the login, and refuses files of a pull
+    request.
     """
 
     traffic: tuple[str, ...] = ()
@@ -77,7 +75,6 @@ class RateRequest:
     match: tuple[LabelMatcher, ...] = ()
     http_config: Path | None = None
     mapping: ColumnMapping | None = None
-    names: ClientNames | None = None
     read_file: ReadFile | None = None
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     """The Cluster manifest, for the brokers that recorded traffic is of."""
@@ -95,12 +92,11 @@ class RateRequest:
         return read_login(self.http_config, self.read_file) if self.http_config is not None else None
 
 
-def configured_rates(view: QuotaView, spec: ClusterSpec, trusted: TrustedTree | None) -> RateRequest:
+def configured_rates(spec: ClusterSpec, trusted: TrustedTree | None) -> RateRequest:
     """The rates that ``spec.traffic`` of the Cluster manifest names. Raises ``GitError`` and ``FileAccessError``."""
     return RateRequest(
         traffic=configured_traffic(spec, trusted),
         server=configured_server(spec, trusted),
-        names=names_of(view.entities),
         read_file=trusted_reader(trusted),
         spec=spec,
         trusted=trusted,
@@ -159,9 +155,7 @@ class _NamedSeries:
         from reconciler.traffic import require_arrow
 
         require_arrow()
-        from reconciler.features.prometheus import SeriesReader
-
-        self.reader: SeriesReader = SeriesReader(request.names, metric_rules(request.mapping, what=what))
+        self.rules = metric_rules(request.mapping, what=what)
         self._brokers: dict[int, str] = {}
         self._places: dict[str, int] = {}
         self._series: dict[MetricSeries, dict[float, float]] = {}
@@ -174,12 +168,12 @@ class _NamedSeries:
         samples: Iterable[tuple[float, float]],
     ) -> None:
         """Two exporters of one broker show the same, and the larger value of a moment counts."""
-        from reconciler.features.prometheus import Unattributed
+        from reconciler.features.prometheus import Unattributed, read_series
 
         if read is Unattributed.NO_BROKER and (place := labelled.labels.get("instance") or labelled.labels.get("pod")):
             number = self._places.setdefault(place, _UNNUMBERED + len(self._places))
             self._brokers[number] = place
-            read = self.reader.read({**labelled.labels, "broker": str(number)})
+            read = read_series({**labelled.labels, "broker": str(number)}, self.rules)
         if isinstance(read, Unattributed):
             self._unknown[read.value] += 1
         elif read is not None:
@@ -195,7 +189,7 @@ class _NamedSeries:
         )
 
     def _notes(self) -> Iterator[Message]:
-        if count := self._unknown["name-only"] + self._unknown["shared-name"]:
+        if count := self._unknown["name-only"]:
             yield compose(
                 "The clients of {count} series are not known: the exporter left their names in the metric name only. "
                 "kafka-quotas doctor prints the repair.",
@@ -211,7 +205,7 @@ def _read_server(address: str, request: RateRequest) -> RateReading:
     named = _NamedSeries(request, "a Prometheus server")
     api = PrometheusApi(address, request.login())
     try:
-        answer = read_answer(_newest(api, selector_of(named.reader.rules, request.match)), AnswerReader(named.reader))
+        answer = read_answer(_newest(api, selector_of(named.rules, request.match)), AnswerReader(named.rules))
         for answered in answer.samples:
             named.add(answered, answered.read, answered.samples)
     except ForeignAnswerError as error:
@@ -238,13 +232,13 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
 
     Raises ``TrafficError`` when none answers, or all are those of another program.
     """
-    from reconciler.features.prometheus import foreign_page
+    from reconciler.features.prometheus import foreign_page, read_series
 
     named, login = _NamedSeries(request, "an exporter"), request.login()
     errors: list[TrafficError] = []
     foreign: list[Message] = []
     read_at: dict[str, float] = {}
-    opened = [open_page(address, broker, rules=named.reader.rules, login=login) for broker, address in pages]
+    opened = [open_page(address, broker, rules=named.rules, login=login) for broker, address in pages]
     for page in opened:
         try:
             read = page.read()
@@ -258,7 +252,7 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
             continue
         read_at[page.address] = read.at_s
         for labelled, value in read.samples:
-            named.add(labelled, named.reader.read(labelled.labels), ((read.at_s, value),))
+            named.add(labelled, read_series(labelled.labels, named.rules), ((read.at_s, value),))
     if len(errors) == len(pages):
         raise errors[0]
     if len(errors) + len(foreign) == len(pages):
@@ -273,17 +267,17 @@ def recorded_pages(traffic: Sequence[str], *, http_config: Path | None) -> Itera
 
     Raises ``UsageError`` for a mixture and for a page without a broker, ``FileAccessError`` and ``TrafficError``.
     """
-    from reconciler.features.prometheus import PageColumns, RecordedFolder, exporter_targets, series_reader
+    from reconciler.features.prometheus import PageColumns, RecordedFolder, exporter_targets
 
     login = read_login(http_config, None) if http_config is not None else None
-    reader, scrapes = series_reader(None), []
+    scrapes = []
     for target in exporter_targets(traffic):
         page = open_page(target.address, target.broker, login=login)
         try:
             read = page.read()
         finally:
             page.close()
-        scrapes.append(PageColumns(reader).rows(read.samples, at_s=read.at_s, monotonic_s=time.monotonic()))
+        scrapes.append(PageColumns().rows(read.samples, at_s=read.at_s, monotonic_s=time.monotonic()))
     with tempfile.TemporaryDirectory(prefix="kafka-quotas-pages-") as folder:
         RecordedFolder(Path(folder)).write(scrapes)
         yield folder

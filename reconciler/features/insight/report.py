@@ -50,7 +50,6 @@ from reconciler.workflows import (
     given_baseline,
     load_every_intent,
     load_intent,
-    names_of,
     quota_reader,
     read_for,
     source_of,
@@ -321,7 +320,7 @@ def _overview(
     if server is None:
         return overview
     owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
-    rates = RateRequest(server=server, names=names_of(view.entities), read_file=trusted_reader(intent.trusted))
+    rates = RateRequest(server=server, read_file=trusted_reader(intent.trusted))
     try:
         return with_use(replace(overview, loads=observe(view, owners, rates)))
     except ReconcilerError as error:

@@ -56,7 +56,7 @@ def watch_steps(intent: Intent, cluster: QuotaCluster, sources: Sequence[str], p
         return current_view(cluster.current_state(), source=cluster, name=spec.name, spec=spec)
 
     def look(view: QuotaView, since: datetime.datetime | None) -> Headroom:
-        rates = configured_rates(view, spec, trusted)
+        rates = configured_rates(spec, trusted)
         if not by_manifest:
             rates = replace(rates, traffic=tuple(sources), server=None)
         recent = tuple(file for argument in rates.traffic for file in _recent(argument))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,11 +15,11 @@ from reconciler.features.prometheus import HttpLogin, Piece, PieceReader, Promet
 from reconciler.model import CurrentState, Entity, Rule, Severity
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.text import list_some
-from reconciler.workflows import TrustedTree, metric_rules, names_of, read_client_names, read_trusted_mapping
+from reconciler.workflows import TrustedTree, metric_rules, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus import MetricTargets
-    from reconciler.traffic import ClientNames, MetricRule
+    from reconciler.traffic import MetricRule
     from reconciler.workflows import Intent, PrometheusRequest
 
 _MOST_JOBS: Final = 50
@@ -40,9 +40,8 @@ _EXPLANATIONS: Final = (
      "Series, brokers and gaps may be missing here. Examine it again when all parts of its storage answer.")),
     ("identity-unknown", Severity.WARNING,
      ("The client of a series is not known. The jmx_exporter's example kafka-kraft-3_0_0 makes metric names of user and "
-     "client-id, where case, special characters and the border between both are lost. kafka-quotas looks such names up "
-     "among the clients of manifests, snapshot and --known-clients, and uses a name that fits exactly one. Put the rules "
-     "that doctor prints before the others.")),
+     "client-id, where case, special characters and the border between both are lost. Put the rules that doctor prints "
+     "before the others.")),
     ("series-without-broker", Severity.WARNING,
      ("Each broker limits its own traffic, so that a series without a broker id is of no use. Add a label broker to the "
      "targets in the scrape configuration, or let names of pods and hosts end with the broker id. For a page, name the "
@@ -78,14 +77,13 @@ EXPLAINED: Final[tuple[Mapping[str, Rule], Mapping[str, object]]] = (TRAFFIC_RUL
 class DoctorRequest:
     """What to examine: ``prometheus``, else the pages of ``traffic``. All else is what is known of the cluster.
 
-    With a trusted reference of ``intent``, login, mapping and names of clients are those of the reference.
+    With a trusted reference of ``intent``, login and mapping are those of the reference.
     """
 
     traffic: tuple[str, ...]
     prometheus: PrometheusRequest | None = None
     intent: Intent | None = None
     current: CurrentState | None = None
-    known_clients: Path | None = None
     mapping: Path | None = None
     http_config: Path | None = None
     """The login for pages of exporters; a server has its own."""
@@ -105,12 +103,6 @@ class DoctorRequest:
     def trusted(self) -> TrustedTree | None:
         """The tree of the trusted reference, where one was given."""
         return self.intent.trusted if self.intent is not None else None
-
-    def names(self) -> ClientNames:
-        """Every name of a user or client-id that is known."""
-        declared = self.intent.desired.entities if self.intent is not None else {}
-        entities: Iterable[Entity] = (*declared, *(self.current.entities if self.current is not None else ()))
-        return names_of(entities) | read_client_names(self.known_clients, self.trusted)
 
     def rules(self, what: str) -> tuple[MetricRule, ...]:
         """Read how series of other names are read. Raises ``UsageError`` for a mapping of files."""
@@ -160,7 +152,7 @@ def _examine_server(
     request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress
 ) -> TrafficHealth:
     from reconciler.features.insight.metric_health import examine_metrics
-    from reconciler.features.prometheus import AnswerReader, MetricTargets, SeriesReader, foreign_selector, selector_of
+    from reconciler.features.prometheus import AnswerReader, MetricTargets, foreign_selector, selector_of
 
     until = min(server.until, now)
     if until <= server.since:
@@ -168,8 +160,7 @@ def _examine_server(
     if until - server.since > _MOST_TIME:
         raise UsageError(f"The time between --since and --until is longer than {_MOST_TIME.days} days")
     rules = request.rules("a Prometheus server")
-    reader = SeriesReader(request.names(), rules)
-    targets = MetricTargets(reader)
+    targets = MetricTargets(rules)
     piece = Piece(server.since.timestamp(), until.timestamp())
     api = PrometheusApi(server.address, request.login(server.http_config), on_wait=progress.step)
     try:
@@ -191,12 +182,12 @@ def _examine_server(
 def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
     """Each page once: there is neither an interval nor a gap to see."""
     from reconciler.features.insight.metric_health import examine_metrics
-    from reconciler.features.prometheus import MetricTargets, SeriesReader
+    from reconciler.features.prometheus import MetricTargets
 
     if not all(map(is_page, request.traffic)):
         raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
     rules, login = request.rules("an exporter"), request.login(request.http_config)
-    targets, unreadable = MetricTargets(SeriesReader(request.names(), rules)), []
+    targets, unreadable = MetricTargets(rules), []
     addresses, others = [], {}
     for broker, address in map(split_page, request.traffic):
         page = open_page(address, broker, rules=rules, login=login)

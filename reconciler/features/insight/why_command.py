@@ -206,7 +206,6 @@ def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datet
         mapping=reading.mapping,
         max_unreadable=reading.max_unreadable,
         prometheus=prometheus,
-        known_clients=reading.known_clients,
     )
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         foreign_page,
         foreign_selector,
         open_page,
-        series_reader,
         series_text,
     )
     from reconciler.features.prometheus.http import HttpLogin, ReadFile, basic_auth, read_login, trusted_reader
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from reconciler.features.prometheus.metric_layouts import (
         Layout,
         MetricSeries,
-        SeriesReader,
         Unattributed,
         broker_of,
         is_identity_label,

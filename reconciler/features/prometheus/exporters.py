@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import UsageError
 from reconciler.features.prometheus.exporter_page import PAGE_PREFIX, ExporterPage
 from reconciler.model import Message, compose, escaped, name_part
-from reconciler.workflows import metric_rules, read_client_names, read_trusted_mapping
+from reconciler.workflows import metric_rules, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus.http import HttpLogin
-    from reconciler.features.prometheus.metric_layouts import SeriesReader
     from reconciler.traffic import MetricRule
 
 _ARGUMENT: Final = re.compile(r"(?:([0-9]{1,9})=)?metrics\+(https?://.*)", re.DOTALL | re.ASCII)
@@ -71,13 +70,6 @@ def exporter_rules(mapping: Path | None) -> tuple[MetricRule, ...]:
     Raises ``ManifestError`` with all findings, ``TrafficError`` for a missing file and ``UsageError`` for a mapping of files.
     """
     return metric_rules(read_trusted_mapping(mapping, None), what="pages of exporters")
-
-
-def series_reader(known_clients: Path | None, rules: Sequence[MetricRule] = ()) -> SeriesReader:
-    """A reader that knows these clients, for exporters that leave user and client-id in metric names, and these rules."""
-    from reconciler.features.prometheus.metric_layouts import SeriesReader
-
-    return SeriesReader(read_client_names(known_clients), tuple(rules))
 
 
 def _target(argument: str) -> ExporterTarget:

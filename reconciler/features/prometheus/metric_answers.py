@@ -10,7 +10,6 @@ availability" (``isPartial``).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -22,15 +21,13 @@ import pyarrow.csv
 
 from reconciler.errors import TrafficError
 from reconciler.features.prometheus.metric_layouts import (
-    Layout,
     MetricSeries,
-    SeriesReader,
     Unattributed,
     is_identity_label,
-    layout_of,
+    read_series,
 )
 from reconciler.model import escaped
-from reconciler.traffic import Integers
+from reconciler.traffic import Integers, MetricRule
 
 Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -83,15 +80,11 @@ CLUSTER_LABELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AnsweredSeries:
-    """A series of an answer; its samples are not decoded yet. ``labels``: as JSON. ``place``: its ``CLUSTER_LABELS``.
-
-    ``is_named_only``: its client is in the metric name only, and was looked up.
-    """
+    """A series of an answer; its samples are not decoded yet. ``labels``: as JSON. ``place``: its ``CLUSTER_LABELS``."""
 
     labels: bytes
     read: MetricSeries | Unattributed | None
     place: tuple[str, ...]
-    is_named_only: bool
     pairs: msgspec.Raw
     count: int
 
@@ -122,16 +115,16 @@ class Samples:
     counts: Integers
 
 
-_Known: TypeAlias = tuple[MetricSeries | Unattributed | None, tuple[str, ...], bool]
-"""``read``, ``place`` and ``is_named_only`` of a series."""
+_Known: TypeAlias = tuple[MetricSeries | Unattributed | None, tuple[str, ...]]
+"""``read`` and ``place`` of a series."""
 
 
 class AnswerReader:
     """Decodes answers, and remembers whose series it has seen."""
 
-    def __init__(self, series: SeriesReader | None = None) -> None:
-        """``series``: knows more layouts, or names of clients that are in metric names only."""
-        self._reader = series or SeriesReader()
+    def __init__(self, rules: Sequence[MetricRule] = ()) -> None:
+        """``rules``: more layouts."""
+        self._rules = rules
         self._known: dict[bytes, _Known] = {}
         self._known_bytes = 0
         self._decoder = msgspec.json.Decoder(_Document)
@@ -150,19 +143,13 @@ class AnswerReader:
         if document.data.kind != "matrix":
             raise ForeignAnswerError("the result is not a matrix")
         try:
-            series = tuple(self._again(decoded) for decoded in [self._series(raw) for raw in document.data.result])
+            series = [self._series(raw) for raw in document.data.result]
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ForeignAnswerError(f"a series cannot be read ({escaped(str(error))})") from error
         partial = (_PARTIAL,) if document.is_partial else ()
         return MatrixAnswer(
             series=tuple(decoded for decoded in series if decoded.count > 0), warnings=(*_warnings(document), *partial)
         )
-
-    def _again(self, series: AnsweredSeries) -> AnsweredSeries:
-        """A name that was learned since may explain a series."""
-        if not isinstance(series.read, Unattributed):
-            return series
-        return dataclasses.replace(series, read=self._reader.read(series.label_values()))
 
     def _series(self, raw: _Raw) -> AnsweredSeries:
         text = bytes(raw.values)
@@ -178,13 +165,11 @@ class AnswerReader:
         if known is None:
             values = msgspec.json.decode(labels, type=dict[str, str])
             place = tuple(values.get(name, "") for name in CLUSTER_LABELS)
-            known = self._reader.read(values), place, layout_of(values, self._reader.rules) is Layout.NAME_ONLY
+            known = read_series(values, self._rules), place
             if self._known_bytes > _MOST_KNOWN:
                 self._known, self._known_bytes = {}, 0
-            # A name that is learned later may explain a series.
-            if not isinstance(known[0], Unattributed):
-                self._known[labels] = known
-                self._known_bytes += len(labels)
+            self._known[labels] = known
+            self._known_bytes += len(labels)
         return known
 
 

@@ -12,13 +12,11 @@ import fnmatch
 import functools
 import re
 import urllib.parse
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.resolution import mangle, quote_client_id
-from reconciler.traffic import ClientNames, Kind, Measure, MetricRule
+from reconciler.traffic import Kind, Measure, MetricRule
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher
@@ -34,9 +32,7 @@ class Unattributed(enum.StrEnum):
     """Why the client of a series is not known."""
 
     NAME_ONLY = "name-only"
-    """User and client-id are part of the metric name, and no known client has this name there."""
-    SHARED_NAME = "shared-name"
-    """Several known clients have the same metric name."""
+    """User and client-id are part of the metric name, where case, special characters and the border of both are lost."""
     NO_BROKER = "no-broker"
     """No label has a broker id."""
 
@@ -45,7 +41,7 @@ class Layout(enum.StrEnum):
     """What made the names and labels of a series."""
 
     QUOTA_LABELS = "quota-labels"
-    """``kafka_server_quota_*`` with ``resource``, ``user``, ``clientId``: the jmx_exporter's example kafka-2_0_0, koperator."""
+    """``kafka_server_quota_*`` with the kind and the client in labels: the jmx_exporter's example kafka-2_0_0, koperator."""
     OLD_RULE_ORDER = "old-rule-order"
     """The same rules in an older order: several tags of the MBean are in one label."""
     NAME_ONLY = "name-only"
@@ -54,8 +50,6 @@ class Layout(enum.StrEnum):
     """``kafka_server_produce_*`` with labels: Confluent's jmx-monitoring-stacks, Strimzi's metrics-reporter."""
     DEFAULT_FORMAT = "default-format"
     """``kafka_server_Produce_*`` with labels: the jmx_exporter without rules, Amazon MSK."""
-    CONTRACT = "contract"
-    """``kafka_server_quota_*`` with ``quota_type``."""
     MAPPED = "mapped"
     """A rule of a mapping file."""
 
@@ -121,13 +115,10 @@ _TAGS: Final = re.compile(r"([^,]*)(?:, user=([^,]*))?(?:, client-id=(.*))?", re
 _USER_AND_CLIENT: Final = re.compile(r"([^,]*), client-id=(.*)", re.DOTALL)
 
 
-def read_series(
-    labels: Mapping[str, str], known: NameIndex | None = None, rules: Sequence[MetricRule] = ()
-) -> MetricSeries | Unattributed | None:
+def read_series(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> MetricSeries | Unattributed | None:
     """Return the client and the measure of a series, the reason why they are not known, or ``None`` for one of another sensor.
 
-    ``labels`` has ``__name__``. ``known``: names to look up where a metric name is all there is. ``rules`` come first. Of the
-    series without user and client-id, only the queue size is of use.
+    ``labels`` has ``__name__``. ``rules`` come first. Of the series without user and client-id, only the queue size is of use.
     """
     name = labels.get("__name__", "")
     for rule in rules:
@@ -144,7 +135,8 @@ def read_series(
     elif match := _OF_KIND.fullmatch(name):
         kind, sensor = _KINDS.get(_folded(match[1])), match[2]
     elif match := _NAME_ONLY.fullmatch(name):
-        return _named_only(labels, match, known)
+        measure = _measure_of(_KINDS[match[1].lower()], match[3])
+        return None if measure in (None, Measure.QUEUE_SIZE) else Unattributed.NAME_ONLY
     else:
         return None
     measure = _measure_of(kind, sensor)
@@ -160,21 +152,6 @@ def read_series(
     )
 
 
-class SeriesReader:
-    """``read_series`` with names that it learns: the clients of series with labels are known to those without."""
-
-    def __init__(self, known: ClientNames | None = None, rules: Sequence[MetricRule] = ()) -> None:
-        self._known = NameIndex.of(known or ClientNames())
-        self.rules = tuple(rules)
-
-    def read(self, labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
-        """The series. Read those of a page again that are ``NAME_ONLY`` or ``SHARED_NAME``: later names may decide."""
-        series = read_series(labels, self._known, self.rules)
-        if isinstance(series, MetricSeries):
-            self._known.add(filter(None, [series.user]), filter(None, [series.client_id]))
-        return series
-
-
 def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> Layout | None:
     """Return the layout of a series, whether or not its client is known; ``None`` for a series of another sensor."""
     name = labels.get("__name__", "")
@@ -186,7 +163,7 @@ def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> La
             return None
         if any(", " in spelled.get(label, "") for label in ("resource", "user")):
             return Layout.OLD_RULE_ORDER
-        return Layout.CONTRACT if "quotatype" in spelled else Layout.QUOTA_LABELS
+        return Layout.QUOTA_LABELS
     if match := _OF_KIND.fullmatch(name):
         return Layout.LOWER_CASE if match[1].islower() else Layout.DEFAULT_FORMAT
     return Layout.NAME_ONLY if _NAME_ONLY.fullmatch(name) else None
@@ -289,18 +266,6 @@ def _located(
     return MetricSeries(broker=broker, kind=kind, user=user, client_id=client_id, measure=measure, ip=ip)
 
 
-def _named_only(labels: Mapping[str, str], match: re.Match[str], known: NameIndex | None) -> MetricSeries | Unattributed | None:
-    kind = _KINDS[match[1].lower()]
-    measure = _measure_of(kind, match[3])
-    if measure is None or measure is Measure.QUEUE_SIZE:
-        return None
-    candidates = known.candidates(match[2].removesuffix("_")) if known is not None else ()
-    if len(candidates) != 1:
-        return Unattributed.SHARED_NAME if candidates else Unattributed.NAME_ONLY
-    user, client_id = candidates[0]
-    return _located(labels, kind, measure, user=user, client_id=client_id)
-
-
 def _mapped(rule: MetricRule, labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
     spelled = _spelled(labels)
     user = _first(spelled, _USER_LABELS) if rule.user is None else _first(labels, (rule.user,))
@@ -321,11 +286,6 @@ _QUOTED: Final = re.compile(r'"(?:[^"\\*?\n]|\\[\\"*?n])*"', re.DOTALL)
 _ESCAPES: Final = re.compile(r"\\([\\\"*?n])")
 
 
-def encode_user(user: str) -> str:
-    """The user of a tag, as ``Sanitizer.sanitize`` writes it."""
-    return urllib.parse.quote(user, safe="", errors="replace").replace("~", "%7E")
-
-
 def decode_user(text: str) -> str:
     """The user of a tag or label."""
     return urllib.parse.unquote(text, errors="replace")
@@ -336,68 +296,3 @@ def unquote_client_id(text: str) -> str:
     if not _QUOTED.fullmatch(text):
         return text
     return _ESCAPES.sub(lambda match: "\n" if match[1] == "n" else match[1], text[1:-1])
-
-
-_MOST_CANDIDATES: Final = 2
-"""More need not be looked for: two are not one."""
-_BORDER: Final = re.compile(r"_client_id(?=_|$)")
-
-ClientName = tuple[str | None, str | None]
-"""User and client-id; ``None``: not in the name."""
-
-
-@dataclass(slots=True)
-class NameIndex:
-    """Known names by what a metric name keeps of them; it grows while series are read."""
-
-    _users: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _client_ids: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-    @classmethod
-    def of(cls, known: ClientNames) -> NameIndex:
-        """The index of these names."""
-        index = cls()
-        index.add(known.users, known.client_ids)
-        return index
-
-    def add(self, users: Iterable[str], client_ids: Iterable[str]) -> None:
-        """More known names. An empty name is in no metric name."""
-        for user in users:
-            if user:
-                self._users[_key(encode_user(user))].add(user)
-        for client_id in client_ids:
-            if client_id:
-                self._client_ids[_key(quote_client_id(client_id))].add(client_id)
-
-    def candidates(self, body: str) -> tuple[ClientName, ...]:
-        """Known clients that ``body``, the middle of a metric name, can stand for; at most two, since two do not decide.
-
-        ``body`` begins with ``user`` or ``client_id``.
-        """
-        names: list[ClientName] = []
-        for name in self._candidates(mangle(body)):
-            if name not in names:
-                names.append(name)
-            if len(names) == _MOST_CANDIDATES:
-                break
-        return tuple(names)
-
-    def _candidates(self, body: str) -> Iterator[ClientName]:
-        if match := re.fullmatch(r"client_id(?:_(.*))?", body):
-            yield from ((None, client_id) for client_id in self._named(self._client_ids, match[1]))
-        if not (match := re.fullmatch(r"user(?:_(.*))?", body)):
-            return
-        yield from ((user, None) for user in self._named(self._users, match[1]))
-        for border in _BORDER.finditer(body):
-            for user in self._named(self._users, body[len("user") : border.start()]):
-                for client_id in self._named(self._client_ids, body[border.end() :]):
-                    yield user, client_id
-
-    @staticmethod
-    def _named(names: dict[str, set[str]], mangled: str | None) -> list[str]:
-        return sorted(names.get(_key(mangled or ""), ()))
-
-
-def _key(text: str) -> str:
-    """Runs of ``_`` at the ends merge with their neighbours in a metric name."""
-    return mangle(text).strip("_")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from reconciler.features.prometheus.metric_answers import AnswerReader, Floats, samples_of
-from reconciler.features.prometheus.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
-from reconciler.traffic import Integers
+from reconciler.features.prometheus.metric_layouts import Layout, MetricSeries, Unattributed, layout_of, read_series
+from reconciler.traffic import Integers, MetricRule
 
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
 _GAP_FACTOR: Final = 2.5
@@ -64,9 +64,10 @@ class ScrapeTarget:
 class MetricTargets:
     """Takes series with their samples, in any order of time, and knows what each exporter has shown."""
 
-    def __init__(self, reader: SeriesReader) -> None:
-        self._reader, self._answers = reader, AnswerReader()
-        self._open: dict[tuple[tuple[str, str], ...], None] = {}
+    def __init__(self, rules: Sequence[MetricRule] = ()) -> None:
+        self._rules, self._answers = rules, AnswerReader()
+        self.unattributed: dict[Unattributed, list[Mapping[str, str]]] = {}
+        """The series whose client or broker is not known, by reason."""
         self.targets: dict[TargetKey, ScrapeTarget] = {}
         self.warnings: dict[str, None] = {}
         """Of a server that has left something out, each once."""
@@ -94,9 +95,8 @@ class MetricTargets:
 
     def add_series(self, labels: Mapping[str, str], times_ms: Integers) -> None:
         """A series of clients, or one that looks like it."""
-        layout = layout_of(labels, self._reader.rules)
         name = tuple(sorted(labels.items()))
-        series = self._reader.read(labels)
+        series = read_series(labels, self._rules)
         if series is None:
             return
         target = self._target(labels)
@@ -104,12 +104,13 @@ class MetricTargets:
         if name in target.names:
             return
         target.names.add(name)
-        if layout is not None:
+        if (layout := layout_of(labels, self._rules)) is not None:
             target.layouts[layout] += 1
         if isinstance(series, MetricSeries):
-            self._attribute(target, series)
+            target.keys.add(series)
+            target.brokers.add(series.broker)
         else:
-            self._open[name] = None
+            self.unattributed.setdefault(series, []).append(labels)
 
     def add_up(self, labels: Mapping[str, str], times_ms: Integers, values: Floats) -> None:
         """The server's own series ``up`` of a target."""
@@ -122,29 +123,11 @@ class MetricTargets:
         for target in self.targets.values():
             target.scrapes = [_merged(target.scrapes)] if target.scrapes else []
 
-    def unattributed(self) -> Mapping[Unattributed, tuple[Mapping[str, str], ...]]:
-        """Series whose client or broker is not known, after all names have been learned."""
-        by_reason: dict[Unattributed, list[Mapping[str, str]]] = {}
-        for name in list(self._open):
-            labels = dict(name)
-            series = self._reader.read(labels)
-            if isinstance(series, Unattributed):
-                by_reason.setdefault(series, []).append(labels)
-            elif series is not None:
-                self._attribute(self._target(labels), series)
-                del self._open[name]
-        return {reason: tuple(series) for reason, series in by_reason.items()}
-
     def _target(self, labels: Mapping[str, str]) -> ScrapeTarget:
         key = tuple(labels.get(label, "") for label in _TARGET_LABELS)
         if key not in self.targets:
             self.targets[key] = ScrapeTarget(labels={label: labels[label] for label in _TARGET_LABELS if labels.get(label)})
         return self.targets[key]
-
-    @staticmethod
-    def _attribute(target: ScrapeTarget, series: MetricSeries) -> None:
-        target.keys.add(series)
-        target.brokers.add(series.broker)
 
 
 def _merged(times: list[Integers]) -> Integers:

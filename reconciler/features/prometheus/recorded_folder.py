@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, LockedError
-from reconciler.features.prometheus.metric_layouts import MetricSeries, SeriesReader, Unattributed
+from reconciler.features.prometheus.metric_layouts import MetricSeries, Unattributed, read_series
 from reconciler.features.prometheus.sample_pages import (
     MOST_INTERVAL_MS,
     UNKNOWN,
@@ -33,7 +33,7 @@ from reconciler.features.prometheus.sample_pages import (
     sample_table,
 )
 from reconciler.files import lock_descriptor
-from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Integers, Measure
+from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Integers, Measure, MetricRule
 
 _OTHER: Final = -1
 """The slot of a series that is not used. Above it are rates, below it throttle times."""
@@ -79,8 +79,8 @@ class UnknownSeries:
 class PageColumns:
     """Make rows of the pages of one exporter."""
 
-    def __init__(self, reader: SeriesReader | None = None) -> None:
-        self._reader = reader or SeriesReader()
+    def __init__(self, rules: Sequence[MetricRule] = ()) -> None:
+        self._rules = rules
         self._slots: dict[LabelledSeries, int] = {}
         self._clients: dict[MetricSeries, int] = {}
         self._shared: list[MetricSeries] = []
@@ -136,16 +136,12 @@ class PageColumns:
             last = {}
         for series in new:
             self._slots[series] = self._slot_of(series)
-        # A name that later series have made known decides about an earlier one.
-        for series in [series for series, reason in self._unknown.items() if reason is not Unattributed.NO_BROKER]:
-            self._slots[series] = self._slot_of(series)
         self.unattributed = _count_unknown(self._unknown)
         more = [last.get(client, np.nan) for client in self._shared[len(self._last_s) :]]
         self._last_s = np.concatenate([self._last_s, np.asarray(more, dtype=np.float64)])
 
     def _slot_of(self, labelled: LabelledSeries) -> int:
-        series = self._reader.read(labelled.labels)
-        self._unknown.pop(labelled, None)
+        series = read_series(labelled.labels, self._rules)
         if isinstance(series, Unattributed):
             self._unknown[labelled] = series
         if not isinstance(series, MetricSeries) or series.measure not in (Measure.RATE, Measure.THROTTLE_TIME):

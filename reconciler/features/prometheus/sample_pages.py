@@ -62,8 +62,6 @@ class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
     unattributed: Mapping[Unattributed, int]
     replicas: Mapping[int, int]
     warnings: tuple[str, ...]
-    names: str = ""
-    """Of a page with clients in metric names: a digest of the names that were known."""
     examples: Mapping[Unattributed, str] = {}
     """By reason one series whose client is not known, as JSON."""
 
@@ -137,7 +135,6 @@ class PageWriter:
         self._clients = _PageClients()
         self._unattributed: dict[Unattributed, set[bytes]] = {}
         self._replicas: Counter[int] = Counter()
-        self._has_names = False
         self._warnings: dict[str, None] = {}
         self._rows = _PageRows()
         self._totals = SampleTotals()
@@ -170,7 +167,6 @@ class PageWriter:
         answer = self._answers.read(body)
         self._warnings |= dict.fromkeys(answer.warnings)
         for answered in answer.series:
-            self._has_names |= answered.is_named_only
             if isinstance(answered.read, Unattributed):
                 self._unattributed.setdefault(answered.read, set()).add(answered.labels)
         used = (Measure.RATE, Measure.THROTTLE_TIME)
@@ -192,11 +188,8 @@ class PageWriter:
             count += len(samples.ts_ms)
         return count
 
-    def finish(self, *, until_s: float, complete: bool, names: str = "") -> PageFacts:
-        """Write it. ``names``: a digest of the names of clients that were known.
-
-        An empty page is not complete: the server may have been without its history just now.
-        """
+    def finish(self, *, until_s: float, complete: bool) -> PageFacts:
+        """Write it. An empty page is not complete: the server may have been without its history just now."""
         self._write()
         self._finish_write()
         clients = self._clients.with_rows()
@@ -209,7 +202,6 @@ class PageWriter:
             unattributed={reason: len(labels) for reason, labels in self._unattributed.items()},
             replicas=self._replicas,
             warnings=tuple(self._warnings),
-            names=names if self._has_names else "",
             examples={reason: min(labels).decode("utf-8", "replace") for reason, labels in self._unattributed.items()},
         )
         self._file.add_key_value_metadata(self._totals.metadata() | {_FACTS: msgspec.json.encode(facts)})

@@ -71,15 +71,12 @@ def fetch_prometheus(
     api = PrometheusApi(request.address, login, on_wait=progress.step)
     folder = request.store / _folder_name(api.address, request, login)
     paths = [folder / f"{hour:%Y-%m-%dT%H}.parquet" for hour in hours]
-    known_names = [sorted(request.names.users), sorted(request.names.client_ids)] if request.names is not None else [[], []]
-    names = hashlib.sha256(json.dumps(known_names).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    # A page with names that were looked up depends on the names that were known.
     stored = ((path, page_facts(path)) for path in paths)
-    facts = {path: page for path, page in stored if page is not None and page.complete and page.names in ("", names)}
+    facts = {path: page for path, page in stored if page is not None and page.complete}
     missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
         _describe(folder, api.address, request.match)
-        pages = _read_pages(api, request, missing, names=names, now=now, progress=progress)
+        pages = _read_pages(api, request, missing, now=now, progress=progress)
         read = dict(pages)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"Whole hours of samples are kept in {folder}, and the same command reads the rest")
@@ -105,15 +102,14 @@ def _read_pages(
     request: PrometheusRequest,
     pages: Sequence[tuple[Path, datetime.datetime]],
     *,
-    names: str,
     now: datetime.datetime,
     progress: Progress,
 ) -> Iterator[tuple[Path, PageFacts]]:
     from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError
-    from reconciler.features.prometheus.metric_layouts import SeriesReader, selector_of
+    from reconciler.features.prometheus.metric_layouts import selector_of
     from reconciler.features.prometheus.sample_pages import PageWriter
 
-    answers = AnswerReader(SeriesReader(request.names, request.rules))
+    answers = AnswerReader(request.rules)
     begins = [hour.timestamp() for _, hour in pages]
     times = [Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp()))) for begin in begins]
     pieces = PieceReader(api, selector_of(request.rules, request.match)).read(times)
@@ -131,7 +127,7 @@ def _read_pages(
                 if answered.last:
                     break
             whole = now.timestamp() >= hour.timestamp() + _HOUR_S + _LATE_S
-            facts = page.finish(until_s=end_s, complete=whole, names=names)
+            facts = page.finish(until_s=end_s, complete=whole)
         log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
         yield path, facts
 
@@ -168,19 +164,19 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
             unattributed[reason.value] = max(unattributed[reason.value], count)
         for broker, count in page.replicas.items():
             replicas[broker] = max(replicas[broker], count)
-    if count := unattributed["name-only"] + unattributed["shared-name"]:
+    if count := unattributed["name-only"]:
         yield compose(
             "The clients of {count} series are unknown, since user and client-id are in the metric name only: {example}. "
             "{command} prints rules of the jmx_exporter that repair it.",
             count=count,
-            example=_example(pages, ("name-only", "shared-name")),
+            example=_example(pages, "name-only"),
             command=flag_part("kafka-quotas doctor"),
         )
     if count := unattributed["no-broker"]:
         yield compose(
             "{count} series have no broker id, for example {example}. Add a label {label} in the scrape configuration.",
             count=count,
-            example=_example(pages, ("no-broker",)),
+            example=_example(pages, "no-broker"),
             label=flag_part("broker"),
         )
     if replicas:
@@ -199,11 +195,11 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
         )
 
 
-def _example(pages: Sequence[tuple[datetime.datetime, PageFacts]], reasons: Sequence[str]) -> MessagePart:
-    """One of the series that are not attributed for these reasons."""
+def _example(pages: Sequence[tuple[datetime.datetime, PageFacts]], why: str) -> MessagePart:
+    """One of the series that are not attributed for this reason."""
     from reconciler.features.prometheus.exporters import series_text
 
-    texts = (text for _, page in pages for reason, text in page.examples.items() if reason.value in reasons)
+    texts = (text for _, page in pages for reason, text in page.examples.items() if reason.value == why)
     return name_part(series_text(json.loads(next(texts, "{}"))))
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
-from reconciler.features.prometheus import ExporterTarget, exporter_rules, open_page, read_login, series_reader
+from reconciler.features.prometheus import ExporterTarget, exporter_rules, open_page, read_login
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.features.service.loop import SignalRequests
 from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
@@ -38,8 +38,7 @@ _MOST_GAPS_BYTES: Final = 4 << 20
 _MOST_NOTES: Final = 10_000
 """Lines about gaps that wait while the disk is full."""
 _UNKNOWN_WORDS: Final = {
-    "name-only": "user and client-id are in the metric name only. --known-clients FILE looks them up",
-    "shared-name": "several known clients have this metric name",
+    "name-only": "user and client-id are in the metric name only. kafka-quotas doctor prints rules that repair it",
     "no-broker": "no label has a broker id",
 }
 
@@ -58,7 +57,6 @@ class RecordSettings:
     most_rows: int = 2_000_000
     """A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
     http_config: Path | None = None
-    known_clients: Path | None = None
     mapping: Path | None = None
     """How metrics of other names are read."""
     log_format: LogFormat = LogFormat.TEXT
@@ -154,7 +152,7 @@ class _Recorder:
         self._pollers = {
             target.broker: Poller(
                 page=open_page(target.address, target.broker, rules=rules, login=login),
-                columns=PageColumns(series_reader(settings.known_clients, rules)),
+                columns=PageColumns(rules),
                 interval_s=settings.interval_s,
                 offset_s=settings.interval_s * number / len(settings.targets),
                 on=PollEvents(

@@ -49,12 +49,6 @@ class RecordArguments:
         metavar="FILE",
         help="take the login for the pages from this file, which has the form of Prometheus's own http_config",
     )
-    known_clients: Path | None = option(
-        "--known-clients",
-        section="Traffic",
-        metavar="FILE",
-        help="look up these clients where an exporter leaves their names in metric names, JSON lines of user and client-id",
-    )
     mapping: Path | None = option(
         "--mapping", section="Traffic", metavar="FILE", help="read metrics of other names too, as in this TrafficMapping"
     )
@@ -102,7 +96,6 @@ def run(args: RecordArguments) -> Result:
         most_bytes=args.max_size,
         duration_s=args.duration or 0.0,
         http_config=args.http_config,
-        known_clients=args.known_clients,
         mapping=args.mapping,
         log_format=LogFormat(output.log_format()),
         quiet=output.is_quiet(),

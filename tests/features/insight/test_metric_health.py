@@ -13,7 +13,6 @@ import numpy as np
 from reconciler.features.insight.doctor_views import TrafficHealth
 from reconciler.features.insight.metric_health import examine_metrics
 from reconciler.features.insight.traffic_health import TRAFFIC_RULES, DoctorRequest, ReadSource
-from reconciler.features.prometheus.metric_layouts import ClientNames, SeriesReader
 from reconciler.features.prometheus.metric_targets import MetricTargets
 from reconciler.model import DEFAULT, CurrentState, Entity, Finding
 from tests.builders import current
@@ -37,8 +36,8 @@ def labels(name: str, broker: int = 1, **more: str) -> dict[str, str]:
 class World:
     """Series, and what is found in them."""
 
-    def __init__(self, names: ClientNames | None = None) -> None:
-        self.targets = MetricTargets(SeriesReader(names))
+    def __init__(self) -> None:
+        self.targets = MetricTargets()
 
     def pair(self, broker: int = 1, kinds: Sequence[str] = tuple(KINDS), at: object = None, **more: str) -> World:
         scrapes = times((0, HOUR)) if at is None else at

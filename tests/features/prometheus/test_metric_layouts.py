@@ -9,13 +9,10 @@ import re
 import pytest
 
 from reconciler.features.prometheus.metric_layouts import (
-    ClientNames,
     Layout,
     Measure,
     MetricRule,
     MetricSeries,
-    NameIndex,
-    SeriesReader,
     Unattributed,
     broker_of,
     layout_of,
@@ -86,6 +83,9 @@ def named(name: str, **labels: str) -> dict[str, str]:
         (named("controllermutation_queue_size"), series(Kind.MUTATION, None, None, Measure.QUEUE_SIZE)),
         # jmx_exporter, example kafka-kraft-3_0_0
         (named("produce_user_alice_client_id_app_byte_rate"), Unattributed.NAME_ONLY),
+        (named("controllermutation_client_id_app_tokens"), Unattributed.NAME_ONLY),
+        (named("produce_client_id_app_request_time"), None),
+        (named("request_user_x_queue_size"), None),
         # series of other sensors
         (named("quota_byte_rate", resource="FetchSessionCache", user="x"), None),
         # a queue size without a kind, or of a client, is of another sensor
@@ -126,40 +126,6 @@ def test_the_broker_is_a_label_or_the_number_of_its_host(labels: dict[str, str],
         assert read_series(one) is Unattributed.NO_BROKER
 
 
-NAMES = NameIndex.of(
-    ClientNames(users=frozenset({"alice", "Alice", "CN=x", "a_client_id_b", "a"}), client_ids=frozenset({"app", "b"}))
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("kafka_server_produce_user_cn_3dx_client_id_app_byte_rate", series(Kind.PRODUCE, "CN=x", "app")),
-        ("kafka_server_request_user_cn_3dx_request_time", series(Kind.REQUEST, "CN=x", None)),
-        ("kafka_server_controllermutation_client_id_app_tokens", series(Kind.MUTATION, None, "app", Measure.TOKENS)),
-        # two users, or a user and a pair
-        ("kafka_server_produce_user_alice_client_id_app_byte_rate", Unattributed.SHARED_NAME),
-        ("kafka_server_produce_user_a_client_id_b_byte_rate", Unattributed.SHARED_NAME),
-        ("kafka_server_produce_user_bob_client_id_app_byte_rate", Unattributed.NAME_ONLY),
-        ("kafka_server_produce_client_id_app_request_time", None),
-        ("kafka_server_request_user_x_queue_size", None),
-    ],
-)
-def test_a_name_is_looked_up_among_known_clients(name: str, found: object) -> None:
-    assert read_series({**BROKER, "__name__": name}, NAMES) == found
-    assert read_series({**BROKER, "__name__": name}) in (Unattributed.NAME_ONLY, None)
-
-
-def test_names_of_series_with_labels_are_known_to_those_without() -> None:
-    reader = SeriesReader()
-    name_only = {**BROKER, "__name__": "kafka_server_produce_user_bob_client_id_etl_byte_rate"}
-    assert reader.read(name_only) is Unattributed.NAME_ONLY
-    reader.read({**BROKER, "__name__": "kafka_server_fetch_byte_rate", "user": "bob", "client_id": "ETL"})
-    assert reader.read(name_only) == series(Kind.PRODUCE, "bob", "ETL")
-    reader.read({**BROKER, "__name__": "kafka_server_fetch_byte_rate", "client_id": "etl"})
-    assert reader.read(name_only) is Unattributed.SHARED_NAME
-
-
 def test_a_rule_reads_other_names_and_labels() -> None:
     rule = MetricRule(name="acme_in_*", kind=Kind.PRODUCE, user="who", broker="machine", is_plain=True)
     labels = {"__name__": "acme_in_rate", "who": "a%20b", "client": '"x"', "machine": "4"}
@@ -178,7 +144,7 @@ def test_a_rule_reads_other_names_and_labels() -> None:
     [
         (named("quota_byte_rate", resource="Produce", user="a"), Layout.QUOTA_LABELS),
         (named("quota_byte_rate", resource="Produce, user=a"), Layout.OLD_RULE_ORDER),
-        (named("quota_byte_rate", quota_type="Produce"), Layout.CONTRACT),
+        (named("quota_byte_rate", quota_type="Produce"), Layout.QUOTA_LABELS),
         (named("produce_user_a_byte_rate"), Layout.NAME_ONLY),
         (named("produce_queue_size"), Layout.LOWER_CASE),
         (named("ControllerMutation_tokens"), Layout.DEFAULT_FORMAT),

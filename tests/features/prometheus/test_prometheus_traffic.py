@@ -15,7 +15,6 @@ import pytest
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.compacting.compact import CompactOptions, compact_traffic
 from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
-from reconciler.features.prometheus.metric_layouts import ClientNames
 from reconciler.features.prometheus.server_pages import fetch_prometheus
 from reconciler.ports import NO_PROGRESS, NoProgress
 from reconciler.workflows import PrometheusRequest
@@ -203,18 +202,6 @@ def test_a_server_says_in_its_own_words_that_a_query_is_too_long(status: int, me
         PrometheusApi(f"http://127.0.0.1:{port}").range_samples("{}", end_s=1.0, length_s=3600)
 
 
-def test_a_name_that_is_known_later_reads_the_hours_again(tmp_path: Path) -> None:
-    lost = {"__name__": "kafka_server_produce_user_carol_client_id_app_byte_rate", "instance": "kafka-1:7071"}
-    carol = ClientNames(users=frozenset({"Carol"}), client_ids=frozenset({"App"}))
-    with served(Server(lost)) as port:
-        asked = request(port, tmp_path)
-        assert rows(fetch_prometheus(asked, now=NOW).files) == []
-        named = fetch_prometheus(replace(asked, names=carol), now=NOW)
-        again = fetch_prometheus(replace(asked, names=carol), now=NOW)
-    assert {(row["user"], row["client_id"]) for row in rows(named.files)} == {("Carol", "App")}
-    assert (len(named.pages_read), again.pages_read) == (2, ())
-
-
 def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     write_gauges(tmp_path / "history", {("alice", "app", 1): steady(1000)}, hours=1)
     options = CompactOptions(traffic=(str(tmp_path / "history"),), folder=str(tmp_path / "totals"))
@@ -223,10 +210,8 @@ def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     assert not (tmp_path / "totals").exists()
 
 
-def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) -> None:
-    named = {"__name__": "kafka_server_produce_user_carol_client_id_app_byte_rate", "instance": "kafka-1:7071"}
+def test_compact_knows_other_names_as_backtest_does(tmp_path: Path) -> None:
     other = {"__name__": "acme_out_rate", "user": "dave", "client_id": "app", "broker": "1"}
-    (tmp_path / "clients.jsonl").write_text('{"user": "carol", "client-id": "app"}\n')
     (tmp_path / "mapping.yaml").write_text(
         "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  metrics:\n    - {name: acme_out_rate, kind: produce}\n"
     )
@@ -234,18 +219,15 @@ def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) 
         "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  columns:\n"
         + "".join(f"    {name}: {{column: {name}}}\n" for name in ("ts", "broker", "user", "client_id", "kind", "amount"))
     )
-    with served(Server(ALICE, named, other)) as port:
+    with served(Server(ALICE, other)) as port:
         options = CompactOptions(
             traffic=(),
             folder=str(tmp_path / "history"),
             prometheus=request(port, tmp_path / "unused"),
-            known_clients=tmp_path / "clients.jsonl",
             mapping=tmp_path / "mapping.yaml",
         )
         done = compact_traffic(options, progress=NO_PROGRESS)
-        assert {row["user"] for row in rows(tuple(map(Path, done.compacted)))} == {"alice", "carol", "dave"}
+        assert {row["user"] for row in rows(tuple(map(Path, done.compacted)))} == {"alice", "dave"}
         assert done.notes == ()
         with pytest.raises(UsageError, match=r"write spec\.metrics"):
             compact_traffic(replace(options, mapping=tmp_path / "columns.yaml"), progress=NO_PROGRESS)
-    with pytest.raises(UsageError, match="--known-clients is for"):
-        compact_traffic(replace(options, prometheus=None), progress=NO_PROGRESS)

@@ -165,7 +165,7 @@ def test_a_pause_between_two_runs_is_a_gap_and_unknown_clients_are_named_once(tm
     (unknown,) = running.events("unattributed")
     assert (unknown["broker"], unknown["reason"], unknown["series"]) == (7, "name-only", 1)
     assert "such as kafka_server_produce_user_x_client_id_y_byte_rate{" in unknown["message"]
-    assert "--known-clients" in unknown["message"]
+    assert "kafka-quotas doctor" in unknown["message"]
     assert running.events("stopped")[0]["unattributed"] == 2
     (gap,) = map(json.loads, (tmp_path / "history" / "gaps.jsonl").read_text().splitlines())
     assert (gap["broker"], gap["from"], gap["reason"]) == (7, "2026-11-22T14:03:00Z", "record was not running")
@@ -208,17 +208,6 @@ def test_old_files_go_first(tmp_path: Path) -> None:
     left = {path.name for path in history.glob("*.parquet")}
     assert "2025-01-01T000000Z.parquet" not in left
     assert {"other.parquet", "2099-01-01T000000Z.parquet"} <= left
-
-
-def test_names_of_the_kraft_layout_with_known_clients(tmp_path: Path) -> None:
-    (tmp_path / "clients.jsonl").write_text('{"user": "Alice", "client-id": "My App"}\n')
-    page = "kafka_server_produce_user_alice_client_id_my_app_byte_rate 7.0\n"
-    with served(ChangingPage(page)) as port:
-        options = ("--known-clients", "clients.jsonl", "--folder", "history")
-        done = run("record", *argument(port), *options, *ONCE, cwd=tmp_path)
-    assert done.code == 0, done.err
-    ((user, client_id),) = {(row["user"], row["client_id"]) for row in recorded_rows(tmp_path / "history")}
-    assert (user, client_id) == ("Alice", "My App")
 
 
 def test_metrics_of_other_names_with_a_mapping(tmp_path: Path) -> None:
