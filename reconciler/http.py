@@ -1,15 +1,19 @@
-"""One request to an HTTP API: its address and who is sent it, connections, proxies, sizes and deadlines."""
+"""Requests over HTTP: addresses and who is sent them, connections, proxies, and answers that may be slow, endless or packed."""
 
 from __future__ import annotations
 
+import contextlib
 import ssl
+import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reconciler.errors import FileAccessError, ForgeError, MissingPackageError, UsageError
 from reconciler.model import escaped
@@ -24,6 +28,9 @@ _MOST_BYTES: Final = 20_000_000
 _CONNECT_SECONDS: Final = 10.0
 _READ_SECONDS: Final = 20.0
 _WHOLE_SECONDS: Final = 60.0
+_BLOCK: Final = 1 << 18
+_GZIP: Final = 31
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +108,22 @@ class NoAnswerError(Exception):
         self.final = final
 
 
+class LateAnswerError(NoAnswerError):
+    """The deadline passed before the answer was whole. ``size``: the bytes of the body that came, unpacked."""
+
+    def __init__(self, size: int = 0) -> None:
+        super().__init__("the answer was not complete in time" if size else "the server did not answer in time")
+        self.size = size
+
+
+class PackedAnswerError(NoAnswerError):
+    """The answer is packed in a way that was not asked for, or its end is missing."""
+
+
+class LongAnswerError(NoAnswerError):
+    """The answer has more bytes than are taken."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What came back; the names of headers are in lower case."""
@@ -145,20 +168,9 @@ class Http:
 
     def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None) -> Answer:
         """Send one request. Raises ``NoAnswerError``."""
-        from urllib3.exceptions import HTTPError, SSLError
-
-        try:
-            response = self._pool.request(
-                method, url, headers=dict(headers), body=body, redirect=False, retries=False, preload_content=False
-            )
-            try:
-                content = _content(response)
-            finally:
-                response.release_conn()
-        except SSLError as error:
-            raise NoAnswerError(f"no trusted TLS connection: {error}", final=True) from error
-        except (HTTPError, OSError, ValueError) as error:
-            raise NoAnswerError(_words(error)) from error
+        exchange = answering(self._pool, method, url, seconds=_WHOLE_SECONDS, headers=dict(headers), body=body)
+        with exchange as (response, blocks):
+            content = joined(blocks, _MOST_BYTES)
         named = {name.lower(): value for name, value in response.headers.items()}
         return Answer(status=response.status, headers=named, body=content)
 
@@ -195,18 +207,103 @@ def _proxy_headers(proxy: str) -> Mapping[str, str]:
     return urllib3.make_headers(proxy_basic_auth=login)
 
 
-def _content(response: urllib3.BaseHTTPResponse) -> bytes:
+@contextlib.contextmanager
+def answering(
+    pool: urllib3.PoolManager, method: str, url: str, *, seconds: float, **options: Any
+) -> Iterator[tuple[urllib3.BaseHTTPResponse, Iterator[bytes]]]:
+    """Send a request, and give the head of its answer and the blocks of its body. The connection is given back at the end.
+
+    ``seconds``: from now to the last byte. Raises ``NoAnswerError``, also where the blocks are taken.
+    """
+    from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
+
+    deadline = time.monotonic() + seconds
+
+    def send() -> urllib3.BaseHTTPResponse:
+        return pool.request(method, url, redirect=False, retries=False, preload_content=False, **options)
+
+    response: urllib3.BaseHTTPResponse | None = None
+    is_whole = False
+    try:
+        response = result_until(deadline, send, drop=lambda late: late.close())
+        yield response, _blocks(deadline, response)
+        is_whole = True
+    except SSLError as error:
+        raise NoAnswerError(f"no trusted TLS connection: {error}", final=True) from error
+    except zlib.error as error:
+        raise PackedAnswerError("the answer cannot be unpacked", final=True) from error
+    except ReadTimeoutError as error:
+        raise LateAnswerError from error
+    except (HTTPError, OSError, ValueError) as error:
+        raise NoAnswerError(_words(error)) from error
+    finally:
+        if response is not None:
+            if not is_whole:
+                response.close()
+            response.release_conn()
+
+
+def joined(blocks: Iterable[bytes], most_bytes: int) -> bytes:
+    """Return the whole body. Raises ``LongAnswerError``, and what the blocks raise."""
     parts: list[bytes] = []
     size = 0
-    end = time.monotonic() + _WHOLE_SECONDS
-    while part := response.read1(65_536):
-        parts.append(part)
-        size += len(part)
-        if size > _MOST_BYTES:
-            raise NoAnswerError(f"the answer has more than {_MOST_BYTES} bytes", final=True)
-        if time.monotonic() > end:
-            raise NoAnswerError(f"the answer was not complete after {_WHOLE_SECONDS:g} seconds")
+    for block in blocks:
+        parts.append(block)
+        size += len(block)
+        if size > most_bytes:
+            raise LongAnswerError(f"the answer has more than {most_bytes} bytes", final=True)
     return b"".join(parts)
+
+
+def _blocks(deadline: float, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """The body, unpacked, in blocks of at most ``_BLOCK`` bytes: a packed megabyte may be a gigabyte."""
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip"):
+        raise PackedAnswerError("the answer is packed in a way that was not asked for", final=True)
+    unpack = zlib.decompressobj(wbits=_GZIP) if encoding == "gzip" else None
+    size = 0
+    while chunk := response.read1(_BLOCK, decode_content=False):
+        while chunk:
+            block = unpack.decompress(chunk, _BLOCK) if unpack else chunk
+            chunk = unpack.unconsumed_tail if unpack else b""
+            size += len(block)
+            if time.monotonic() > deadline:
+                raise LateAnswerError(size)
+            if block:
+                yield block
+    if unpack is not None and not unpack.eof:
+        raise PackedAnswerError("the answer is not complete", final=True)
+
+
+def in_background(work: Callable[[], Result]) -> Future[Result]:
+    """Begin work in a thread that keeps nothing alive."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - who waits for the result gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="request", daemon=True).start()
+    return future
+
+
+def result_until(deadline: float, work: Callable[[], Result], *, drop: Callable[[Result], object] | None = None) -> Result:
+    """Return what ``work`` returns. ``deadline``: as ``time.monotonic``. Raises ``LateAnswerError``, and what ``work`` raises.
+
+    A socket's timeout begins anew with each byte. So a server that drips is left to a thread that keeps nothing alive, and a
+    result that comes too late goes to ``drop``.
+    """
+    future = in_background(work)
+    try:
+        return future.result(timeout=max(0.0, deadline - time.monotonic()))
+    except TimeoutError:
+        if future.done():
+            return future.result()  # a timeout of the socket, or a result that came just now
+        if drop is not None:
+            future.add_done_callback(lambda done: None if done.exception() else drop(done.result()))
+        raise LateAnswerError from None
 
 
 def _words(error: Exception) -> str:

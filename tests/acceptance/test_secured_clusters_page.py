@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import pytest
 from reconciler.backends.broker.settings import SaslLogin, Security, parse_client_properties
 from reconciler.features.logins.kerberos import KerberosLogin
 from reconciler.features.logins.kinds import IamLogin
-from reconciler.features.logins.tokens import AssertionFile, ClientSecret, TokenEndpoint, TokenFile
+from reconciler.features.logins.tokens import TokenEndpoint, TokenFile
 from tests.support.certificates import Authority
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secured-clusters.md").read_text("utf-8")
 BLOCKS = re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL)
 EXAMPLES = [text for text in BLOCKS if text.startswith("security.protocol=")]
-ASSERTION, TOKEN_FILE, REFERENCES = (text for text in BLOCKS if text not in EXAMPLES)
+TOKEN_FILE, REFERENCES = (text for text in BLOCKS if text not in EXAMPLES)
 (ENDPOINT,) = (text for text in EXAMPLES if "OAUTHBEARER" in text)
 PASSWORD = "change-me"
 
@@ -31,7 +32,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "trust.p12").write_bytes(authority.trust_store(PASSWORD))
     (tmp_path / "client.p12").write_bytes(client.pkcs12(PASSWORD))
     (tmp_path / "client.pem").write_text(client.pem(PASSWORD))
-    (tmp_path / "assertion.jwt").write_text("d.e.f\n")
     (tmp_path / "token").write_text("a.b.c\n")
     (tmp_path / "kafka.properties").write_text(f"keystore.password={PASSWORD}\n")
     (tmp_path / "key-password").write_text(f"{PASSWORD}\n")
@@ -63,15 +63,8 @@ def test_every_example_is_read_with_the_files_that_it_names(text: str, folder: P
 def test_the_endpoint_gets_the_secret_of_the_environment(folder: Path) -> None:
     login = read(ENDPOINT, folder).sasl
     assert isinstance(login, TokenEndpoint)
-    assert login.proof == ClientSecret(client_id="quotas-ci", secret=PASSWORD)
+    assert (base64.b64decode(login.basic).decode(), login.secret) == (f"quotas-ci:{PASSWORD}", PASSWORD)
     assert (login.scope, [Path(file).name for file in login.tls.files]) == ("kafka", ["id-ca.pem"])
-
-
-def test_the_lines_of_an_assertion_replace_the_secret(folder: Path) -> None:
-    login = read(ENDPOINT + ASSERTION, folder).sasl
-    assert isinstance(login, TokenEndpoint)
-    assert isinstance(login.proof, AssertionFile)
-    assert Path(login.proof.path).name == "assertion.jwt"
 
 
 def test_the_line_of_a_file_replaces_the_endpoint(folder: Path) -> None:
@@ -90,4 +83,4 @@ def test_references_are_replaced_by_their_values(folder: Path) -> None:
 
 
 def test_all_examples_are_found() -> None:
-    assert (len(BLOCKS), len(EXAMPLES)) == (9, 6)
+    assert (len(BLOCKS), len(EXAMPLES)) == (8, 6)

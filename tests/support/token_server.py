@@ -43,7 +43,6 @@ class TokenServer:
     redirect_to: str | None = None
     requests: list[dict[str, str]] = field(default_factory=list)
     signing_key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048))
-    client_key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
     @property
     def url(self) -> str:
@@ -54,13 +53,6 @@ class TokenServer:
         key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.signing_key.public_key()))
         path = self.folder / "jwks.json"
         path.write_text(json.dumps({"keys": [{**key, "kid": KEY_ID, "use": "sig", "alg": "RS256"}]}))
-        return path
-
-    def assertion_file(self) -> Path:
-        """What proves the client for five minutes."""
-        claims = {"iss": CLIENT_ID, "sub": CLIENT_ID, "aud": self.url, "exp": int(time.time()) + 300}
-        path = self.folder / "assertion.jwt"
-        path.write_text(jwt.encode(claims, self.client_key, algorithm="RS256"))
         return path
 
     def issue(self) -> str:
@@ -89,16 +81,10 @@ class TokenServer:
             return 401, {"error": "invalid_client", "error_description": f"bad credentials {authorization}"}
         return 200, {"access_token": self.issue(), "token_type": "Bearer", "expires_in": self.valid_seconds}
 
-    def _is_client(self, form: dict[str, str], authorization: str | None) -> bool:
-        if form.get("grant_type") == "client_credentials" and "client_assertion" not in form:
-            pair = base64.b64encode(f"{CLIENT_ID}:{SECRET}".encode()).decode()
-            return authorization == f"Basic {pair}"
-        assertion = form.get("client_assertion", "")
-        try:
-            claims = jwt.decode(assertion, self.client_key.public_key(), algorithms=["RS256"], audience=self.url)
-        except jwt.PyJWTError:
-            return False
-        return bool(claims["iss"] == claims["sub"] == CLIENT_ID)
+    @staticmethod
+    def _is_client(form: dict[str, str], authorization: str | None) -> bool:
+        pair = base64.b64encode(f"{CLIENT_ID}:{SECRET}".encode()).decode()
+        return form.get("grant_type") == "client_credentials" and authorization == f"Basic {pair}"
 
 
 @contextmanager

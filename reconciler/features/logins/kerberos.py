@@ -8,13 +8,14 @@ neither Kafka nor ZooKeeper offers that.
 from __future__ import annotations
 
 import secrets
-import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.backends import BrokerLogin, JaasLine, JavaProperties, LoginKind, SaslExchange
 from reconciler.errors import AuthenticationError, MissingPackageError
+from reconciler.http import LateAnswerError, result_until
 from reconciler.model import escaped
 
 _SERVICE_NAME: Final = "sasl.kerberos.service.name"
@@ -154,23 +155,12 @@ class _KerberosExchange:
 
     def _guarded(self, act: Callable[[], Any]) -> Any:
         """The result of ``act``. It gets a thread of its own, which may stay behind: MIT Kerberos tries a silent KDC for 50 s."""
-        results: list[Any] = []
-        refusals: list[Any] = []
-
-        def work() -> None:
-            try:
-                results.append(act())
-            except self._gssapi.exceptions.GSSError as error:
-                refusals.append(error)
-
-        worker = threading.Thread(target=work, name="kerberos", daemon=True)
-        worker.start()
-        worker.join(_ANSWER_S)
-        if refusals:
-            raise self._failed(self._reason(refusals[0]))
-        if not results:
-            raise self._failed(f"no KDC of the realm answers within {_ANSWER_S:.0f} s: {_KDC_REMEDY}")
-        return results[0]
+        try:
+            return result_until(time.monotonic() + _ANSWER_S, act)
+        except self._gssapi.exceptions.GSSError as error:
+            raise self._failed(self._reason(error)) from None
+        except LateAnswerError:
+            raise self._failed(f"no KDC of the realm answers within {_ANSWER_S:.0f} s: {_KDC_REMEDY}") from None
 
     def _reason(self, error: Any) -> str:
         minor = error.min_code & 0xFFFFFFFF

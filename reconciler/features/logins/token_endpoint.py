@@ -1,32 +1,26 @@
 """Tokens from an endpoint of an identity provider: fetched once for all connections, and again before they expire.
 
-No redirect is followed, for the request has the client's secret. No message repeats a secret, a token or an assertion.
+No redirect is followed, for the request has the client's secret. No message repeats a secret or a token.
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import http.client
 import json
 import logging
-import math
 import ssl
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
-from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from reconciler.backends import tls_context
 from reconciler.errors import AuthenticationError
-from reconciler.features.logins.tokens import ClientSecret, TokenEndpoint, unverified_claims
+from reconciler.features.logins.tokens import TokenEndpoint, unverified_claims
+from reconciler.http import LateAnswerError, result_until
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
@@ -37,12 +31,12 @@ _REFRESH_AT: Final = 0.8
 _UNKNOWN_LIFETIME_S: Final = 60.0
 _LONGEST_LIFETIME_S: Final = 86_400.0
 """A token that claims to be valid for longer is fetched again after this time all the same."""
-_ATTEMPTS: Final = 3
-_FIRST_PAUSE_S: Final = 0.1
+_PAUSES_S: Final = (0.1, 0.2)
+"""Before the second and the third attempt."""
 _MOST_BYTES: Final = 1024 * 1024
 _LONGEST_REASON: Final = 300
-_PASSING: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
-_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_PASSING: Final = (408, 429)
+_CREDENTIALS: Final = (400, 401, 403)
 
 
 class EndpointTokens:
@@ -79,101 +73,18 @@ class EndpointTokens:
         log_event(_log, "token fetched", level=logging.INFO, url=self._endpoint.url, valid_seconds=round(lifetime))
 
 
-def _fetch(endpoint: TokenEndpoint, now: float) -> tuple[str, float]:
-    """A new token, and for how many seconds it is valid."""
-    pause = _FIRST_PAUSE_S
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return _fetch_once(endpoint, now)
-        except _PassingError:
-            time.sleep(pause)
-            pause *= 2
-    return _fetch_once(endpoint, now)
-
-
 class _PassingError(AuthenticationError):
     """A failure that may be gone at the next attempt."""
 
 
-def _fetch_once(endpoint: TokenEndpoint, now: float) -> tuple[str, float]:
-    headers, form, secrets = _request_parts(endpoint)
-    if endpoint.scope is not None:
-        form["scope"] = endpoint.scope
-    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls_context(endpoint.tls)), _NoRedirect())
-    opener.addheaders = list(headers.items())
-    whole_seconds = endpoint.connect_seconds + endpoint.read_seconds
-    try:
-        answer = _answer_within(whole_seconds, lambda: _post(opener, endpoint, urlencode(form).encode()))
-    except _LateAnswerError:
-        raise _failed(endpoint, f"the answer of the endpoint was not complete after {whole_seconds:g} s") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise _unreachable(endpoint, error) from None
-    if answer.status != HTTPStatus.OK:
-        raise _refusal(endpoint, answer, secrets)
-    return _token_in(endpoint, answer.body, now)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """The first bytes of an answer, and its status; of a good one the status is 200."""
-
-    status: int
-    body: bytes
-
-
-class _LateAnswerError(Exception):
-    """The deadline passed before the answer was whole."""
-
-
-def _post(opener: urllib.request.OpenerDirector, endpoint: TokenEndpoint, form: bytes) -> _Answer:
-    try:
-        # One timeout for each wait of the socket, as the library has it: the longer of both.
-        with opener.open(endpoint.url, form, timeout=max(endpoint.connect_seconds, endpoint.read_seconds)) as answer:
-            return _Answer(status=HTTPStatus.OK, body=answer.read(_MOST_BYTES))
-    except urllib.error.HTTPError as error:
-        with error:
-            return _Answer(status=error.code, body=error.read(_MOST_BYTES))
-
-
-def _answer_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
-    """The answer, or ``_LateAnswerError``; raises what ``ask`` raises.
-
-    A socket's timeout begins anew with each byte. So a server that drips is left to a thread that keeps nothing alive.
-    """
-    future: Future[_Answer] = Future()
-
-    def run() -> None:
+def _fetch(endpoint: TokenEndpoint, now: float) -> tuple[str, float]:
+    """A new token, and for how many seconds it is valid."""
+    for pause in _PAUSES_S:
         try:
-            future.set_result(ask())
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            future.set_exception(error)
-        finally:
-            if not future.done():
-                future.set_exception(RuntimeError("the request ended with an error of its own"))
-
-    threading.Thread(target=run, name="token request", daemon=True).start()
-    with contextlib.suppress(TimeoutError):
-        return future.result(timeout=seconds)
-    if future.done():
-        return future.result()  # a timeout of the socket, not this one
-    raise _LateAnswerError
-
-
-def _request_parts(endpoint: TokenEndpoint) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
-    """Headers, form, and what no message may repeat."""
-    headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded", "Cache-Control": "no-cache"}
-    proof = endpoint.proof
-    if isinstance(proof, ClientSecret):
-        pair = [quote(text, safe="") if proof.url_encoded else text for text in (proof.client_id, proof.secret)]
-        basic = base64.b64encode(":".join(pair).encode()).decode("ascii")
-        return headers | {"Authorization": f"Basic {basic}"}, {"grant_type": "client_credentials"}, (proof.secret, basic)
-    try:
-        assertion = Path(proof.path).read_text("ascii").strip()
-    except (OSError, ValueError) as error:
-        why = (error.strerror or "not a usable file") if isinstance(error, OSError) else str(error)
-        raise AuthenticationError(f"The assertion in {escaped(proof.path)} cannot be read: {why}") from None
-    form = {"grant_type": "client_credentials", "client_assertion_type": _ASSERTION_TYPE, "client_assertion": assertion}
-    return headers, form | ({"client_id": endpoint.client_id} if endpoint.client_id is not None else {}), (assertion,)
+            return _token_in(endpoint, _answer(endpoint), now)
+        except _PassingError:
+            time.sleep(pause)
+    return _token_in(endpoint, _answer(endpoint), now)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -181,8 +92,37 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Follow none: the answer becomes an error."""
 
 
-def _token_in(endpoint: TokenEndpoint, body: bytes, now: float) -> tuple[str, float]:
-    answer = _json_in(body)
+def _answer(endpoint: TokenEndpoint) -> object:
+    """Return the document of the answer; ``None`` where it is not JSON, or too deep to be read."""
+    form = {"grant_type": "client_credentials"} | ({} if endpoint.scope is None else {"scope": endpoint.scope})
+    headers = {"Accept": "application/json", "Cache-Control": "no-cache", "Authorization": f"Basic {endpoint.basic}"}
+    request = urllib.request.Request(endpoint.url, urlencode(form).encode(), headers)  # noqa: S310 - read_tokens checked the scheme
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls_context(endpoint.tls)), _NoRedirect())
+
+    def ask() -> tuple[int, bytes]:
+        try:
+            with opener.open(request, timeout=endpoint.seconds) as answer:
+                return 200, answer.read(_MOST_BYTES)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read(_MOST_BYTES)
+
+    try:
+        status, body = result_until(time.monotonic() + endpoint.seconds, ask)
+    except LateAnswerError:
+        raise _failed(endpoint, f"the answer of the endpoint was not complete after {endpoint.seconds:g} s") from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise _unreachable(endpoint, error) from None
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if status != 200:
+        raise _refusal(endpoint, status, document)
+    return document
+
+
+def _token_in(endpoint: TokenEndpoint, answer: object, now: float) -> tuple[str, float]:
     if not isinstance(answer, dict):
         raise _failed(endpoint, "the endpoint does not answer with a JSON object")
     token = answer.get("access_token") or answer.get("id_token")
@@ -192,52 +132,29 @@ def _token_in(endpoint: TokenEndpoint, body: bytes, now: float) -> tuple[str, fl
 
 
 def _lifetime(answer: Mapping[str, Any], token: str, now: float) -> float:
-    end = _number(unverified_claims(token).get("exp"))
+    """Compare before calculating: a number of an answer may be larger than any double."""
+    end, seconds = _number(unverified_claims(token).get("exp")), _number(answer.get("expires_in"))
     if end is not None:
-        return min(max(0.0, end - now), _LONGEST_LIFETIME_S)
-    seconds = _number(answer.get("expires_in"))
+        return min(max(end, now), now + _LONGEST_LIFETIME_S) - now
     return min(seconds, _LONGEST_LIFETIME_S) if seconds is not None and seconds > 0 else _UNKNOWN_LIFETIME_S
 
 
 def _number(value: object) -> float | None:
-    """A number of an answer; ``None`` for anything else."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    return None if math.isnan(number) else number
+    is_nan = value != value  # noqa: PLR0124 - a number is not itself only then
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and not is_nan else None
 
 
-def _json_in(body: bytes) -> object:
-    """The document of an answer; ``None`` where it is not JSON, or too deep to be read."""
-    try:
-        document: object = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return document
-
-
-def _refusal(endpoint: TokenEndpoint, answer: _Answer, secrets: tuple[str, ...]) -> AuthenticationError:
-    reason = _words_of(answer.body)
-    for secret in secrets:
+def _refusal(endpoint: TokenEndpoint, status: int, document: object) -> AuthenticationError:
+    """The members that RFC 6749 defines for errors are shown. The rest of an answer may be anything."""
+    words = [document.get(name) for name in ("error", "error_description")] if isinstance(document, dict) else []
+    reason = ": ".join(word for word in words if isinstance(word, str))
+    for secret in (endpoint.secret, endpoint.basic):
         reason = reason.replace(secret, "...")
-    words = f" ({escaped(reason[:_LONGEST_REASON])})" if reason else ""
-    is_passing = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status in _PASSING
-    why = f"the endpoint answers with HTTP status {answer.status}{words}"
-    if answer.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        why += ". Check the client_id, its secret or assertion, and the scope"
-    return _failed(endpoint, why, is_passing=is_passing)
-
-
-def _words_of(body: bytes) -> str:
-    """The members that RFC 6749 defines for errors. The rest of an answer may be anything."""
-    answer = _json_in(body)
-    if not isinstance(answer, dict):
-        return ""
-    words = (answer.get(name) for name in ("error", "error_description"))
-    return ": ".join(word for word in words if isinstance(word, str))
+    why = f"the endpoint answers with HTTP status {status}"
+    why += f" ({escaped(reason[:_LONGEST_REASON])})" if reason else ""
+    if status in _CREDENTIALS:
+        why += ". Check the client_id, its secret, and the scope"
+    return _failed(endpoint, why, is_passing=status >= 500 or status in _PASSING)
 
 
 def _unreachable(endpoint: TokenEndpoint, error: Exception) -> AuthenticationError:
@@ -251,7 +168,7 @@ def _unreachable(endpoint: TokenEndpoint, error: Exception) -> AuthenticationErr
     if isinstance(cause, ssl.SSLError):
         return _failed(endpoint, f"TLS failed ({cause.reason or 'no reason given'})")
     if isinstance(cause, TimeoutError):
-        return _failed(endpoint, "the endpoint does not answer in time", is_passing=False)
+        return _failed(endpoint, "the endpoint does not answer in time")
     reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else "the endpoint breaks off the connection"
     return _failed(endpoint, reason.lower(), is_passing=True)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from reconciler.backends import BearerTokens, BrokerLogin, JaasLine, JavaProperties, Tls, read_tls
@@ -25,9 +25,6 @@ _URL: Final = "sasl.oauthbearer.token.endpoint.url"
 _RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _ID: Final = "sasl.oauthbearer.client.credentials.client.id"
 _PROOF: Final = "sasl.oauthbearer.client.credentials.client.secret"
-_SCOPE: Final = "sasl.oauthbearer.scope"
-_ASSERTIONS: Final = "sasl.oauthbearer.assertion"
-_ASSERTION: Final = f"{_ASSERTIONS}.file"
 _EXTENSION: Final = "extension_"
 _RETRIEVERS: Final = ("DefaultJwtRetriever", "FileJwtRetriever", "ClientCredentialsJwtRetriever")
 
@@ -75,32 +72,16 @@ class TokenFile(BrokerLogin):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSecret:
-    """A client id and its secret, in the header ``Authorization``."""
-
-    client_id: str
-    secret: str = field(repr=False)
-    url_encoded: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssertionFile:
-    """A signed assertion that another program keeps in a file; read for every token."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEndpoint(BrokerLogin):
-    """An endpoint that issues tokens for a proof of identity: a secret or an assertion."""
+    """An endpoint that issues tokens for a client id and its secret. ``seconds``: for a whole answer."""
 
     url: str
-    proof: ClientSecret | AssertionFile
-    client_id: str | None = None
+    basic: str = field(repr=False)
+    """What the header ``Authorization`` has: the client id and the secret in base64."""
+    secret: str = field(repr=False)
     scope: str | None = None
     tls: Tls = field(default_factory=Tls)
-    connect_seconds: float = 10.0
-    read_seconds: float = 10.0
+    seconds: float = 20.0
     extensions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -110,8 +91,8 @@ class TokenEndpoint(BrokerLogin):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that decide who is trusted and who one is."""
-        return (*((self.proof.path,) if isinstance(self.proof, AssertionFile) else ()), *self.tls.files)
+        """The files that decide who is trusted."""
+        return self.tls.files
 
     def opened(self, _host: str, /) -> BearerTokens:
         """Tokens of the endpoint, fetched when they are needed."""
@@ -132,28 +113,30 @@ def unverified_claims(token: str) -> Mapping[str, Any]:
 
 def read_tokens(settings: JavaProperties, line: JaasLine) -> TokenFile | TokenEndpoint:
     """Return the source of tokens. Raises ``UsageError`` naming the setting that cannot be used."""
-    retriever = settings.get(_RETRIEVER, _RETRIEVERS[0]).rpartition(".")[2]
-    if retriever not in _RETRIEVERS:
+    if settings.get(_RETRIEVER, _RETRIEVERS[0]).rpartition(".")[2] not in _RETRIEVERS:
         raise settings.refused(_RETRIEVER, f"Java classes cannot be used here. Supported are {', '.join(_RETRIEVERS)}")
     extensions = {key.removeprefix(_EXTENSION): value for key, value in line.options.items() if key.startswith(_EXTENSION)}
     url = urlsplit(settings.get(_URL))
-    if url.scheme == "file" and retriever in ("DefaultJwtRetriever", "FileJwtRetriever"):
+    if url.scheme == "file":
         return _token_file(settings, url2pathname(url.path) if url.netloc in ("", "localhost") else "", extensions)
-    if url.scheme not in ("https", "http") or not url.hostname or retriever == "FileJwtRetriever":
-        raise settings.refused(
-            _URL, "write the address of a token endpoint (https://...), or of a file with a token (file:///...)"
-        )
+    if url.scheme not in ("https", "http") or not url.hostname:
+        advice = "write the address of a token endpoint (https://...), or of a file with a token (file:///...)"
+        raise settings.refused(_URL, advice)
     if url.scheme == "http" and url.hostname not in ("127.0.0.1", "::1", "localhost"):
         raise settings.refused(_URL, "write https: over http the client's secret and the token can be read on their way")
-    client_id = settings.get(_ID) or line.options.get("clientId") or None
+    client_id = settings.get(_ID) or line.options.get("clientId", "")
+    secret = settings.get(_PROOF) or line.options.get("clientSecret", "")
+    if not client_id or not secret:
+        missing = _PROOF if client_id else _ID
+        raise settings.refused(missing, f"the value is missing: a token endpoint wants {_ID} and {_PROOF}")
+    is_encoded = settings.get("sasl.oauthbearer.header.urlencode").lower() == "true"
+    pair = ":".join(quote(text, safe="") if is_encoded else text for text in (client_id, secret))
     return TokenEndpoint(
         url=settings.get(_URL),
-        proof=_proof(settings, line, client_id),
-        client_id=client_id,
-        scope=settings.get(_SCOPE) or line.options.get("scope") or None,
+        basic=base64.b64encode(pair.encode()).decode("ascii"),
+        secret=secret,
+        scope=settings.get("sasl.oauthbearer.scope") or line.options.get("scope") or None,
         tls=read_tls(_JaasSettings(line.options, settings)),
-        connect_seconds=_seconds(settings, "sasl.login.connect.timeout.ms"),
-        read_seconds=_seconds(settings, "sasl.login.read.timeout.ms"),
         extensions=extensions,
     )
 
@@ -168,34 +151,6 @@ def _token_file(settings: JavaProperties, path: str, extensions: Mapping[str, st
     if not token or any(char <= " " for char in token):
         raise settings.refused(_URL, f"{file.path} must contain one token and nothing else")
     return file
-
-
-def _proof(settings: JavaProperties, line: JaasLine, client_id: str | None) -> ClientSecret | AssertionFile:
-    if path := settings.get(_ASSERTION):
-        try:
-            Path(path).read_bytes()
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "not a file name"
-            raise settings.refused(_ASSERTION, f"{path} cannot be read: {why}") from None
-        return AssertionFile(path=path)
-    for name in (f"{_ASSERTIONS}.private.key.file", f"{_ASSERTIONS}.claim.iss"):
-        if settings.get(name):
-            raise settings.refused(
-                name, f"assertions are not signed here. Let a program write them to a file, named by {_ASSERTION}"
-            )
-    secret = settings.get(_PROOF) or line.options.get("clientSecret", "")
-    if client_id is None or not secret:
-        missing = _PROOF if client_id is not None else _ID
-        raise settings.refused(missing, f"the value is missing: a token endpoint wants {_ID} and {_PROOF}, or {_ASSERTION}")
-    encoded = settings.get("sasl.oauthbearer.header.urlencode", "false").lower() == "true"
-    return ClientSecret(client_id=client_id, secret=secret, url_encoded=encoded)
-
-
-def _seconds(settings: JavaProperties, name: str) -> float:
-    text = settings.get(name) or "10000"
-    if not text.isascii() or not text.isdigit():
-        raise settings.refused(name, "write a whole number of milliseconds")
-    return int(text) / 1000
 
 
 class _JaasSettings(JavaProperties):

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.errors import AuthenticationError
 from reconciler.features.logins.token_endpoint import EndpointTokens
-from reconciler.features.logins.tokens import ClientSecret, TokenEndpoint
+from reconciler.features.logins.tokens import TokenEndpoint
 from tests.support.bad_servers import serving
 
 NOW = 1_000_000.0
@@ -52,9 +52,9 @@ def tokens_of(handle: Callable[[socket.socket], None], *, now: list[float], seco
     with serving(handle) as port:
         endpoint = TokenEndpoint(
             url=f"http://127.0.0.1:{port}/token",
-            proof=ClientSecret(client_id="ci", secret="s3cret"),
-            connect_seconds=seconds,
-            read_seconds=seconds,
+            basic="Y2k6czNjcmV0",
+            secret="s3cret",
+            seconds=seconds,
         )
         yield EndpointTokens(endpoint, now=lambda: now[0])
 
@@ -112,7 +112,7 @@ def test_an_answer_that_drips_has_one_deadline(head: str) -> None:
             connection.sendall(b" ")
 
     with tokens_of(drip, now=[NOW], seconds=1.0) as tokens:
-        with pytest.raises(AuthenticationError, match=r"the answer of the endpoint was not complete after 2 s"):
+        with pytest.raises(AuthenticationError, match=r"the answer of the endpoint was not complete after 1 s"):
             tokens.token()
         closed.set()
 

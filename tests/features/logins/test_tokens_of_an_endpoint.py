@@ -137,15 +137,6 @@ def test_the_options_of_older_clients_in_the_jaas_line_are_taken_too(provider, t
     assert [request["scope"] for request in provider.endpoint.requests] == ["old"]
 
 
-def test_an_assertion_in_a_file_proves_the_client(provider, tmp_path):
-    settings = provider.settings(**{"sasl.oauthbearer.assertion.file": str(provider.endpoint.assertion_file())})
-
-    assert command(provider, tmp_path, "plan", settings, "--detailed-exitcode").code == 2
-    (request,) = provider.endpoint.requests
-    assert request["grant_type"] == "client_credentials"
-    assert request["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-
 def test_an_endpoint_that_fails_for_a_moment_is_asked_again(provider, tmp_path):
     provider.endpoint.failures = 2
 

@@ -115,10 +115,6 @@ def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
             sasl("OAUTHBEARER", f"{OAUTH} required;", **TOKENS, sasl_oauthbearer_jwt_retriever_class="org.example.Retriever"),
             "sasl.oauthbearer.jwt.retriever.class: Java classes cannot be used here",
         ),
-        (
-            sasl("OAUTHBEARER", f"{OAUTH} required;", **TOKENS, sasl_oauthbearer_assertion_private_key_file="/nowhere/key.pem"),
-            "sasl.oauthbearer.assertion.private.key.file: assertions are not signed here",
-        ),
         (sasl(sasl_login_callback_handler_class="org.example.H"), "sasl.login.callback.handler.class: Java classes"),
         ({"security.protocol": "SSL", "ssl.engine.factory.class": "org.example.F"}, "ssl.engine.factory.class: Java classes"),
         (sasl("SCRAM-SHA-256"), "is not the ScramLoginModule"),
