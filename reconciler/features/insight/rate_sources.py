@@ -33,7 +33,7 @@ from reconciler.workflows import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus import AnsweredSamples, MetricSeries, PageSeries, Unattributed
+    from reconciler.features.prometheus import MetricSeries, Unattributed
     from reconciler.model import LabelMatcher, MetricServer
     from reconciler.traffic import ColumnMapping
     from reconciler.workflows import TrustedTree
@@ -163,17 +163,17 @@ class _NamedSeries:
 
     def add(
         self,
-        labelled: AnsweredSamples | PageSeries,
+        labels: Mapping[str, str],
         read: MetricSeries | Unattributed | None,
         samples: Iterable[tuple[float, float]],
     ) -> None:
         """Two exporters of one broker show the same, and the larger value of a moment counts."""
         from reconciler.features.prometheus import Unattributed, read_series
 
-        if read is Unattributed.NO_BROKER and (place := labelled.labels.get("instance") or labelled.labels.get("pod")):
+        if read is Unattributed.NO_BROKER and (place := labels.get("instance") or labels.get("pod")):
             number = self._places.setdefault(place, _UNNUMBERED + len(self._places))
             self._brokers[number] = place
-            read = read_series({**labelled.labels, "broker": str(number)}, self.rules)
+            read = read_series({**labels, "broker": str(number)}, self.rules)
         if isinstance(read, Unattributed):
             self._unknown[read.value] += 1
         elif read is not None:
@@ -200,14 +200,14 @@ class _NamedSeries:
 
 
 def _read_server(address: str, request: RateRequest) -> RateReading:
-    from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, read_answer, selector_of
+    from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, selector_of, timed_values
 
     named = _NamedSeries(request, "a Prometheus server")
     api = PrometheusApi(address, request.login())
     try:
-        answer = read_answer(_newest(api, selector_of(named.rules, request.match)), AnswerReader(named.rules))
-        for answered in answer.samples:
-            named.add(answered, answered.read, answered.samples)
+        answer = AnswerReader(named.rules).read(_newest(api, selector_of(named.rules, request.match)))
+        for answered, samples in timed_values(answer):
+            named.add(answered.label_values(), answered.read, samples)
     except ForeignAnswerError as error:
         raise api.foreign(str(error)) from error
     finally:
@@ -252,7 +252,7 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
             continue
         read_at[page.address] = read.at_s
         for labelled, value in read.samples:
-            named.add(labelled, read_series(labelled.labels, named.rules), ((read.at_s, value),))
+            named.add(labelled.labels, read_series(labelled.labels, named.rules), ((read.at_s, value),))
     if len(errors) == len(pages):
         raise errors[0]
     if len(errors) + len(foreign) == len(pages):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         series_text,
     )
     from reconciler.features.prometheus.http import HttpLogin, ReadFile, basic_auth, read_login, trusted_reader
-    from reconciler.features.prometheus.metric_answers import AnsweredSamples, AnswerReader, ForeignAnswerError, read_answer
+    from reconciler.features.prometheus.metric_answers import AnsweredSeries, AnswerReader, ForeignAnswerError, timed_values
     from reconciler.features.prometheus.metric_layouts import (
         Layout,
         MetricSeries,

@@ -11,25 +11,15 @@ import logging
 import re
 import time
 import urllib.parse
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from reconciler.errors import TrafficError
-from reconciler.features.prometheus.http import (
-    HttpLogin,
-    LateAnswerError,
-    PackedAnswerError,
-    blocks_until,
-    checked_address,
-    request_until,
-)
+from reconciler.features.prometheus.http import HttpLogin, checked_address
+from reconciler.http import LateAnswerError, NoAnswerError, PackedAnswerError, answering
 from reconciler.logs import log_event
 from reconciler.model import escaped
-
-if TYPE_CHECKING:
-    import urllib3
 
 PAGE_PREFIX: Final = "metrics+"
 """``metrics+http://HOST:PORT/metrics`` names a page."""
@@ -170,40 +160,26 @@ class ExporterPage:
         login = login or HttpLogin()
         self._headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip", **login.headers}
         self._timeout_s, self._most_bytes, self._clock = timeout_s, most_bytes, clock
-        self._pool = login.pool(maxsize=1, timeout=timeout_s, retries=False)
+        self._pool = login.pool(maxsize=1, timeout=timeout_s)
         self._parser = PageParser(names, {"instance": urllib.parse.urlsplit(self.address).netloc, **(labels or {})})
 
     def read(self) -> PageRead:
         """Read the page once, without retries: the next read is the retry."""
-        from urllib3.exceptions import HTTPError
-
-        at_s, deadline = self._clock(), time.monotonic() + self._timeout_s
+        at_s = self._clock()
+        exchange = answering(self._pool, "GET", self.address, seconds=self._timeout_s, headers=self._headers)
         try:
-            response = request_until(
-                deadline,
-                lambda: self._pool.request("GET", self.address, headers=self._headers, preload_content=False, redirect=False),
-            )
-        except LateAnswerError as error:
-            raise self._late(error) from error
-        except (HTTPError, OSError) as error:
-            raise self._silent(error) from error
-        whole = False
-        try:
-            if response.status != 200:
-                advice = _ADVICE.get(response.status, "")
-                raise TrafficError(f"{self.address} answers with HTTP status {response.status}. {advice}".rstrip())
-            page = self._read_body(response, at_s, deadline)
-            whole = True
-        except LateAnswerError as error:
-            raise self._late(error) from error
+            with exchange as (response, blocks):
+                if response.status != 200:
+                    advice = _ADVICE.get(response.status, "")
+                    raise TrafficError(f"{self.address} answers with HTTP status {response.status}. {advice}".rstrip())
+                page = self._read_body(blocks, response.headers.get("content-type", ""), at_s)
+        except LateAnswerError as late:
+            problem = "needs longer than {} for its page" if late.size else "does not answer within {}"
+            raise TrafficError(f"{self.address} {problem.format(f'{self._timeout_s:g} s')}") from late
         except PackedAnswerError as error:
             raise self._foreign(str(error)) from error
-        except (HTTPError, OSError, zlib.error) as error:
-            raise self._silent(error) from error
-        finally:
-            if not whole:
-                response.close()
-            response.release_conn()
+        except NoAnswerError as error:
+            raise TrafficError(f"{self.address} does not answer: {escaped(str(error))[:_SHOWN]}") from error
         log_event(_log, "read a metrics page", address=self.address, bytes=page.bytes, samples=len(page.samples))
         return page
 
@@ -211,13 +187,13 @@ class ExporterPage:
         """Give the connection back."""
         self._pool.clear()
 
-    def _read_body(self, response: urllib3.BaseHTTPResponse, at_s: float, deadline: float) -> PageRead:
+    def _read_body(self, blocks: Iterator[bytes], content_type: str, at_s: float) -> PageRead:
         samples: list[PageSample] = []
         others: dict[str, None] = {}
         unreadable = size = 0
         line = tail = b""
         known_form = False
-        for block in blocks_until(deadline, response):
+        for block in blocks:
             size += len(block)
             tail = (tail + block)[-_TAIL:]
             text, newline, line = (line + block).rpartition(b"\n")
@@ -234,7 +210,7 @@ class ExporterPage:
             raise self._foreign("the page is empty")
         if not known_form:
             self._require_form(line)
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = content_type.partition(";")[0].strip().lower()
         ends = tail.strip().endswith(b"# EOF")
         if (line.strip() and not ends) or (kind == _OPEN_METRICS and not ends):
             raise self._foreign("the page is not complete")
@@ -253,14 +229,6 @@ class ExporterPage:
             raise self._foreign(f"a line is longer than {_LONGEST_LINE:,} bytes")
         if samples > _MOST_SAMPLES or self._parser.known_bytes > _MOST_LABELS:
             raise self._foreign(f"the page has more than {_MOST_SAMPLES:,} series of quotas, or their labels are too long")
-
-    def _late(self, late: LateAnswerError) -> TrafficError:
-        problem = "needs longer than {} for its page" if late.size else "does not answer within {}"
-        return TrafficError(f"{self.address} {problem.format(f'{self._timeout_s:g} s')}")
-
-    def _silent(self, error: Exception) -> TrafficError:
-        reason = getattr(error, "reason", None) or error
-        return TrafficError(f"{self.address} does not answer: {escaped(str(reason))[:_SHOWN]}")
 
     def _foreign(self, problem: str) -> TrafficError:
         return TrafficError(f"{self.address} is not a metrics page: {problem}. Check the address and its path.")

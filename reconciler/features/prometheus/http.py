@@ -1,28 +1,25 @@
-"""Metrics over HTTP: the login of ``--http-config``, and answers that may be slow, endless or packed too well."""
+"""Metrics over HTTP: addresses, and the login of ``--http-config``."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import threading
-import time
 import urllib.parse
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import FileAccessError, MissingPackageError, UsageError
 from reconciler.model import escaped
 from reconciler.workflows import TrustedTree
 from reconciler.yaml import YamlMapping, read_yaml
 
-_FIELDS: Final = ("authorization", "basic_auth", "bearer_token", "bearer_token_file", "http_headers", "tls_config")
+if TYPE_CHECKING:
+    import urllib3
+
+_FIELDS: Final = ("authorization", "basic_auth", "http_headers", "tls_config")
 _TLS_FILES: Final = ("ca_file", "cert_file", "key_file")
 ReadFile = Callable[[Path], bytes]
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +108,6 @@ class _LoginFile:
         """The header, and the user of basic authentication, which is not secret."""
         headers: dict[str, str] = {}
         tenant: list[str] = []
-        if "bearer_token" in data or "bearer_token_file" in data:
-            headers["Authorization"] = f"Bearer {self._secret(data, 'bearer_token')}"
         if (fields := self._mapping(data, "authorization")) is not None:
             headers["Authorization"] = f"{fields.get('type', 'Bearer')} {self._secret(fields, 'credentials')}"
         if (fields := self._mapping(data, "basic_auth")) is not None:
@@ -171,80 +166,3 @@ def trusted_reader(trusted: TrustedTree | None) -> ReadFile | None:
         return read_login_file(path)
 
     return read
-
-
-if TYPE_CHECKING:
-    import urllib3
-
-BLOCK: Final = 1 << 18
-_GZIP: Final = 31
-
-
-class LateAnswerError(Exception):
-    """The deadline passed before the answer was whole. ``size``: the bytes that came, unpacked."""
-
-    def __init__(self, size: int = 0) -> None:
-        super().__init__(f"{size:,} bytes")
-        self.size = size
-
-
-class PackedAnswerError(Exception):
-    """The answer is packed in a way that was not asked for, or is not complete."""
-
-
-def in_background(work: Callable[[], Result]) -> Future[Result]:
-    """Begin work in a thread that keeps nothing alive."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - who waits for the result gets it
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="request", daemon=True).start()
-    return future
-
-
-def request_until(deadline: float, send: Callable[[], urllib3.BaseHTTPResponse]) -> urllib3.BaseHTTPResponse:
-    """The head of an answer. ``deadline``: as ``time.monotonic``. Raises ``LateAnswerError``, and what ``send`` raises.
-
-    A socket's timeout begins anew with each byte. So a server that drips its head is left to a thread that keeps nothing alive.
-    """
-    future = in_background(send)
-    try:
-        return future.result(timeout=max(0.0, deadline - time.monotonic()))
-    except TimeoutError:
-        if future.done():
-            # A timeout of the socket, not that of the deadline.
-            raise
-        future.add_done_callback(_close)
-        raise LateAnswerError from None
-
-
-def blocks_until(deadline: float, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """The body, unpacked, in blocks of at most ``BLOCK`` bytes: a packed megabyte may be a gigabyte.
-
-    Raises ``LateAnswerError``, ``PackedAnswerError``, ``zlib.error``, and what ``response`` raises.
-    """
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    if encoding not in ("", "identity", "gzip"):
-        raise PackedAnswerError("the answer is packed in a way that was not asked for")
-    unpack = zlib.decompressobj(wbits=_GZIP) if encoding == "gzip" else None
-    size = 0
-    while chunk := response.read1(BLOCK, decode_content=False):
-        while chunk:
-            block = unpack.decompress(chunk, BLOCK) if unpack else chunk
-            chunk = unpack.unconsumed_tail if unpack else b""
-            size += len(block)
-            if time.monotonic() > deadline:
-                raise LateAnswerError(size)
-            if block:
-                yield block
-    if unpack is not None and not unpack.eof:
-        raise PackedAnswerError("the answer is not complete")
-
-
-def _close(future: Future[urllib3.BaseHTTPResponse]) -> None:
-    with contextlib.suppress(Exception):
-        future.result().close()

@@ -4,12 +4,11 @@ An answer is some hundred bytes a series and thirty a sample: the pairs ``[secon
 reader takes the pairs of many series at once: a Python object for each of them takes five times as long.
 Sources: Prometheus documentation, "HTTP API" (``matrix`` results, ``warnings``); VictoriaMetrics documentation, "Cluster
 availability" (``isPartial``).
-
-``read_answer`` gives the samples as numbers of Python: for minutes of some thousand series, not for days.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -221,45 +220,15 @@ def _decode(series: Sequence[AnsweredSeries]) -> Samples:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredSamples:
-    """A series of an answer: (seconds since 1970, value), oldest first. ``read``: whose series it is."""
+def timed_values(answer: MatrixAnswer) -> Iterator[tuple[AnsweredSeries, tuple[tuple[float, float], ...]]]:
+    """The series of sensors with their samples: (seconds since 1970, value), oldest first. For minutes of series, not for days.
 
-    answered: AnsweredSeries
-    samples: tuple[tuple[float, float], ...]
-
-    @property
-    def read(self) -> MetricSeries | Unattributed | None:
-        """The client whose series it is, the reason why that is not known, or ``None`` for a series of another sensor."""
-        return self.answered.read
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """All labels, with ``__name__``."""
-        return self.answered.label_values()
-
-
-@dataclass(frozen=True, slots=True)
-class LiveAnswer:
-    """``warnings``: of a server that has left something out."""
-
-    samples: Iterator[AnsweredSamples]
-    warnings: tuple[str, ...]
-
-
-def read_answer(body: bytes, reader: AnswerReader) -> LiveAnswer:
-    """The series of sensors, with their samples. Raises ``ForeignAnswerError``, also while samples are taken."""
-    answer = reader.read(body)
-    return LiveAnswer(_samples([series for series in answer.series if series.read is not None]), answer.warnings)
-
-
-def _samples(wanted: Sequence[AnsweredSeries]) -> Iterator[AnsweredSamples]:
-    for some, samples in samples_of(wanted):
-        moments, values = (samples.ts_ms / 1000).tolist(), samples.values.tolist()
-        at = 0
+    Raises ``ForeignAnswerError`` while samples are taken.
+    """
+    for some, samples in samples_of([series for series in answer.series if series.read is not None]):
+        pairs = zip((samples.ts_ms / 1000).tolist(), samples.values.tolist(), strict=True)
         for series, count in zip(some, samples.counts.tolist(), strict=True):
-            yield AnsweredSamples(series, tuple(zip(moments[at : at + count], values[at : at + count], strict=True)))
-            at += count
+            yield series, tuple(itertools.islice(pairs, count))
 
 
 _REPLICA_LABELS: Final = frozenset(

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FileAccessError, TrafficError, UsageError
-from reconciler.features.prometheus.http import HttpLogin, in_background, read_login, trusted_reader
+from reconciler.features.prometheus.http import HttpLogin, read_login, trusted_reader
 from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
 from reconciler.files import write_whole
+from reconciler.http import in_background
 from reconciler.logs import log_event
 from reconciler.model import (
     LabelMatcher,

@@ -65,7 +65,7 @@ def answering(head: str, body: bytes = b"") -> Callable[[socket.socket], None]:
 @pytest.mark.parametrize(
     ("asked", "waits", "words"),
     [
-        ("86400", 60.0, "asks for a pause of 24 h: trying again in 60 s"),
+        ("7200", 60.0, "asks for a pause of 2 h: trying again in 60 s"),
         ("7", 7.0, "asks for a pause of 7 s: trying again in 7 s"),
         (format_datetime(datetime.datetime(2999, 1, 1, tzinfo=datetime.UTC), usegmt=True), 60.0, "trying again in 60 s"),
         ("soon", None, None),

@@ -99,7 +99,7 @@ REFUSED = {
     "path": (404, "text/plain", b"no", "HTTP status 404. This address has no metrics page. Check the path."),
     "elsewhere": (302, "text/plain", b"", "HTTP status 302."),
     "half of gzip": (200, "text/plain\r\ncontent-encoding: gzip", gzip.compress(PAGE)[:-12], "is not complete"),
-    "not gzip": (200, "text/plain\r\ncontent-encoding: gzip", PAGE, "does not answer"),
+    "not gzip": (200, "text/plain\r\ncontent-encoding: gzip", PAGE, "the answer cannot be unpacked"),
     "bomb": (200, "text/plain\r\ncontent-encoding: gzip", gzip.compress(b"a 1\n" * 600_000), "larger than 1,000,000 bytes"),
     "endless line": (200, "text/plain", b"a 1\n" + b"x" * 999_000 * 2, "is not a metrics page"),
 }
