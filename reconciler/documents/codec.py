@@ -87,7 +87,7 @@ class Codec:
     def row(self, cls: type) -> Row:
         """Return the form of a class in JSON."""
         if (made := self._rows.get(cls)) is None:
-            spec = self._specs.get(cls) or row(" ".join(field.name for field in dataclasses.fields(cls)))
+            spec = self._specs.get(cls) or row(" ".join(_defaults(cls)))
             made = self._rows[cls] = Row(cls, [*self._members(cls, spec)], spec.build)
         return made
 
@@ -99,8 +99,7 @@ class Codec:
         return made
 
     def _members(self, cls: type, spec: RowSpec) -> Iterator[RowMember]:
-        fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-        defaults = {each.name: _default(each) for each in fields if each.init}
+        defaults = _defaults(cls)
         for text in _BLANK.split(spec.members):
             token = _TOKEN.fullmatch(text)
             if token is None:
@@ -206,6 +205,14 @@ def _keyed(keyed: Keyed, item: Row) -> JsonKind:
 
     schema = {"type": "object", "minProperties": 1, "additionalProperties": {"row": item}}
     return JsonKind(wanted="an object", schema=schema, read=read, write=lambda values: {key(v): item.write(v) for v in values})
+
+
+def _defaults(cls: type) -> dict[str, Any]:
+    """The default of each argument of a dataclass or a named tuple, ``None`` without one; nothing for another class."""
+    if dataclasses.is_dataclass(cls):
+        return {each.name: _default(each) for each in dataclasses.fields(cls) if each.init}
+    given: dict[str, Any] = getattr(cls, "_field_defaults", {})
+    return {name: given.get(name) for name in getattr(cls, "_fields", ())}
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

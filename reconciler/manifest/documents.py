@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.model import (
     ClusterSpec,
@@ -47,8 +47,7 @@ class Override:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaEntry:
+class QuotaEntry(NamedTuple):
     """One entity of a document: what it declares without its profile and overrides, and these."""
 
     declared: DesiredEntity

@@ -143,7 +143,7 @@ class GroupEntities:
     def _part(self, group: QuotaGroup, key: QuotaKey, quota: DesiredQuota, members: int) -> DesiredQuota | None:
         value = round_down(key, Fraction(quota.value) / members)
         if value is not None:
-            return replace(quota, value=value, unit=GroupPart(group=group.name, members=members, limit=quota.value))
+            return quota._replace(value=value, unit=GroupPart(group=group.name, members=members, limit=quota.value))
         words = "{limit} of {quota} is too little for {members} members of group {group}: each needs at least {least}"
         limit, least = amount_part(key.value, quota.value), amount_part(key.value, 1.0)
         names: dict[str, Any] = {"quota": key_part(key.value), "members": members, "group": group.name}

@@ -145,9 +145,13 @@ def override_value(lower: WrittenQuota | None, upper: WrittenQuota) -> WrittenQu
 def in_profile(quota: WrittenQuota, profile: str) -> WrittenQuota:
     """The value as that of a profile."""
     if not isinstance(quota, ExpiringQuota):
-        return replace(quota, profile=profile)
+        return _in_profile(quota, profile)
     then = None if quota.then is None else in_profile(quota.then, profile)
-    return replace(quota, value=replace(quota.value, profile=profile), then=then)
+    return replace(quota, value=_in_profile(quota.value, profile), then=then)
+
+
+def _in_profile(quota: DesiredQuota | UnitQuota, profile: str) -> DesiredQuota | UnitQuota:
+    return quota._replace(profile=profile) if isinstance(quota, DesiredQuota) else replace(quota, profile=profile)
 
 
 def settle(written: WrittenQuota, at: datetime.datetime | None) -> tuple[DesiredQuota | UnitQuota | None, DeclaredExpiry | None]:

@@ -175,7 +175,7 @@ class Collector:
 
     def span(self, node: YamlNode) -> Span:
         """Return the place where a node begins."""
-        return Span(file=self.file, line=node.line, column=node.column)
+        return Span(self.file, node.line, node.column)
 
     def key_span(self, node: YamlMapping, name: str) -> Span:
         """Return the place where a key begins."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pkgutil import get_data
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from reconciler.model.entity import Entity, escaped
 
@@ -77,11 +77,10 @@ def _order(finding: Finding) -> tuple[str, int, int, int, str, str]:
     return (*place, finding.severity.rank, finding.id, finding.message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(NamedTuple):
     """A place in a file. ``line`` and ``column`` count from 1. ``file`` is the path as the user would type it.
 
-    ``str(span)`` is for people: the path is escaped.
+    ``str(span)`` is for people: the path is escaped. A named tuple, since manifests have three for each entity.
     """
 
     file: str

@@ -6,7 +6,7 @@ import datetime
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.model.entity import Entity, ForeignText, escaped
 from reconciler.model.finding import Span
@@ -16,8 +16,7 @@ Quotas: TypeAlias = Mapping[str, float]
 """Quota key (wire name) to value. Keys may be unknown to this tool when they come from a cluster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesiredQuota:
+class DesiredQuota(NamedTuple):
     """One value of a manifest, after units and overrides: the value for the broker, and its place in the file."""
 
     value: float

@@ -295,7 +295,7 @@ def keep_leader_parts(desired: DesiredState, live: Mapping[Entity, Quotas]) -> t
     for entity, declared in desired.entities.items():
         present = live.get(entity, {})
         parts = {
-            key: replace(quota, value=value, unit=replace(quota.unit, leaders=None, partitions=None))
+            key: quota._replace(value=value, unit=replace(quota.unit, leaders=None, partitions=None))
             for key, quota in declared.quotas.items()
             if isinstance(quota.unit, Proportional)
             and (value := present.get(key.value)) is not None
@@ -324,4 +324,4 @@ def _kept(key: QuotaKey, quota: DesiredQuota, present: Quotas) -> DesiredQuota |
     count = brokers_of_part(quota.unit, value)
     if count is None or value is None:
         return None
-    return replace(quota, value=value, unit=replace(quota.unit, brokers=count))
+    return quota._replace(value=value, unit=replace(quota.unit, brokers=count))

@@ -284,7 +284,7 @@ _OF_PART: Final = {PartKind.ENTITY: Style.STRONG, PartKind.FLAG: Style.STRONG}
 
 
 def _segments(part: Words | tuple[Words, Style]) -> tuple[TextSegment, ...]:
-    words, style = part if isinstance(part, tuple) else (part, None)
+    words, style = part if isinstance(part, tuple) and not isinstance(part, Span) else (part, None)
     match words:
         case Message():
             return tuple(_segment(each, style) for each in words.parts)

@@ -48,7 +48,7 @@ class ManifestsAt:
 
     def span(self, span: Span) -> Span:
         """A place of a document as ``ref:path``."""
-        return replace(span, file=f"{self.ref}:{os.path.relpath(span.file, self.folder)}")
+        return span._replace(file=f"{self.ref}:{os.path.relpath(span.file, self.folder)}")
 
     def require_good(self, findings: Iterable[Finding]) -> None:
         """Raise ``ManifestError``, with places as ``ref:path``, when one of the findings is an error."""
@@ -223,7 +223,9 @@ def _relocate(value: Any, place: Callable[[Span], Span | None]) -> Any:
         return dataclasses.replace(value, **changed) if changed else value
     if isinstance(value, tuple):
         items = tuple(_relocate(item, place) for item in value)
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return type(value)(*items) if hasattr(value, "_fields") else items
     if isinstance(value, Mapping):
         return {key: _relocate(item, place) for key, item in value.items()}
     return value

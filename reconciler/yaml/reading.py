@@ -40,6 +40,7 @@ _LINE: Final = re.compile(
 _SPECIAL: Final = frozenset("{[\"'")
 _DEEPEST: Final = MAX_DEPTH - 4
 _ODD_KEYS: Final = frozenset({"null", "Null", "NULL"})
+_PAIR: Final = re.compile(rf"\{{({_KEY}): ({_WORD})\}}")
 _IN_BRACKETS: Final = re.compile(rf"(?:({_KEY}): )?({_PART})")
 
 # Making named tuples this way saves a Python call for each of the many parts.
@@ -88,17 +89,22 @@ class _Lines:
 
     def read(self, text: str) -> bool:
         """Read all documents. Return False, with some of them read, for a text that has other lines."""
-        plain, special, typed, new = _LINE.fullmatch, _SPECIAL, _TYPED_STARTS, _new
+        plain, new = _LINE.fullmatch, _new
+        # Limits repeat: most lines of a long file have been there before.
+        seen: dict[str, tuple[int, str, str | None, int, Any]] = {}
         for number, line in enumerate(text.split("\n"), 1):
-            match = plain(line)
-            if match is None:
-                return False
-            blanks, dash, key, written, _ = match.groups()
-            if key is None or dash is not None:
-                if not self.take_item(match, number):
+            parts = seen.get(line)
+            if parts is None:
+                match = plain(line)
+                if match is None:
                     return False
-                continue
-            column = len(blanks)
+                blanks, dash, key, written, _ = match.groups()
+                if key is None or dash is not None:
+                    if not self.take_item(match, number):
+                        return False
+                    continue
+                parts = seen[line] = len(blanks), key, written, match.start(4) + 1, _in_line(written)
+            column, key, written, start, typed = parts
             if (column != self.at or self.pending is not None or type(self.node) is YamlSequence) and not self.enter(
                 column, number
             ):
@@ -109,13 +115,9 @@ class _Lines:
             if written is None:
                 self.pending = key, (number, column + 1)
                 continue
-            if written[0] in special:
-                value: Any = _value(written, number, match.start(4) + 1)
-                if value is None:
-                    return False
-            else:
-                typed_data = plain_data(written) if written[0] in typed else written
-                value = new(YamlScalar, (written, typed_data, number, match.start(4) + 1))
+            value: Any = new(YamlScalar, (written, typed, number, start)) if typed is not None else _value(written, number, start)
+            if value is None:
+                return False
             items[key], keys[key], data[key] = value, (number, column + 1), value.data
         return self.pending is None
 
@@ -181,6 +183,13 @@ class _Lines:
         return True
 
 
+def _in_line(written: str | None) -> Plain:
+    """Return the data of a plain scalar. ``None`` for everything else, and null."""
+    if written is None or written[0] in _SPECIAL:
+        return None
+    return plain_data(written) if written[0] in _TYPED_STARTS else written
+
+
 def _value(written: str, line: int, column: int) -> YamlNode | None:
     """Return the node of a value in one line, with or without brackets. ``None`` for a mapping that has a key twice."""
     first = written[0]
@@ -188,6 +197,21 @@ def _value(written: str, line: int, column: int) -> YamlNode | None:
         return _new(YamlScalar, (written, plain_data(written) if first in _TYPED_STARTS else written, line, column))
     if first in "\"'":
         return YamlScalar(written[1:-1], written[1:-1], line, column)
+    pair = _PAIR.fullmatch(written)
+    return _bracketed(written, line, column) if pair is None else _mapping_of_one(pair, line, column)
+
+
+def _mapping_of_one(pair: re.Match[str], line: int, column: int) -> YamlNode | None:
+    """Return ``{key: value}``, as the entry of nearly every entity has it."""
+    key, text = pair.groups()
+    if key in _ODD_KEYS:
+        return None
+    typed = plain_data(text) if text[0] in _TYPED_STARTS else text
+    scalar = _new(YamlScalar, (text, typed, line, column + pair.start(2)))
+    return _new(YamlMapping, ({key: scalar}, {key: (line, column + 1)}, {key: typed}, line, column))
+
+
+def _bracketed(written: str, line: int, column: int) -> YamlNode | None:
     items: dict[str, YamlNode] = {}
     keys: dict[str, tuple[int, int]] = {}
     data: dict[str, Plain] = {}
@@ -201,7 +225,7 @@ def _value(written: str, line: int, column: int) -> YamlNode | None:
             parts.append(node)
         else:
             items[key], keys[key], data[key] = node, (line, column + part.start(1)), node.data
-    if first == "[":
+    if written[0] == "[":
         return YamlSequence(parts, [each.data for each in parts], line, column)
     return _new(YamlMapping, (items, keys, data, line, column))
 
