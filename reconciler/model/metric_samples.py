@@ -65,7 +65,7 @@ class Observations:
 
     semantics: str
     """Event: a request. second: a per-second total. gauge: a broker's own sampled rate at a moment. delta: the difference of
-    a counter over a time. mean: a rate over a time. violation: a logged throttle.
+    a counter over a time. mean: a rate over a time.
     """
     rows: int
     """Rows of this meaning."""

@@ -50,7 +50,6 @@ _NOT_CHARGED_WORDS: Final = {
     "duplicate": "copies of other lines",
     "refused-transaction": "refused transactional produces",
     "silent-minute": "silent minutes",
-    "violation": "logged throttles",
 }
 _SOURCE_WORDS: Final = {
     "request-log": "request log",
@@ -59,7 +58,6 @@ _SOURCE_WORDS: Final = {
     "log-cells": "compacted file",
     "mapped-file": "mapped file",
     "recorder": "recorder file",
-    "violation-log": "violation log",
 }
 _SHOWN_NAMES: Final = 5
 

@@ -19,8 +19,6 @@ from reconciler.text import count_of, duration, percent_text, rate
 
 _LONG_S: Final = 60
 """From this length on an average shows no short throttle at all."""
-VIOLATION: Final = "violation"
-"""The meaning of lines of violation logs."""
 OF_METRICS: Final = frozenset(semantics.value for semantics in MetricSemantics)
 
 
@@ -81,9 +79,6 @@ def observation_words(provenance: Provenance) -> Iterator[str]:
     for observations in provenance.observations:
         if observations.semantics in OF_METRICS:
             yield f"{_rows_words(observations)} of {count_of(observations.series, 'series', 'series')}"
-        elif observations.semantics == VIOLATION:
-            throttles = count_of(observations.rows, "logged throttle")
-            yield f"{throttles} of {count_of(observations.series, 'quota group')}, and no traffic"
 
 
 def censored_words(provenance: Provenance) -> Iterator[str]:

@@ -108,7 +108,7 @@ if TYPE_CHECKING:
         rows_of_groups,
     )
     from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
-    from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
+    from reconciler.traffic.judging.judged_quotas import rows_of_quotas
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
     from reconciler.traffic.judging.verdicts import (
         moment,
@@ -145,15 +145,12 @@ if TYPE_CHECKING:
         add_up,
         tables_of,
     )
-    from reconciler.traffic.sources.log_documents import MARKER, LineClock, check_zone
+    from reconciler.traffic.sources.log_documents import check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
     from reconciler.traffic.sources.log_files import (
         Dataset,
         address_of,
-        find_logs,
-        has_text,
         local_path,
-        log_parts,
         parse_dataset,
         split_argument,
     )
@@ -178,16 +175,12 @@ if TYPE_CHECKING:
         UNREADABLE,
         UNSTATED,
         are_known,
-        canonical_rows,
         charge_second_sums,
         integers,
         is_in_time,
         is_within_second,
         require_readable,
-        row_hashes,
         rows_of,
-        times_of,
-        wrong_type,
     )
     from reconciler.traffic.sources.on_spark import files_at, rows_of_frame
     from reconciler.traffic.sources.parquet_parts import Between, Part, footer_of, parts_of, read_part
@@ -209,12 +202,10 @@ if TYPE_CHECKING:
         GAP_FILES,
         BacktestRequest,
         BrokerModel,
-        Covered,
         Facts,
         RecordedThrottle,
         Source,
         TrafficSource,
-        coverage_of,
     )
 
 __getattr__ = lazy_face(__name__)

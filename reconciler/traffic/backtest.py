@@ -320,11 +320,6 @@ class QuotaGroups:
         self.unkept: Mapping[RowPlace, Mapping[str, str]] = {}
         """By judged row whose limit a broker does not keep, how: as ``unkept_limits`` has it."""
 
-    @property
-    def reported_targets(self) -> tuple[int, ...]:
-        """The numbers of the targets whose traffic is not accounted for in another one."""
-        return tuple(number for number in range(len(self.grouping.targets)) if number not in self.accounted_twice)
-
     def judge(self, question: BacktestRequest, provenance: Provenance) -> tuple[BucketVerdict, ...]:
         """The rows of all targets that were judged, worst first. ``provenance``: of all traffic."""
         with timed_event(_log, "traffic judged", level=logging.INFO, form=provenance.form.value) as event:

@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
-from reconciler.ports import NO_PROGRESS, Progress
+from reconciler.ports import Progress
 from reconciler.traffic.client_seconds import sum_here
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows, Totals, count_rows
+from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Totals, count_rows
 from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, MEAN, require_columns, rows_of
 from reconciler.traffic.sources.parquet_parts import (
     BYTES_A_ROW,
@@ -129,21 +129,6 @@ class CanonicalFiles(Traffic):
         if reading.by_seconds and _has_only_events(parts):
             return sum_on_spark(rows)
         return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, ONE_PASS))
-
-    def as_written(
-        self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
-    ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
-        """Implement ``Traffic.as_written``."""
-        del session
-        schemas = {file: footer.schema.to_arrow_schema() for file, footer in footers_of(self.parquet)}
-
-        parts = self._parts()
-        rows = sum(part.rows for part in parts)
-
-        def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            return count_rows(read_ahead(batch for part in parts for batch in part.batches(names)), progress, rows)
-
-        return schemas, LocalRows(read)
 
     def _parts(self) -> Sequence[Part]:
         parts = parts_of(self.parquet, between=self.between)
@@ -263,16 +248,6 @@ class Datasets(Traffic):
 
         rows = frame_rows(spark, self.datasets, self.form, self.mapping, self.between, ONE_PASS)
         return sum_on_spark(rows) if reading.by_seconds else rows
-
-    def as_written(
-        self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
-    ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
-        """Implement ``Traffic.as_written``, of what was listed."""
-        del progress
-        from reconciler.traffic.sources.on_spark import unconverted_rows
-
-        schema, rows = unconverted_rows(session(), self.datasets, self.form, self.between)
-        return {self.files[0]: schema}, rows
 
 
 class MappedDatasets(Datasets):

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.seconds.folder import SourceFile
     from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.shuffle.rows import Rows
     from reconciler.traffic.spark_setup import SessionOptions
     from reconciler.traffic.traffic_source import Facts
 
@@ -88,8 +87,6 @@ class Traffic:
     source: ClassVar[Source]
     has_rows: ClassVar[bool] = True
     """Whether it is rows, of which Spark's workers can read shares."""
-    has_amounts: ClassVar[bool] = True
-    """Whether it shows traffic, and not only throttles."""
     takes_time: ClassVar[bool] = False
     """Whether ``between`` may narrow it."""
     needs_little_jvm: ClassVar[bool] = False
@@ -247,13 +244,6 @@ class Traffic:
         """Rows on Spark's workers. Text is read once and kept, other columns anew for each pass."""
         del spark, reading
         raise self.refused()
-
-    def as_written(
-        self, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS
-    ) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
-        """The columns of each file of the canonical traffic schema, and its rows as they are. Raises ``UsageError``."""
-        del session, progress
-        raise UsageError("--traffic is not a table with the columns of the canonical traffic schema")
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
         """The clients and facts of its rows. Raises ``TrafficError`` when nothing can be used."""

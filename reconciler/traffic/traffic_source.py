@@ -38,7 +38,6 @@ class Source(enum.StrEnum):
     """The same where some of them were made of request logs, and have their faults. Only opened traffic shows it."""
     MAPPED = "mapped-file"
     RECORDER = "recorder"
-    VIOLATIONS = "violation-log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

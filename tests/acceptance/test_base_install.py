@@ -53,7 +53,6 @@ ARGUMENTS = {
     "rightsize": ("rightsize", *TRAFFIC),
     "record": ("record", "--traffic", "1=metrics+http://127.0.0.1:1/metrics", "--folder", "history", "--duration", "1"),
     "compact": ("compact", "--traffic", "1=request.log", "--folder", "totals"),
-    "tool check-traffic": ("tool", "check-traffic", "--traffic", "rows"),
     "tool render": ("tool", "render", "plan.json"),
     "apply": ("apply", "quotas", "--bootstrap-server", NO_BROKER, "--auto-approve"),
     "revert": ("revert", "no-report.json"),

@@ -79,7 +79,6 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
             sources = {
                 "log": f"1={log}",
                 "recorder": str(recorded),
-                "violations": f"1={broker.nodes[0].log_file}",
                 "prometheus": f"prometheus+http://127.0.0.1:{server.port}",
                 "page": f"1=metrics+{running.url()}",
             }
@@ -219,13 +218,11 @@ def why(recording: Recording, source: str, who: str, since: float, until: float)
     return report
 
 
-SOURCES = ("log", "recorder", "violations", "prometheus")
+SOURCES = ("log", "recorder", "prometheus")
 HEADROOM = ("log", "recorder", "prometheus", "page")
 RECORDED = {
     "log": {"prod", "cons", "reqs", "old", "new"},
-    # Brokers book throttles of mutations under request time, and log no violation of them.
     "recorder": {"prod", "cons", "reqs", "old", "new"},
-    "violations": {"prod", "cons", "reqs"},
     "prometheus": {"prod", "cons", "reqs", "old", "new"},
     "page": {"prod", "cons", "reqs", "old", "new"},
 }
@@ -306,7 +303,6 @@ def test_the_documentation_has_what_each_source_showed(recording: Recording) -> 
 NAMES = {
     "log": "request log",
     "recorder": "recorder",
-    "violations": "violation log",
     "prometheus": "Prometheus",
     "page": "exporter page",
 }

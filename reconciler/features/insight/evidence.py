@@ -147,7 +147,6 @@ _SOURCES: Final = {
 }
 """Words for people, where they are not those of the document."""
 _OF_SUMS: Final = ("recorder", "cells", "log-cells")
-_VIOLATIONS: Final = "violation-log"
 WHETHER: Final = "whether the client was throttled"
 _COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "client_id"}
 
@@ -176,11 +175,6 @@ class SourceEvidence:
     holes: tuple[str, ...] = ()
     """Of a log, times without any line that are longer than its usual pauses, as clauses."""
     notes: tuple[str, ...] = ()
-
-    @property
-    def of_violations(self) -> bool:
-        """Whether it is a log of throttles alone."""
-        return self.recorded.facts.source == _VIOLATIONS
 
     @property
     def counts_requests(self) -> bool:
@@ -262,21 +256,18 @@ def _evidence(
     from reconciler.traffic import UNCLEAR_TIME, Source, recorded_coverage
 
     facts = recorded.facts
-    of_violations = facts.source == _VIOLATIONS
     throttles = recorded_throttles(recorded, asked.names, since=asked.since - LOOK_BACK, until=asked.until)
     if throttles is not None:
         throttles = tuple(throttle for throttle in throttles if _is_of_client(throttle, then, asked.client))
     try:
         in_time = between(recorded, asked.since, asked.until)
     except TrafficError as error:
-        if of_violations:
-            return _not_logged(asked.client)
         because = f"the traffic has nothing of this time: {error}"
         remedy = "give traffic of this time, or other times with --since and --until"
         return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
     timelines = tuple(timeline for part in then.parts for timeline in _timelines(asked.client, part, recorded, request_of))
     if not throttles and not timelines and not has_requests(in_time, asked.names):
-        return _not_logged(asked.client) if of_violations else _unknown_client(asked.client, in_time)
+        return _unknown_client(asked.client, in_time)
     coverage = in_time.facts.coverage
     is_log = facts.source == Source.LOGS.value and bool(asked.names) and has_requests(in_time, asked.names)
     # What one broker logged after the end of another's log does not clear the other.
@@ -369,14 +360,6 @@ def _is_of_client(throttle: RecordedThrottle, then: QuotasThen, client: Entity) 
     part = next((part for part in reversed(then.parts) if part.begin.timestamp() <= second), then.parts[0])
     quotas = EffectiveQuotas({} if part.proposal is None else part.proposal.proposed)
     return is_group_of(quotas, throttle.key, throttle.user, throttle.client_id, client)
-
-
-def _not_logged(client: Entity) -> MissingEvidence:
-    return MissingEvidence(
-        what=WHETHER,
-        because=f"the violation log has no throttle of {client} at this time, and its loggers may have been off",
-        remedy="give --traffic with the request log of this time, or samples of Prometheus",
-    )
 
 
 def _unknown_client(client: Entity, recorded: TrafficSource) -> MissingEvidence:

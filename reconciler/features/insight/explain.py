@@ -264,7 +264,7 @@ def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _F
     if finding.chosen is not None and not any(throttle.longest_ms for throttle in evidence.throttles or ()):
         yield MissingEvidence(
             what="how long each request was throttled",
-            because="only request logs and violation logs have the brokers' own throttle times",
+            because="only request logs have the brokers' own throttle times",
             remedy=log,
         )
     if finding.answer is IncidentAnswer.THROTTLED and evidence.names_groups:
@@ -282,9 +282,8 @@ def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _F
         )
     causes = [group for group in groups if group.is_cause]
     if causes and not any(member.requests for group in causes for member in group.members):
-        alone = "a violation log has throttles and no traffic"
         yield MissingEvidence(
             what="who filled the quota group, and which limit would have passed",
-            because=alone if evidence.of_violations else "this traffic does not show single clients",
+            because="this traffic does not show single clients",
             remedy="give --traffic with the request log or a folder of compact of this time",
         )

@@ -145,7 +145,7 @@ def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress:
         return _examine_server(request, request.prometheus, now, progress)
     if any(map(is_page, request.traffic)):
         return _examine_pages(request, now)
-    raise UsageError("doctor examines a Prometheus server or pages of exporters. For files, use backtest or tool check-traffic")
+    raise UsageError("doctor examines a Prometheus server or pages of exporters. For files, use backtest")
 
 
 def _examine_server(

@@ -57,7 +57,7 @@ class WhyArguments:
     times: IncidentTimes = group(IncidentTimes)
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     traffic: tuple[str, ...] = traffic_option(
-        "look at this traffic: request logs or violation logs as [BROKER=]PATH, Parquet, or a folder of compact. Or samples of "
+        "look at this traffic: request logs as [BROKER=]PATH, Parquet, or a folder of compact. Or samples of "
         "prometheus+http(s)://HOST[:PORT][/PATH], or exporters' pages of this moment, BROKER=metrics+http://HOST:PORT/metrics. "
         "Repeatable for one kind [default: spec.traffic of the Cluster manifest]"
     )

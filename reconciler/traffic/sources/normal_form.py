@@ -9,7 +9,7 @@ empty.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -262,17 +262,6 @@ def ties_of(batch: pa.RecordBatch) -> pa.Array:
     return pc.coalesce(given, made)
 
 
-def row_hashes(batch: pa.RecordBatch) -> Integers:
-    """Hash the columns of the normal form to a number that equal rows share. Null and missing columns count as 0."""
-    mixed = integers(times_of(batch)).astype(np.uint64)
-    for name, kind in COLUMNS[1:]:
-        if kind == "string":
-            mixed = _mixed(mixed, _name_hashes(batch, name))
-        else:
-            mixed = _mixed(mixed, integers(_column(batch, name, _HASHED[kind])).astype(np.uint64))
-    return (mixed >> np.uint64(1)).astype(np.int64)
-
-
 def _mixed(before: Hashes, more: Hashes) -> Hashes:
     mixed = (before ^ more) * np.uint64(0xBF58476D1CE4E5B9)
     return np.asarray(mixed ^ mixed >> np.uint64(29), dtype=np.uint64)
@@ -295,8 +284,10 @@ def require_columns(schema: pa.Schema, file: str) -> None:
             f"recorded traffic {file}: the canonical traffic schema needs the column {missing[0]!r}, and the file has "
             f"{', '.join(sorted(schema.names))}. For other columns give a --mapping"
         )
-    for name, kind, wanted in wrong_type(schema):
-        raise TrafficError(f"recorded traffic {file}: the column {name!r} is {kind}, not {wanted}")
+    types = {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema}
+    for name, kind in COLUMNS:
+        if name in types and not _TYPES[kind](types[name]):
+            raise TrafficError(f"recorded traffic {file}: the column {name!r} is {types[name]}, not {kind}")
 
 
 def with_required_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -307,19 +298,16 @@ def with_required_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def wrong_type(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType, str]]:
-    """Columns of the normal form that have another type: name, type, and the type that is needed."""
-    types = {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema}
-    for name, kind in COLUMNS:
-        if name in types and not _TYPES[kind](types[name]):
-            yield name, types[name], kind
-
-
 _TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
 """How many ticks of a unit are how many microseconds."""
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())
-_HASHED: Final = {"int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_()}
-_NULLS: Final = {**_HASHED, "timestamp": pa.timestamp("us", "UTC"), "string": pa.string()}
+_NULLS: Final = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "string": pa.string(),
+}
 Hashes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 

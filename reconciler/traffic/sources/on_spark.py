@@ -258,19 +258,6 @@ def rows_of_frame(
     return SparkRows(spark, scan_frame(narrowed, lambda _: needed, convert), together)
 
 
-def unconverted_rows(
-    spark: SparkSession, datasets: Sequence[Dataset], form: str | None, between: Between | None = None
-) -> tuple[pa.Schema, SparkRows[pa.RecordBatch]]:
-    """The same rows as they are in the normal form, with the schema of the frame.
-
-    A column that is missing or has another type is there as it is.
-    """
-    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, None))
-    schema = _load(datasets[0], lambda: collect_table(frame.limit(0)).schema)
-    narrowed = frame if between is None or "ts" not in frame.columns else rows_between(frame, between)
-    return schema, SparkRows(spark, scan_frame(narrowed, lambda columns: columns, lambda batch, _: (batch,)))
-
-
 def cluster_names(
     spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: ColumnMapping | None, between: Between | None
 ) -> frozenset[str]:

@@ -326,7 +326,7 @@ _FOREIGN: Final = {
     ),
     rb".*?Completed request:(?:RequestHeader\(|\{api_key=|Name:)": (
         "These are requests in the text form of brokers before 2.8. Later ones write JSON, which shows sizes. For older brokers "
-        "give their metrics (kafka-quotas explain prometheus), or the violation log (kafka-quotas explain record-traffic)."
+        "give their metrics (kafka-quotas explain prometheus)."
     ),
     rb"(?!.*\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}.*Completed request:)": (
         "No date and time is before 'Completed request:'. Let the layout of the logger begin with a time, such as "

@@ -185,7 +185,7 @@ def test_the_server_login_and_mapping_are_those_of_the_trusted_reference(changed
     ("arguments", "words"),
     [
         (("--traffic", "prometheus+http://127.0.0.1:1", "--since", "2020-01-01T00:00:00Z"), "longer than 31 days"),
-        (("--traffic", "logs"), "For files, use backtest or tool check-traffic"),
+        (("--traffic", "logs"), "For files, use backtest"),
     ],
 )
 def test_a_time_that_cannot_be_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:

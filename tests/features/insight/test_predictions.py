@@ -228,16 +228,3 @@ def test_a_report_that_cannot_be_read_is_named_as_what_it_is(folder: Path) -> No
     (folder / "wrong.json").write_text(json.dumps({**data, "ended": "noon"}))
     done = why(folder, run="wrong.json")
     assert (done.code, "wrong.json is not an apply report" in done.err) == (1, True), done.err
-
-
-def test_a_throttle_that_began_before_the_run_is_not_one_of_its_limit(folder: Path) -> None:
-    lines = (
-        f"[{moment:%Y-%m-%d %H:%M:%S},000] DEBUG Quota violated for sensor (Produce-:doubled). Delay time: ({delay}) (kafka)\n"
-        for moment, delay in ((APPLIED - datetime.timedelta(seconds=2), 30_000), (NOON, 5))
-    )
-    (folder / "violations.log").write_text("".join(lines))
-    out = why(folder, traffic="1=violations.log").out
-    # Without traffic there is no part of the active time, and no growth of the rates.
-    assert f": cleared, but throttled since {NOON:%Y-%m-%d} 12:00 UTC\n" in out
-    assert "steady, producer_byte_rate 146.5 KiB/s (150,000 B/s): not checked" in out
-    assert "The traffic covers" not in out

@@ -19,7 +19,6 @@ LEAST = {
     "sandbox run": ("--", "true"),
     "tool render": ("plan.json",),
     "tool verify-ref": ("refs/x", "--branch", "refs/heads/main", "--workflow", "a.yml"),
-    "tool check-traffic": ("--traffic", "lake"),
     "tool schema": ("Cluster",),
     "tool completion": ("bash",),
 }
