@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.pull_requests.sticky_comment import LIMIT
+from reconciler.features.pull_requests.plan_comment import LIMIT
 from tests.builders import user
 from tests.support.forge import Forge
 from tests.support.github_server import github_server

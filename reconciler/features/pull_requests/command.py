@@ -5,28 +5,22 @@ from __future__ import annotations
 import datetime
 import os
 import re
-import sys
-from argparse import SUPPRESS
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import output
 from reconciler.cli.declaration import argument, group, option
-from reconciler.cli.option_groups import format_option
 from reconciler.cli.results import Result
-from reconciler.errors import FileAccessError, ReconcilerError, UsageError
+from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.features.pull_requests.posting import CommentRequest, CommentTarget, PullRequestOutcome
     from reconciler.features.pull_requests.sticky_comment import CommentStatus, Content
-    from reconciler.formats import Json
     from reconciler.render import Line
 
 _STATES: Final = ("planned", "plan-failed", "not-changed", "applying", "applied", "failed", "outdated")
-_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
-_LONGEST_WAIT: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,26 +45,11 @@ class PostOptions:
         help="comment on this pull request or merge request [default: that of the job]",
     )
     commit: str | None = option("--commit", section="Forge", metavar="SHA", help="name this commit [default: that of the job]")
-    token_file: Path | None = option(
-        "--token-file",
-        section="Forge",
-        metavar="FILE",
-        help="read the token from this file [default: GITHUB_TOKEN or GITLAB_TOKEN]",
-    )
-    # Otherwise argparse takes --token for --token-file, and the message about the missing file would repeat the token.
-    given_token: str | None = option("--token", section="Forge", nargs="?", const="", help=SUPPRESS)
     author: str | None = option(
         "--author",
         section="Forge",
         metavar="LOGIN",
         help="set the login of the token, such as my-app[bot], if the forge does not report it",
-    )
-    wait: float = option(
-        "--wait",
-        section="Forge",
-        default=120.0,
-        metavar="SECONDS",
-        help="wait up to this long for rate limits and faults, in all [default: 120]",
     )
 
 
@@ -81,7 +60,7 @@ class CommentArguments:
     body: str | None = argument(
         "BODY",
         nargs="?",
-        help="the file of plan --out json=FILE, or - for standard input [default: keep the comment's plan]",
+        help="the file of plan --out json=FILE [default: keep the comment's plan]",
     )
     state: str | None = option(
         "--state",
@@ -101,111 +80,56 @@ class CommentArguments:
         "--html-report", metavar="URL", help="link to the backtest's HTML report, such as an artifact of the workflow run"
     )
     docs_url: str | None = option("--docs-url", metavar="URL", help="link guards to this page, where {id} stands for the guard")
-    label: str = option("--label", default="", metavar="WORD", help="keep a comment of its own under this label")
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="set the cluster of the comment, when BODY does not name it"
     )
     post: PostOptions = group(PostOptions)
-    format: str = format_option()
 
 
 def run(args: CommentArguments) -> Result:
     """Post or change the comment; exit 1 when that failed, unless it is only to warn."""
-    from reconciler.features.pull_requests.document import COMMENT
+    from reconciler.features.pull_requests.posting import FORGES, CommentTarget, GitHub, in_job, job_forge, post_comment
+    from reconciler.ports import SystemClock
 
     _check(args)
+    forge = FORGES[args.post.forge] if args.post.forge else job_forge(os.environ) or GitHub
+    target = CommentTarget(environment=os.environ, forge=forge, pull_request=args.post.pull_request, author=args.post.author)
     if args.post.dry_run:
-        return _dry_run(args)
+        wanted = in_job(target, _wanted(args, target))
+        kept = "The plan of a comment that is posted already is kept, and is not shown here."
+        return Result(forms={"text": wanted.text}, notes=(kept,) if wanted.content is None else ())
     try:
-        outcome = _posted(args)
+        outcome = post_comment(target, _wanted(args, target), clock=SystemClock())
     except ReconcilerError as error:
         if not args.post.warn_only:
             raise
         output.tell(f"warning: no comment was posted: {error}")
         return Result()
-    for warning in outcome.warnings():
-        output.tell(f"warning: {warning}")
-    return Result(view=lambda: _lines(outcome), document=lambda: COMMENT.write(outcome))
+    for problem in outcome.problems:
+        output.tell(f"warning: {problem}")
+    return Result(view=lambda: _lines(outcome))
 
 
 def _check(args: CommentArguments) -> None:
-    if args.post.given_token is not None:
-        raise UsageError(
-            "every user of this machine can read a token on the command line. Set GITHUB_TOKEN or GITLAB_TOKEN, or --token-file"
-        )
     if args.body is None and args.state in (None, "planned") and not args.report:
         raise UsageError("a plan is posted with BODY, the file that 'plan --out json=FILE' wrote. Other states have a --state")
     if args.backtest and args.body is None:
         raise UsageError("--backtest adds to a plan: give BODY, the file that 'plan --out json=FILE' wrote, too")
-    if args.label and not _LABEL.fullmatch(args.label):
-        raise UsageError("--label takes up to 60 letters, digits, blanks and . _ / -, beginning with a letter or digit")
     if args.post.commit and not _COMMIT.fullmatch(args.post.commit):
         raise UsageError("--commit takes the hexadecimal digits of a commit")
     if args.post.pull_request is not None and args.post.pull_request < 1:
         raise UsageError(f"--pull-request takes a number from 1 on, not {args.post.pull_request}")
-    if not 0 <= args.post.wait <= _LONGEST_WAIT:
-        raise UsageError(f"--wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {args.post.wait:g}")
-
-
-def _target(args: CommentArguments) -> CommentTarget:
-    from reconciler.features.pull_requests.posting import CommentTarget, ForgeName, forge_here
-
-    return CommentTarget(
-        environment=os.environ,
-        forge=ForgeName(args.post.forge) if args.post.forge else forge_here(os.environ),
-        pull_request=args.post.pull_request,
-        token_file=args.post.token_file,
-        author=args.post.author,
-    )
 
 
 def _wanted(args: CommentArguments, target: CommentTarget) -> CommentRequest:
     from reconciler.features.pull_requests.posting import CommentRequest
 
+    content = _content(args, target)
     return CommentRequest(
-        content=_content(args, target),
+        content=content,
         status=_status(args),
-        cluster=args.cluster,
-        label=args.label,
+        cluster=content.marker.cluster if content is not None else args.cluster,
         only_existing=args.post.if_there,
-    )
-
-
-def _posted(args: CommentArguments) -> PullRequestOutcome:
-    from reconciler.features.pull_requests.posting import post_comment
-    from reconciler.ports import SystemClock
-
-    target = _target(args)
-    return post_comment(target, _wanted(args, target), clock=SystemClock(), patience=args.post.wait)
-
-
-def _dry_run(args: CommentArguments) -> Result:
-    """The comment as Markdown, or in a document; nothing is asked, so a comment that is there adds nothing to it."""
-    from reconciler.features.pull_requests.document import COMMENT
-    from reconciler.features.pull_requests.posting import PullRequestOutcome, comment_text
-
-    target = _target(args)
-    wanted = _wanted(args, target)
-    text = comment_text(target, wanted)
-    outcome = PullRequestOutcome(
-        forge=target.forge,
-        repository=None,
-        pull_request=args.post.pull_request,
-        comment=None,
-        reason="--dry-run posts nothing",
-    )
-    about: dict[str, Json] = {
-        "result": "dry_run",
-        "state": wanted.status.state.value,
-        "cluster": wanted.address[0],
-        "label": args.label,
-        "body": text,
-    }
-    kept = "The plan of a comment that is posted already is kept, and is not shown here."
-    return Result(
-        document=lambda: COMMENT.write(outcome) | about,
-        forms={"text": lambda: text},
-        notes=(kept,) if wanted.content is None else (),
     )
 
 
@@ -216,25 +140,15 @@ def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
 
     if args.body is None:
         return None
-    text = _body_text(args.body)
     return body_content(
-        text,
-        name="standard input" if args.body == "-" else args.body,
-        about=(args.cluster, args.label),
+        output.read_file(Path(args.body)),
+        name=args.body,
+        cluster=args.cluster,
         backtest=output.read_file(Path(args.backtest)) if args.backtest else None,
         backtest_name=args.backtest or "",
         links=comment_links(target, commit=args.post.commit, report=args.html_report, docs=args.docs_url, places=places()),
         today=datetime.datetime.now(tz=datetime.UTC).date(),
     )
-
-
-def _body_text(name: str) -> str:
-    if name != "-":
-        return output.read_file(Path(name))
-    try:
-        return sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FileAccessError("cannot read standard input: not UTF-8 text") from error
 
 
 def _status(args: CommentArguments) -> CommentStatus:
@@ -261,9 +175,8 @@ def _lines(outcome: PullRequestOutcome) -> list[Line]:
     comment = outcome.comment
     if comment is None:
         return [line(f"No comment: {escaped(outcome.reason)}.")]
-    where = f"on {outcome.forge.forge.request} {outcome.pull_request} of {outcome.repository}"
     at = f": {escaped(comment.url)}" if comment.url else "."
-    text = f"The comment {where} is {comment.result.value}. Its state is {comment.state.value}{at}"
+    text = f"The comment on {outcome.place} is {comment.result.value}. Its state is {comment.state.value}{at}"
     if comment.reason:
-        text = f"The comment {where} was left as it is: {escaped(comment.reason)}."
+        text = f"The comment on {outcome.place} was left as it is: {escaped(comment.reason)}."
     return [line(text), *([] if outcome.status is None else [line(f"The status of the commit is {outcome.status.value}.")])]

@@ -248,9 +248,9 @@ NOT_CHANGED: Final = StatusCheck(
 )
 
 
-def status_name(cluster: str, label: str) -> str:
-    """``kafka-quotas/prod-eu``, as a ruleset names it; a label stands behind it."""
-    return f"kafka-quotas/{shorten(display_name(cluster), _MOST_OF_NAME)}{f' ({label})' if label else ''}"
+def status_name(cluster: str) -> str:
+    """``kafka-quotas/prod-eu``, as a ruleset names it."""
+    return f"kafka-quotas/{shorten(display_name(cluster), _MOST_OF_NAME)}"
 
 
 def check_of(plan: Plan | None, verdict: CommentVerdict, sentences: Sequence[str]) -> StatusCheck:

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from reconciler.errors import ForgeError, UsageError
 from reconciler.features.pull_requests.comment_verdict import StatusCheck
-from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace
+from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
 from reconciler.features.pull_requests.rest_api import RestApi
 from reconciler.model import MergedRequest
 
@@ -35,14 +35,13 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewComment:
-    """One comment on a line. ``line``: of the new file; ``None`` once the line is gone. ``answered``: users have replied."""
+    """One comment on a line. ``line``: of the new file; ``None`` once the line is gone."""
 
     id: int
     author: str | None
     body: str
     path: str
     line: int | None
-    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +110,9 @@ class Forge(RestApi):
     """What follows the ticks of a block that replaces the line of its comment."""
     review_path: ClassVar[str]
     """The path of a comment on a line, for its ``id`` and the ``number``."""
+    diffs_path: ClassVar[str]
+    """The path of the list of changed files, for a ``number``. ``diff_fields``: new path, old path and patch of one."""
+    diff_fields: ClassVar[tuple[str, str, str]]
     comments_path: ClassVar[str]
     """The path of the list of comments, for a ``number``. ``comment_path``: of one of them, for its ``id``, too."""
     comment_path: ClassVar[str]
@@ -138,9 +140,13 @@ class Forge(RestApi):
     def job(cls, environment: Mapping[str, str]) -> Job:
         """The job that has these variables. Raises ``FileAccessError``."""
 
-    @abc.abstractmethod
     def whoami(self) -> str:
         """The login that the token belongs to."""
+        doing = "ask whose the token is"
+        login = text_of(self.get("/user", doing=doing), self.author[1])
+        if login is None:
+            raise self.unexpected(doing)
+        return login
 
     @abc.abstractmethod
     def read(self, number: int) -> Request:
@@ -161,9 +167,17 @@ class Forge(RestApi):
     def set_status(self, commit: str, name: str, check: StatusCheck, address: str | None) -> None:
         """Give a commit a status in place of an earlier one of this name. ``address``: a page with the reasons."""
 
-    @abc.abstractmethod
     def diffs(self, request: Request) -> Mapping[str, FileDiff]:
-        """The changed files of a pull request, by the paths that they have in it."""
+        """The changed files of a pull request, by the paths that they have in it. Those of large files are empty."""
+        doing = f"list the files of {self.request} {request.number} of {self.repository}"
+        new, old, patch = self.diff_fields
+        diffs = {}
+        for document in self.pages(f"{self.path}{self.diffs_path.format(number=request.number)}?per_page=100", doing=doing):
+            path = text_of(document, new)
+            if path is None:
+                raise self.unexpected(doing)
+            diffs[path] = read_diff(text_of(document, old) or path, text_of(document, patch) or "")
+        return diffs
 
     @abc.abstractmethod
     def review_comments(self, request: Request) -> list[ReviewComment]:

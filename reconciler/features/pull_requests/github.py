@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
-import reconciler
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.features.pull_requests.comment_verdict import StatusCheck
 from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
-from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
+from reconciler.features.pull_requests.line_edits import LinePlace
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.http import api_address
 from reconciler.model import MergedRequest, escaped
@@ -42,6 +41,8 @@ class GitHub(Forge):
     comments_path: ClassVar = "/issues/{number}/comments?"
     comment_path: ClassVar = "/issues/comments/{id}"
     review_path: ClassVar = "/pulls/comments/{id}"
+    diffs_path: ClassVar = "/pulls/{number}/files"
+    diff_fields: ClassVar = ("filename", "previous_filename", "patch")
     author: ClassVar = ("user", "login")
     requests_path: ClassVar = "/pulls"
     branch_fields: ClassVar = ("head", "base", "body")
@@ -51,14 +52,13 @@ class GitHub(Forge):
     starter_variables: ClassVar = ("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR")
     login_variable: ClassVar = "GITHUB_TOKEN"
     subject: ClassVar = "the repository, pull request or comment"
-    """What may be missing when the answer is *not found*."""
     needed: ClassVar = (
         "The token needs to read the pull request, to write its comments and to write checks (in a workflow: permissions: "
         "pull-requests: write, checks: write)"
     )
 
     @classmethod
-    def connect(cls, environment: Mapping[str, str], token_file: Path | None, *, clock: Clock, patience: float) -> Self:
+    def connect(cls, environment: Mapping[str, str], *, clock: Clock, patience: float) -> Self:
         """The repository that the environment names. Raises ``UsageError`` and ``FileAccessError``."""
         address = api_address(environment.get("GITHUB_API_URL") or _PUBLIC, api="GitHub's API", example=_PUBLIC)
         repository = environment.get("GITHUB_REPOSITORY")
@@ -66,7 +66,7 @@ class GitHub(Forge):
             raise UsageError("the repository is not known. Set GITHUB_REPOSITORY to OWNER/NAME")
         if not _REPOSITORY.fullmatch(repository):
             raise UsageError(f"a repository is OWNER/NAME, not {escaped(repository)!r}")
-        made = cls(address, read_token(environment, token_file, variable=cls.login_variable), clock=clock, patience=patience)
+        made = cls(address, read_token(environment, cls.login_variable), clock=clock, patience=patience)
         made.repository = repository
         return made
 
@@ -82,42 +82,22 @@ class GitHub(Forge):
             files=f"{server}/{repository}/blob" if known else None,
         )
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, token: str) -> dict[str, str]:
         """Return the headers for this version of the API."""
         return {
-            "user-agent": f"kafka-quotas/{reconciler.__version__}",
             "accept": "application/vnd.github+json",
-            "authorization": f"token {self.token.reveal()}",
+            "authorization": f"token {token}",
             "x-github-api-version": _VERSION,
         }
 
-    def advice(self, status: int) -> str:
-        """Return the advice that follows from GitHub's documentation of status codes."""
-        match status:
-            case 401:
-                return "the token is refused. Is it expired, or of another server?"
-            case 403:
-                return f"the token may not do this. {self.needed}"
-            case 404:
-                return f"{self.subject} does not exist, or the token may not see it. {self.needed}"
-            case 410:
-                return "this is gone, or the repository has its issues switched off"
-            case 422:
-                return "GitHub does not take this"
-        return "GitHub's API does not answer as expected"
-
     def whoami(self) -> str:
         """Return the login of the token, and that of workflows when the token may not ask for its own."""
-        doing = "ask whose the token is"
         try:
-            login = text_of(self.get("/user", doing=doing), "login")
+            return super().whoami()
         except ForgeError as error:
             if error.status in (403, 404):
                 return _ACTIONS
             raise
-        if login is None:
-            raise self.unexpected(doing)
-        return login
 
     def read(self, number: int) -> Request:
         """One pull request."""
@@ -162,31 +142,16 @@ class GitHub(Forge):
             merge_commit=text_of(pull, "merge_commit_sha") if text_of(pull, "merged_at") else None,
         )
 
-    def diffs(self, request: Request) -> Mapping[str, FileDiff]:
-        """Read the patches of the files. GitHub leaves out those of large files."""
-        doing = f"list the files of pull request {request.number} of {self.repository}"
-        diffs = {}
-        for document in self.pages(f"{self.path}/pulls/{request.number}/files?per_page=100", doing=doing):
-            path, patch = text_of(document, "filename"), text_of(document, "patch")
-            if path is None:
-                raise self.unexpected(doing)
-            diffs[path] = read_diff(text_of(document, "previous_filename") or path, patch or "")
-        return diffs
-
     def review_comments(self, request: Request) -> list[ReviewComment]:
-        """Each reply names the comment that it answers."""
+        """The comments on lines of the pull request."""
         doing = f"read the suggestions on pull request {request.number} of {self.repository}"
-        rows = list(self.pages(f"{self.path}/pulls/{request.number}/comments?per_page=100", doing=doing))
-        answered = {row.get("in_reply_to_id") for row in rows if isinstance(row, dict)}
         comments = []
-        for row in rows:
+        for row in self.pages(f"{self.path}/pulls/{request.number}/comments?per_page=100", doing=doing):
             match row:
                 case {"id": int(number), "body": str(body), "path": str(path), **more}:
                     line, author = more.get("line"), text_of(row, *self.author)
                     at = line if isinstance(line, int) else None
-                    comments.append(
-                        ReviewComment(id=number, author=author, body=body, path=path, line=at, answered=number in answered)
-                    )
+                    comments.append(ReviewComment(id=number, author=author, body=body, path=path, line=at))
                 case _:
                     raise self.unexpected(doing)
         return comments

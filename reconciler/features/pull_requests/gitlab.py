@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
-import reconciler
 from reconciler.errors import UsageError
 from reconciler.features.pull_requests.comment_verdict import StatusCheck
 from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
-from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, read_diff
+from reconciler.features.pull_requests.line_edits import LinePlace
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.http import api_address
 from reconciler.model import MergedRequest, escaped
@@ -25,16 +24,6 @@ from reconciler.ports import Clock
 _PUBLIC: Final = "https://gitlab.com/api/v4"
 _PROJECT: Final = re.compile(r"[0-9]{1,20}|[A-Za-z0-9_.][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+")
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
-_NEEDED: Final = (
-    "the token needs the scope api and the role Reporter or higher, for statuses Developer. A CI job token may not write notes"
-)
-_ADVICE: Final = {
-    401: "the server refuses the token. Check that it has not expired and is of this server",
-    403: f"the token may not do this: {_NEEDED}",
-    404: f"the project, merge request or note does not exist, or the token may not see it: {_NEEDED}",
-    400: "GitLab does not take this",
-    422: "GitLab does not take this",
-}
 
 
 class GitLab(Forge):
@@ -53,6 +42,8 @@ class GitLab(Forge):
     comment_path: ClassVar = "/merge_requests/{number}/notes/{id}"
     review_path: ClassVar = comment_path
     suggestion: ClassVar = "suggestion:-0+0"
+    diffs_path: ClassVar = "/merge_requests/{number}/diffs"
+    diff_fields: ClassVar = ("new_path", "old_path", "diff")
     author: ClassVar = ("author", "username")
     requests_path: ClassVar = "/merge_requests"
     branch_fields: ClassVar = ("source_branch", "target_branch", "description")
@@ -61,9 +52,13 @@ class GitLab(Forge):
     commit_variable: ClassVar = "CI_COMMIT_SHA"
     starter_variables: ClassVar = ("GITLAB_USER_LOGIN",)
     login_variable: ClassVar = "GITLAB_TOKEN"
+    subject: ClassVar = "the project, merge request or note"
+    needed: ClassVar = (
+        "The token needs the scope api and the role Reporter, for statuses Developer. A CI job token may not write notes"
+    )
 
     @classmethod
-    def connect(cls, environment: Mapping[str, str], token_file: Path | None, *, clock: Clock, patience: float) -> Self:
+    def connect(cls, environment: Mapping[str, str], *, clock: Clock, patience: float) -> Self:
         """The project that the environment names. Raises ``UsageError`` and ``FileAccessError``."""
         address = api_address(environment.get("CI_API_V4_URL") or _PUBLIC, api="GitLab's API", example=_PUBLIC)
         project = cls.job(environment).repository
@@ -71,7 +66,7 @@ class GitLab(Forge):
             raise UsageError("the project is not known. Set CI_PROJECT_ID to its number or its path, GROUP/NAME")
         if not _PROJECT.fullmatch(project):
             raise UsageError(f"a project is GROUP/NAME or its number, not {escaped(project)!r}")
-        token, file = read_token(environment, token_file, variable=cls.login_variable), environment.get("CI_SERVER_TLS_CA_FILE")
+        token, file = read_token(environment, cls.login_variable), environment.get("CI_SERVER_TLS_CA_FILE")
         made = cls(address, token, clock=clock, patience=patience, ca_file=Path(file) if file else None)
         made.repository = project
         made.pipeline = environment.get("CI_PIPELINE_ID", "")
@@ -98,25 +93,12 @@ class GitLab(Forge):
             files=f"{address}/-/blob" if address else None,
         )
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, token: str) -> dict[str, str]:
         """JSON, and the token in the header that takes access tokens of every kind."""
         return {
-            "user-agent": f"kafka-quotas/{reconciler.__version__}",
             "accept": "application/json",
-            "private-token": self.token.reveal(),
+            "private-token": token,
         }
-
-    def advice(self, status: int) -> str:
-        """Return the advice that follows from GitLab's documentation of status codes."""
-        return _ADVICE.get(status, "GitLab's API does not answer as expected")
-
-    def whoami(self) -> str:
-        """Return the user name of the token. That of a project's access token is a bot's."""
-        doing = "ask whose the token is"
-        name = text_of(self.get("/user", doing=doing), "username")
-        if name is None:
-            raise self.unexpected(doing)
-        return name
 
     def read(self, number: int) -> Request:
         """One merge request."""
@@ -160,31 +142,16 @@ class GitLab(Forge):
             merge_commit=text_of(document, "merge_commit_sha") or text_of(document, "squash_commit_sha"),
         )
 
-    def diffs(self, request: Request) -> Mapping[str, FileDiff]:
-        """Read the diffs of the newest version. GitLab leaves out those of large files."""
-        doing = f"list the files of merge request {request.number} of {self.repository}"
-        diffs = {}
-        for document in self.pages(f"{self.path}/merge_requests/{request.number}/diffs?per_page=100", doing=doing):
-            match document:
-                case {"new_path": str(path), "old_path": str(old), "diff": str(patch)}:
-                    diffs[path] = read_diff(old, patch)
-                case _:
-                    raise self.unexpected(doing)
-        return diffs
-
     def review_comments(self, request: Request) -> list[ReviewComment]:
         """The first notes of the threads on lines."""
         doing = f"read the suggestions on merge request {request.number} of {self.repository}"
         comments = []
         for thread in self.pages(f"{self.path}/merge_requests/{request.number}/discussions?per_page=100", doing=doing):
             match thread:
-                case {
-                    "notes": [{"id": int(number), "body": str(body), "position": {"new_path": str(path), **at}} as note, *more]
-                }:
+                case {"notes": [{"id": int(number), "body": str(body), "position": {"new_path": str(path), **at}} as note, *_]}:
                     line, author = at.get("new_line"), text_of(note, *self.author)
                     line = line if isinstance(line, int) else None
-                    first = ReviewComment(id=number, author=author, body=body, path=path, line=line, answered=bool(more))
-                    comments.append(first)
+                    comments.append(ReviewComment(id=number, author=author, body=body, path=path, line=line))
         return comments
 
     def comment_line(self, request: Request, place: LinePlace, body: str) -> None:

@@ -57,8 +57,9 @@ from reconciler.render import (
 )
 from reconciler.text import count_of, list_some
 
-BUDGET: Final = 57_500
-"""Bytes of UTF-8. A posted comment has 60,000 at most (GitHub takes 65,536 characters); the rest is for its state."""
+LIMIT: Final = 60_000
+"""Bytes of UTF-8 of a posted comment: GitHub takes 65,536 characters. What ``BUDGET`` leaves is for its state."""
+BUDGET: Final = LIMIT - 5_000
 
 FULL_PLAN: Final = "`kafka-quotas plan` prints the whole plan, and its `--out json=FILE` keeps it."
 FULL_FINDINGS: Final = "`kafka-quotas validate` prints all of them."
@@ -81,18 +82,17 @@ def body_content(
     text: str,
     *,
     name: str,
-    about: tuple[str | None, str],
+    cluster: str | None,
     backtest: str | None = None,
     backtest_name: str = "the backtest",
     links: RepositoryLinks | None = None,
     today: datetime.date | None = None,
 ) -> Content:
-    """The content of the comment about this cluster and label: the plan of a JSON text with the backtest merged into it.
+    """The content of the comment about this cluster: the plan of a JSON text with the backtest merged into it.
 
     The text may be of findings. A cluster is needed for findings about none (of manifests that cannot be planned), else it must
     be the text's own. Raises ``FileAccessError`` for another text or cluster, and for a report without a plan.
     """
-    cluster, label = about
     report, unread = (None, ()) if backtest is None else _read_backtest(backtest, backtest_name)
     if not _has_only_findings(text):
         plan = read_plan(text, name=name)
@@ -107,7 +107,7 @@ def body_content(
         raise FileAccessError(f"{name} is about cluster {of!r}, not {cluster!r}")
     if report is not None and report.cluster is not None and of is not None and report.cluster != of:
         raise FileAccessError(f"{backtest_name} is about cluster {report.cluster!r}, not {of!r}")
-    return dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=of or cluster, label=label))
+    return dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=of or cluster))
 
 
 def _read_backtest(text: str, name: str) -> tuple[BacktestReport | None, tuple[Finding, ...]]:
@@ -145,7 +145,7 @@ def plan_comment(
     new = [finding for finding in plan.findings if not finding.as_before]
     shown = (plan.changes, plan.kept, new, plan.tripped, plan.withheld)
     silent = not any(shown) and not (report is not None and (report.findings or report.unjudged or changed_groups(report)))
-    marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
+    marker = Marker(cluster=plan.cluster.name, digest=plan.digest, verdict=verdict)
     writer = _CommentWriter(
         plan=plan,
         report=report,
@@ -158,7 +158,7 @@ def plan_comment(
     )
     content = writer.content(marker, full=FULL_PLAN, budget=budget)
     source = SuggestionSource.of(plan, report, places=writer.links.places, today=writer.today)
-    return dataclasses.replace(content, suggestions=source)
+    return dataclasses.replace(content, empty=silent, suggestions=source)
 
 
 def findings_comment(
@@ -166,7 +166,7 @@ def findings_comment(
 ) -> Content:
     """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
     verdict = CommentVerdict.BLOCKED if errors_in(findings) else CommentVerdict.NOT_CHECKED
-    marker = Marker(kind="findings", cluster=cluster, digest=None, verdict=verdict.value)
+    marker = Marker(cluster=cluster, verdict=verdict)
     writer = _CommentWriter(findings=tuple(findings), verdict=verdict, links=links or RepositoryLinks())
     return writer.content(marker, full=FULL_FINDINGS, budget=budget)
 

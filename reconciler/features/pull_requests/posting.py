@@ -1,13 +1,12 @@
-"""Keep one comment on a pull request true: find the pull request, rewrite or post the comment, and fold duplicates."""
+"""Keep one comment on a pull request true: find the pull request, rewrite or post the comment, and remove duplicates."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from reconciler.errors import ForgeError
@@ -20,8 +19,7 @@ from reconciler.features.pull_requests.sticky_comment import (
     CommentState,
     CommentStatus,
     Content,
-    content_for,
-    is_edited,
+    Marker,
     read_content,
     read_marker,
     render_sticky_comment,
@@ -29,32 +27,19 @@ from reconciler.features.pull_requests.sticky_comment import (
 from reconciler.ports import Clock
 from reconciler.render import RepoPaths, RepositoryLinks
 
+FORGES: Final[Mapping[str, type[GitHub | GitLab]]] = {"github": GitHub, "gitlab": GitLab}
+"""The classes that talk to each forge, by its name."""
+_PATIENCE: Final = 120.0
+"""Seconds of waiting for rate limits and faults, in all."""
 _ROUNDS: Final = 3
 """How often a comment that another account removes meanwhile is looked for again."""
 
 
-class ForgeName(enum.StrEnum):
-    """Where pull requests are."""
-
-    GITHUB = "github"
-    GITLAB = "gitlab"
-
-    @property
-    def forge(self) -> type[GitHub | GitLab]:
-        """The class that talks to this forge."""
-        return GitLab if self is ForgeName.GITLAB else GitHub
-
-
-def job_forge(environment: Mapping[str, str]) -> ForgeName | None:
+def job_forge(environment: Mapping[str, str]) -> type[GitHub | GitLab] | None:
     """The forge whose job has these variables; ``None`` outside of every job."""
     if "GITHUB_ACTIONS" in environment:
-        return ForgeName.GITHUB
-    return ForgeName.GITLAB if "GITLAB_CI" in environment else None
-
-
-def forge_here(environment: Mapping[str, str]) -> ForgeName:
-    """The same, and GitHub outside of every job."""
-    return job_forge(environment) or ForgeName.GITHUB
+        return GitHub
+    return GitLab if "GITLAB_CI" in environment else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +47,13 @@ class CommentTarget:
     """Where the comment is. The rest, and what is ``None``, comes from the environment, as the forge sets it in a job."""
 
     environment: Mapping[str, str]
-    forge: ForgeName = ForgeName.GITHUB
+    forge: type[GitHub | GitLab] = GitHub
     pull_request: int | None = None
-    token_file: Path | None = None
     author: str | None = None
 
     def job(self) -> Job:
         """Read what the environment names. Raises ``FileAccessError``."""
-        job = self.forge.forge.job(self.environment)
+        job = self.forge.job(self.environment)
         return dataclasses.replace(job, request=self.pull_request) if self.pull_request else job
 
 
@@ -90,17 +74,11 @@ class CommentRequest:
     content: Content | None
     status: CommentStatus
     cluster: str | None = None
-    """Of the comment, where ``content`` does not name it."""
-    label: str = ""
+    """``None``: the comment is about the whole repository."""
     newest: str | None = None
     """The newest commit of the pull request. A plan of another one is outdated."""
     only_existing: bool = False
     """Change a comment that is there, and make none."""
-
-    @property
-    def address(self) -> tuple[str | None, str]:
-        """The cluster, if any, and the label that the comment is about."""
-        return (self.content.marker.cluster if self.content else self.cluster), self.label
 
     def now(self) -> CommentStatus:
         """The status: a plan of a commit that is no longer the newest is outdated before it is posted."""
@@ -108,6 +86,11 @@ class CommentRequest:
         known = status.state in _PLANNED and status.commit is not None and self.newest is not None
         late = known and not str(self.newest).startswith(str(status.commit).lower())
         return dataclasses.replace(status, state=CommentState.OUTDATED) if late else status
+
+    def text(self, earlier: Content | None = None) -> str:
+        """The whole comment. ``earlier``: the content of the posted one."""
+        content = self.content or earlier or Content(marker=Marker(cluster=self.cluster))
+        return render_sticky_comment(content, self.now())
 
 
 _PLANNED: Final = (CommentState.PLANNED, CommentState.PLAN_FAILED, CommentState.NOT_CHANGED)
@@ -117,60 +100,29 @@ _WHOLE_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentOutcome:
-    """What was done. ``edited``: a person had changed the comment. ``strangers``: comments of others that have our marker."""
+    """What was done. ``reason``: why the comment was left."""
 
     result: CommentResult
     state: CommentState
     """Of the plan. Outdated in place of planned when the pull request has a newer commit."""
-    cluster: str | None
-    """``None`` for a comment about the whole repository."""
-    label: str
-    """Empty when there is one comment for the cluster."""
-    author: str
-    """The login whose comments are looked at."""
     reason: str = ""
     id: int | None = None
     """Of the comment. ``None`` when there is none."""
     url: str | None = None
-    """Of the comment. ``None`` when there is none."""
-    edited: bool = False
-    """True when another writer had changed the comment. It was written again."""
-    folded: tuple[int, ...] = ()
-    """Ids of comments of the same kind that were removed."""
-    strangers: tuple[Comment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequestOutcome:
     """What was done where; ``comment`` is ``None`` without a pull request, and ``reason`` states why."""
 
-    forge: ForgeName
-    """Where the comment is."""
-    repository: str | None
-    """OWNER/NAME, on GitLab the path of the project. ``None`` only in a dry run that does not name it."""
-    pull_request: int | None
-    """Its number. ``None`` when the commit belongs to none, or in a dry run that does not name it."""
+    place: str
+    """``pull request 7 of OWNER/NAME``."""
     comment: CommentOutcome | None
     reason: str = ""
     status: Conclusion | None = None
     """The status that the commit got for this cluster. ``None`` when it got none."""
-    suggestions: int = 0
-    """How many suggestions stand on lines of the pull request."""
     problems: tuple[str, ...] = ()
     """Why the forge did not take a status or suggestions."""
-
-    def warnings(self) -> Iterator[str]:
-        """Yield what a user should know although nothing failed."""
-        yield from self.problems
-        if self.comment is None:
-            return
-        if self.comment.edited:
-            yield "The comment had been edited by hand, and was written anew"
-        for stranger in self.comment.strangers:
-            yield (
-                f"Comment {stranger.id} of {stranger.author!r} has this tool's marker but is not by {self.comment.author!r}. "
-                "kafka-quotas leaves it alone"
-            )
 
 
 def comment_links(
@@ -191,37 +143,31 @@ def comment_links(
     return RepositoryLinks(files=files, report=report, docs=docs, places=places or RepoPaths())
 
 
-def comment_text(target: CommentTarget, wanted: CommentRequest) -> str:
-    """The whole comment as it would be posted anew, without asking the forge. Raises ``ForgeError`` and ``FileAccessError``."""
-    return fitting_comment(wanted.content or content_for(*wanted.address), _in_job(target, wanted.status, target.job()))
+def in_job(target: CommentTarget, wanted: CommentRequest) -> CommentRequest:
+    """The wanted comment with the commit and the log of the job. Raises ``FileAccessError``."""
+    job, status = target.job(), wanted.status
+    status = dataclasses.replace(status, commit=status.commit or job.commit, link=job.link, link_name=target.forge.run)
+    return dataclasses.replace(wanted, status=status)
 
 
-def _in_job(target: CommentTarget, status: CommentStatus, job: Job) -> CommentStatus:
-    return dataclasses.replace(status, commit=status.commit or job.commit, link=job.link, link_name=target.forge.forge.run)
-
-
-def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock, patience: float) -> PullRequestOutcome:
-    """Find the pull request and keep its comment. ``patience``: seconds of waiting for limits and faults, in all.
+def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock) -> PullRequestOutcome:
+    """Find the pull request and keep its comment.
 
     Raises ``UsageError`` when something is missing or contradicts, ``FileAccessError`` and ``ForgeError``.
     """
     job = target.job()
-    forge = target.forge.forge.connect(target.environment, target.token_file, clock=clock, patience=patience)
-    shown, status = job.path or forge.repository, _in_job(target, wanted.status, job)
+    # A commit that was pushed to a branch is not one of the pull request.
+    compared = wanted.status.commit is not None or not job.pushed
+    wanted = in_job(target, wanted)
+    forge = target.forge.connect(target.environment, clock=clock, patience=_PATIENCE)
     try:
         number = forge.find(job)
         if number is None:
-            reason = f"commit {job.commit} belongs to no {forge.request}"
-            return PullRequestOutcome(forge=target.forge, repository=shown, pull_request=None, comment=None, reason=reason)
+            return PullRequestOutcome(place="", comment=None, reason=f"commit {job.commit} belongs to no {forge.request}")
         request, author = forge.read(number), target.author or forge.whoami()
-        # A commit that was pushed to a branch is not one of the pull request.
-        compared = wanted.status.commit is not None or not job.pushed
-        suggested = _keep_suggestions(forge, request, dataclasses.replace(wanted, status=status), author=author)
-        wanted = dataclasses.replace(
-            wanted,
-            status=dataclasses.replace(status, suggested=suggested.count),
-            newest=request.commit if compared else None,
-        )
+        suggested = _keep_suggestions(forge, request, wanted, author=author)
+        status = dataclasses.replace(wanted.status, suggested=suggested.count)
+        wanted = dataclasses.replace(wanted, status=status, newest=request.commit if compared else None)
         try:
             comment = keep_comment(forge, request, wanted, author=author)
         except ForgeError:
@@ -232,12 +178,9 @@ def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock,
     finally:
         forge.close()
     return PullRequestOutcome(
-        forge=target.forge,
-        repository=shown,
-        pull_request=number,
+        place=f"{forge.request} {number} of {job.path or forge.repository}",
         comment=comment,
         status=conclusion,
-        suggestions=suggested.count,
         problems=tuple(text for text in (problem, suggested.problem) if text is not None),
     )
 
@@ -249,23 +192,22 @@ def _keep_suggestions(forge: Forge, request: Request, wanted: CommentRequest, *,
     if status.state not in _PLANNED or not newest or request.is_fork:
         return SuggestionResult()
     source = wanted.content.suggestions if wanted.content is not None and status.state is CommentState.PLANNED else None
-    return keep_suggestions(forge, request, source, about=wanted.address, author=author)
+    return keep_suggestions(forge, request, source, cluster=wanted.cluster, author=author)
 
 
 def _set_status(
     forge: Forge, request: Request, wanted: CommentRequest, *, address: str | None
 ) -> tuple[Conclusion | None, str | None]:
     """The status that the planned commit got, and why it got none although it should have one."""
-    cluster, label = wanted.address
     check = _STATE_CHECKS.get(wanted.status.state) or (wanted.content.check if wanted.content else None)
     # A plan of an older commit is about that commit, and says nothing about the newest.
     planned = (wanted.status.commit or "").lower()
     commit = planned if _WHOLE_COMMIT.fullmatch(planned) else request.commit
     known = planned != "" and commit.startswith(planned)
-    if wanted.status.state not in _PLANNED or cluster is None or check is None or not known or request.is_fork:
+    if wanted.status.state not in _PLANNED or wanted.cluster is None or check is None or not known or request.is_fork:
         return None, None
     try:
-        forge.set_status(commit, status_name(cluster, label), check, address)
+        forge.set_status(commit, status_name(wanted.cluster), check, address)
     except ForgeError as error:
         return None, f"No status was set: {error}"
     return check.conclusion, None
@@ -273,38 +215,20 @@ def _set_status(
 
 def keep_comment(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> CommentOutcome:
     """Make the comment by ``author`` state what is asked for, whatever happened to it. Raises ``ForgeError``."""
-    cluster, label = wanted.address
+    created: Comment | None = None
     for _ in range(_ROUNDS):
-        everything = [comment for comment in forge.comments(request) if _address(comment) == wanted.address]
-        own = [comment for comment in everything if _same_login(comment.author, author)]
-        outcome = CommentOutcome(
-            result=CommentResult.LEFT,
-            state=wanted.now().state,
-            cluster=cluster,
-            label=label,
-            author=author,
-            strangers=tuple(comment for comment in everything if comment not in own),
-        )
+        own = [comment for comment in forge.comments(request) if _is_about(comment, wanted.cluster, author)]
+        if created is not None and [comment.id for comment in own] == [created.id]:
+            return CommentOutcome(result=CommentResult.CREATED, state=wanted.now().state, id=created.id, url=created.url)
         if own:
-            kept = _rewrite(forge, request, wanted, own, outcome)
-            if kept is not None:
+            if (kept := _rewrite(forge, request, wanted, own)) is not None:
                 return kept
-            continue
-        if reason := _why_none(wanted):
-            return dataclasses.replace(outcome, reason=reason)
-        created = forge.create(request, fitting_comment(wanted.content or content_for(*wanted.address), wanted.now()))
-        again = [each for each in forge.comments(request) if _address(each) == wanted.address and each.id != created.id]
-        # What was posted is not the only one, or not by whom we thought: found anew, and folded, in the next round.
-        author = created.author or author
-        if not any(_same_login(comment.author, created.author) for comment in again):
-            return dataclasses.replace(
-                outcome,
-                result=CommentResult.CREATED,
-                author=author,
-                id=created.id,
-                url=created.url,
-                strangers=tuple(again),
-            )
+        elif reason := _why_none(wanted):
+            return CommentOutcome(result=CommentResult.LEFT, state=wanted.now().state, reason=reason)
+        else:
+            # Another run may post at the same moment, and the author may be another account than the token names.
+            created = forge.create(request, wanted.text())
+            author = created.author or author
     raise ForgeError("the comment is removed, or written anew, as often as it is written. Does another run do the same?")
 
 
@@ -313,52 +237,30 @@ def _why_none(wanted: CommentRequest) -> str:
     state = wanted.now().state
     if state in (CommentState.OUTDATED, CommentState.NOT_CHANGED):
         return "the pull request has no comment to change"
-    if wanted.content is not None and wanted.content.marker.empty and state is CommentState.PLANNED:
+    if wanted.content is not None and wanted.content.empty and state is CommentState.PLANNED:
         return "nothing would change, and there is no comment yet"
     return "the pull request has no comment yet" if wanted.only_existing else ""
 
 
-def _rewrite(
-    forge: Forge, request: Request, wanted: CommentRequest, own: list[Comment], outcome: CommentOutcome
-) -> CommentOutcome | None:
+def _rewrite(forge: Forge, request: Request, wanted: CommentRequest, own: list[Comment]) -> CommentOutcome | None:
     """Rewrite the oldest and remove the rest; ``None`` when it is gone."""
     kept, *rest = own
     marker, status, text = read_marker(kept.body), wanted.now(), kept.body
     overtaken = status.state is not wanted.status.state and marker is not None and marker.commit != wanted.status.commit
-    edited = is_edited(kept.body)
     if not overtaken:
-        before = None if edited else read_content(kept.body)
-        text = fitting_comment(wanted.content or before or content_for(*wanted.address), status, edited=edited)
+        text = wanted.text(read_content(kept.body))
     same = text.rstrip() == kept.body.replace("\r\n", "\n").rstrip()
-    updated = kept if same else forge.update(request, kept.id, text)
+    updated = kept if same or overtaken else forge.update(request, kept.id, text)
     if updated is None:
         return None
     for comment in rest:
         forge.delete(request, comment.id)
     result = CommentResult.LEFT if overtaken else CommentResult.UNCHANGED if same else CommentResult.UPDATED
-    return dataclasses.replace(
-        outcome,
-        result=result,
-        reason="the comment is about a newer commit" if overtaken else "",
-        id=kept.id,
-        url=updated.url,
-        edited=edited and not overtaken,
-        folded=tuple(comment.id for comment in rest),
-    )
+    reason = "the comment is about a newer commit" if overtaken else ""
+    return CommentOutcome(result=result, state=status.state, reason=reason, id=kept.id, url=updated.url)
 
 
-def fitting_comment(content: Content, status: CommentStatus, *, edited: bool = False) -> str:
-    """The text of the comment. Raises ``ForgeError`` for one that is too long."""
-    try:
-        return render_sticky_comment(content, status, edited=edited)
-    except ValueError as error:
-        raise ForgeError(f"the comment is too long: {error}") from error
-
-
-def _address(comment: Comment) -> tuple[str | None, str] | None:
+def _is_about(comment: Comment, cluster: str | None, author: str) -> bool:
+    """Whether it is the tool's comment about this cluster: logins have no case, and any user can paste a marker."""
     marker = read_marker(comment.body)
-    return None if marker is None else marker.address
-
-
-def _same_login(login: str | None, other: str | None) -> bool:
-    return login is not None and other is not None and login.casefold() == other.casefold()
+    return marker is not None and marker.cluster == cluster and (comment.author or "").casefold() == author.casefold()

@@ -16,7 +16,8 @@ from typing import Final, Self
 
 from reconciler.errors import FileAccessError, GitError
 from reconciler.features.pull_requests.forge import Forge
-from reconciler.features.pull_requests.posting import forge_here
+from reconciler.features.pull_requests.github import GitHub
+from reconciler.features.pull_requests.posting import job_forge
 from reconciler.model import FileRevision, escaped
 from reconciler.ports import SystemClock
 from reconciler.render import shorten, size
@@ -174,7 +175,7 @@ def proposals_from(folder: str) -> Iterator[tuple[Forge, ProposalBase]]:
 
     Raises ``ForgeError``, ``GitError``, and ``UsageError`` without a token.
     """
-    forge = forge_here(os.environ).forge.connect(os.environ, None, clock=SystemClock(), patience=_PATIENCE_S)
+    forge = (job_forge(os.environ) or GitHub).connect(os.environ, clock=SystemClock(), patience=_PATIENCE_S)
     try:
         yield forge, ProposalBase.find(forge, folder)
     finally:

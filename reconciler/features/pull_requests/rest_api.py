@@ -1,4 +1,4 @@
-"""A forge's REST API: requests that wait out limits, try again after faults, follow redirections, and end in one clear sentence.
+"""A forge's REST API: requests that wait out limits, try again after faults, and end in one clear sentence.
 
 Sources: GitHub's documentation "Rate limits for the REST API" and "Best practices" (``retry-after`` first, then the moment in
 ``x-ratelimit-reset`` once nothing remains, else at least a minute, growing), its OpenAPI description (``basic-error``,
@@ -14,11 +14,11 @@ import logging
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, NoReturn
 
-from reconciler.errors import FileAccessError, ForgeError, UsageError
+import reconciler
+from reconciler.errors import ForgeError, UsageError
 from reconciler.http import Answer, ApiAddress, Http, NoAnswerError
 from reconciler.logs import log_event
 from reconciler.model import escaped
@@ -28,72 +28,22 @@ MOST_TRIES: Final = 4
 """Requests in a row that got no proper answer."""
 
 _MINUTE: Final = 60.0
-_LONGEST: Final = 366 * 86_400.0
 _SECONDS: Final = re.compile(r"[0-9]{1,12}")
 _NEXT: Final = re.compile(r'<([^<>]*)>\s*;\s*rel="next"')
-_FORM: Final = re.compile(r"[!-~]{1,4096}")
+_TOKEN: Final = re.compile(r"[!-~]{1,4096}")
 """Visible ASCII, as fits into a header: a line break in a token would begin another header."""
-
-_SHOWN: Final = 300
-_MOST_REASONS: Final = 5
+_SHOWN: Final = 600
 _log: Final = logging.getLogger(__name__)
-_REPEATED: Final = frozenset({301, 307, 308})
-"""Redirections that ask for the same request at another address: the answers for a renamed repository."""
-_MOST_REDIRECTIONS: Final = 5
 _MOST_PAGES: Final = 100
 _PASSING: Final = frozenset({500, 502, 503, 504})
 
 
-class Token:
-    """A token that shows itself only when asked for its text."""
-
-    __slots__ = ("_secret",)
-
-    def __init__(self, secret: str) -> None:
-        self._secret = secret
-
-    def __repr__(self) -> str:
-        return "Token(hidden)"
-
-    def reveal(self) -> str:
-        """The secret itself, for the request."""
-        return self._secret
-
-    def hidden_in(self, text: str) -> str:
-        """Text of a server, without the token if it sends that back."""
-        return text.replace(self._secret, "***")
-
-
-def read_token(environment: Mapping[str, str], file: Path | None, *, variable: str) -> Token:
-    """The token of a file, else of the environment. Raises ``UsageError`` without one, ``FileAccessError`` for no such file."""
-    where = "the file of --token-file" if file else f"the environment variable {variable}"
-    secret = (_file_content(file) if file else environment.get(variable, "")).strip()
-    if not secret:
-        raise UsageError(f"{where} has no token. Give one in {variable} or with --token-file")
-    if not _FORM.fullmatch(secret):
-        raise UsageError(f"what {where} has is not a token: a token is one word of visible ASCII characters")
-    return Token(secret)
-
-
-def _file_content(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        # Neither this nor the error's own text names the file: it may be the token itself, given where its file belongs.
-        raise FileAccessError(f"cannot read the file of --token-file: {error.strerror}") from None
-    except UnicodeDecodeError:
-        # The error has the bytes, so it is not passed on.
-        raise FileAccessError("cannot read the file of --token-file: not UTF-8 text") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """Wait so many seconds, because of ``why``."""
-
-    seconds: float
-    why: str
-    limited: bool
-    """A rate limit, which ends at a known moment; else a fault that may pass."""
+def read_token(environment: Mapping[str, str], variable: str) -> str:
+    """The token of the environment. Raises ``UsageError`` without one."""
+    token = environment.get(variable, "").strip()
+    if not _TOKEN.fullmatch(token):
+        raise UsageError(f"the environment variable {variable} has no token. Set it to one word of visible ASCII characters")
+    return token
 
 
 class RestApi(abc.ABC):
@@ -103,22 +53,21 @@ class RestApi(abc.ABC):
     """The name of the forge in messages."""
     purpose: ClassVar[str] = "posting comments"
     """Begins the sentence about a missing package."""
+    subject: ClassVar[str]
+    """What may be missing when the answer is *not found*. ``needed``: a sentence about the rights of the token."""
+    needed: ClassVar[str]
 
-    def __init__(self, address: ApiAddress, token: Token, *, clock: Clock, patience: float, ca_file: Path | None = None) -> None:
+    def __init__(self, address: ApiAddress, token: str, *, clock: Clock, patience: float, ca_file: Path | None = None) -> None:
         self._address = address
-        self.token = token
+        self._token = token
         self._clock = clock
         self._left = patience
         self._limits_met = 0
         self._http = Http(address, purpose=self.purpose, extra=self.title.lower(), ca_file=ca_file)
 
     @abc.abstractmethod
-    def headers(self) -> dict[str, str]:
-        """The headers of every request, with the token."""
-
-    @abc.abstractmethod
-    def advice(self, status: int) -> str:
-        """Return what to do about a request that was refused with this HTTP status."""
+    def headers(self, token: str) -> dict[str, str]:
+        """The headers of every request that are the forge's own, with the token."""
 
     def get(self, path: str, *, doing: str) -> object:
         """The document at a path. ``doing`` completes "cannot ..." in errors. Raises ``ForgeError``, as all of these do."""
@@ -156,31 +105,29 @@ class RestApi(abc.ABC):
         self, method: str, url: str, *, doing: str, document: Mapping[str, object] | None = None
     ) -> tuple[object, str | None]:
         """The document, and the link to the next page."""
-        tries = redirections = 0
+        faults = 0
         while True:
-            tries += 1
             try:
                 answer = self._answer(method, url, document)
-                if answer.status in _REPEATED or (answer.status == 302 and method == "GET"):
-                    redirections += 1
-                    location = answer.headers.get("location")
-                    if location is None or redirections > _MOST_REDIRECTIONS:
-                        self._fail(doing, "the server's redirections lead nowhere")
-                    url = self._address.joined(url, location)
-                    tries = 0
-                    continue
-                pause = _limit_of(answer, now=self._clock.now(), times=self._limits_met)
-                if pause is None:
+                seconds = _limit_of(answer, now=self._clock.now(), times=self._limits_met)
+                if seconds is None:
                     return self._understood(answer, doing)
                 self._limits_met += 1
+                why = "the rate limit is reached"
             except NoAnswerError as error:
-                if error.final or tries == MOST_TRIES:
+                faults += 1
+                if error.final or faults == MOST_TRIES:
                     self._fail(doing, str(error))
-                pause = Pause(seconds=float(2 ** (tries - 1)), why=str(error), limited=False)
-            self._wait(pause, doing)
+                seconds, why = float(2 ** (faults - 1)), str(error)
+            if seconds > self._left:
+                self._fail(doing, f"{why}. Only {self._left:.0f} s of waiting are left, and the next try is in {seconds:.0f} s")
+            self._left -= seconds
+            reason = self._hidden(why)
+            log_event(_log, "waiting for the forge", level=logging.INFO, forge=self.title, wait_seconds=seconds, reason=reason)
+            self._clock.sleep(seconds)
 
     def _answer(self, method: str, url: str, document: Mapping[str, object] | None) -> Answer:
-        headers = self.headers()
+        headers = {"user-agent": f"kafka-quotas/{reconciler.__version__}", **self.headers(self._token)}
         body = None
         if document is not None:
             headers["content-type"] = "application/json; charset=utf-8"
@@ -192,7 +139,7 @@ class RestApi(abc.ABC):
             "forge answered",
             forge=self.title,
             method=method,
-            url=self.token.hidden_in(url),
+            url=self._hidden(url),
             status=answer.status,
             bytes=len(answer.body),
             milliseconds=round((time.monotonic() - begun) * 1000, 1),
@@ -210,48 +157,40 @@ class RestApi(abc.ABC):
         except (ValueError, RecursionError):
             document = None
         if not 200 <= answer.status < 300:
-            reasons = "; ".join(_reasons(document))
             needed = answer.headers.get("x-accepted-github-permissions", "") if answer.status == 403 else ""
             more = f". {self.title} asks for the permission {needed}" if needed else ""
-            words = escaped(f"HTTP status {answer.status}{f': {reasons}' if reasons else ''}")
-            refusal = self.token.hidden_in(f"{self.advice(answer.status)} ({words}{escaped(more)})")
-            raise ForgeError(f"cannot {doing}: {refusal}", status=answer.status)
+            words = f"{self._advice(answer.status)} (HTTP status {answer.status}{_reason(document)}{more})"
+            raise ForgeError(f"cannot {doing}: {escaped(self._hidden(words))}", status=answer.status)
         if document is None and not (answer.status in (202, 204) and answer.body.strip() in (b"", b"null")):
             raise NoAnswerError("the answer is cut short or is not JSON")
         following = _NEXT.search(answer.headers.get("link", ""))
         return document, following[1] if following else None
 
-    def _wait(self, pause: Pause, doing: str) -> None:
-        if pause.seconds > self._left:
-            if not pause.limited:
-                self._fail(doing, f"{pause.why}, and no time is left to try again")
-            end = self._clock.now() + datetime.timedelta(seconds=min(pause.seconds, _LONGEST))
-            raise ForgeError(
-                f"cannot {doing}: {pause.why} of {self.title}'s API at {self._address.url('')} is reached. The limit ends at "
-                f"{end:%Y-%m-%d %H:%M:%S} UTC, in {pause.seconds:.0f} s, and only {self._left:.0f} s of waiting are left (--wait)"
-            )
-        log_event(
-            _log,
-            "waiting for the forge",
-            level=logging.INFO,
-            forge=self.title,
-            wait_seconds=pause.seconds,
-            reason=self.token.hidden_in(pause.why),
-        )
-        self._left -= pause.seconds
-        self._clock.sleep(pause.seconds)
+    def _advice(self, status: int) -> str:
+        """Return what to do about a request that was refused with this HTTP status."""
+        match status:
+            case 401:
+                return "the server refuses the token. Check that it has not expired and is of this server"
+            case 403:
+                return f"the token may not do this. {self.needed}"
+            case 404:
+                return f"{self.subject} does not exist, or the token may not see it. {self.needed}"
+        return f"{self.title} does not take this"
+
+    def _hidden(self, text: str) -> str:
+        """Text of a server, without the token if it sends that back."""
+        return text.replace(self._token, "***")
 
     def _fail(self, doing: str, words: str) -> NoReturn:
-        shown = escaped(self.token.hidden_in(words))
-        raise ForgeError(f"cannot {doing}: {self.title}'s API at {self._address.url('')}: {shown}")
+        raise ForgeError(f"cannot {doing}: {self.title}'s API at {self._address.url('')}: {escaped(self._hidden(words))}")
 
 
 def _header(answer: Answer, name: str) -> str | None:
     return answer.headers.get(f"x-{name}", answer.headers.get(name))
 
 
-def _limit_of(answer: Answer, *, now: datetime.datetime, times: int) -> Pause | None:
-    """The pause of a rate limit, or ``None``; ``times``: how often one was met before."""
+def _limit_of(answer: Answer, *, now: datetime.datetime, times: int) -> float | None:
+    """The seconds to wait at a rate limit, or ``None``; ``times``: how often one was met before."""
     if answer.status not in (403, 429):
         return None
     seconds = _seconds(answer.headers.get("retry-after"))
@@ -261,26 +200,16 @@ def _limit_of(answer: Answer, *, now: datetime.datetime, times: int) -> Pause | 
         seconds = max(0.0, reset - now.timestamp()) + 1.0
     if seconds is None and (answer.status == 429 or b"secondary rate limit" in answer.body[:10_000].lower()):
         seconds = _MINUTE * 2**times
-    return None if seconds is None else Pause(seconds=seconds, why="the rate limit", limited=True)
+    return seconds
 
 
 def _seconds(header: str | None) -> float | None:
-    return min(float(header), 1e10) if header is not None and _SECONDS.fullmatch(header.strip()) else None
+    return float(header) if header is not None and _SECONDS.fullmatch(header.strip()) else None
 
 
-def _reasons(document: object) -> Iterator[str]:
+def _reason(document: object) -> str:
     """The texts of an error, which are by field, in lists or alone."""
-    if isinstance(document, dict):
-        for key in ("message", "error", "error_description", "errors"):
-            yield from _texts(document.get(key))
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str) and value:
-        yield value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-    elif isinstance(value, dict):
-        for name, reason in list(value.items())[:_MOST_REASONS]:
-            reasons = reason if isinstance(reason, list) else [reason]
-            yield from (f"{name} {text}" for each in reasons[:_MOST_REASONS] if isinstance(each, str) for text in _texts(each))
-    elif isinstance(value, list):
-        yield from (text for each in value[:_MOST_REASONS] if not isinstance(each, list) for text in _texts(each))
+    fields = ("message", "error", "error_description", "errors")
+    texts = [document[name] for name in fields if document.get(name)] if isinstance(document, dict) else []
+    shown = "; ".join(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False) for text in texts)
+    return f": {shown[:_SHOWN]}" if shown else ""

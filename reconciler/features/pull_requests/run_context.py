@@ -20,10 +20,9 @@ def run_context(environment: Mapping[str, str]) -> Iterator[RunContext]:
 
     Yields nothing outside of a job. Raises ``ForgeError``, ``FileAccessError`` and ``UsageError``.
     """
-    kind = job_forge(environment)
-    if kind is None:
+    forge = job_forge(environment)
+    if forge is None:
         return
-    forge = kind.forge
     job = forge.job(environment)
     commit = environment.get(forge.commit_variable) or None
     facts = JobFacts(
@@ -35,7 +34,7 @@ def run_context(environment: Mapping[str, str]) -> Iterator[RunContext]:
     yield RunContext(job=facts)
     if not environment.get(forge.login_variable):
         return
-    api = forge.connect(environment, None, clock=SystemClock(), patience=_PATIENCE)
+    api = forge.connect(environment, clock=SystemClock(), patience=_PATIENCE)
     try:
         number = job.request
         if number is None and commit is not None:

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from reconciler.documents import VALUES
 from reconciler.features.pull_requests.comment_verdict import CommentVerdict, StatusCheck
 from reconciler.features.pull_requests.suggestions import SuggestionSource
 from reconciler.model import MergedRequest, display_name, escaped
-from reconciler.render import NAME_LIMIT, code, fold, prose, short_commit, short_digest, shorten, size, web_address
+from reconciler.render import code, fold, prose, short_commit, short_digest, shorten, web_address
 from reconciler.text import count_of, list_some
 
-_VERSION: Final = 1
-_START: Final = "<!-- kafka-quotas:"
+_START: Final = "<!-- kafka-quotas "
 _MARKER_END: Final = " -->"
 
 
@@ -42,100 +42,54 @@ class CommentState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What the line states. ``kind`` is ``plan``, ``findings``, ``backtest`` or ``status``; only a plan has a digest.
+    """What the hidden first line of a comment states. Content that is not posted yet has no ``state``, nor what follows it."""
 
-    Content that is not posted yet has none of the fields from ``label`` on.
-    """
-
-    kind: str
     cluster: str | None
-    digest: str | None
-    empty: bool = False
-    """The plan changes nothing and has no findings: no reason for a new comment."""
-    verdict: str | None = None
-    """A ``CommentVerdict``; ``None`` where only the state is known."""
-    label: str = ""
-    """Distinguishes comments about one cluster, e.g. of two repositories' folders."""
+    """``None``: the comment is about the whole repository."""
+    digest: str | None = None
+    """Of the plan."""
+    verdict: CommentVerdict | None = None
+    """``None`` where only the state is known."""
     state: CommentState | None = None
     commit: str | None = None
     checksum: str | None = None
     """Of what follows the marker, as it was posted; it differs once a person has edited the comment."""
 
-    @property
-    def address(self) -> tuple[str | None, str]:
-        """The cluster (``None`` for the whole repository) and the label that identify one comment."""
-        return self.cluster, self.label
+
+_MARKER: Final = VALUES.row(Marker)
 
 
 def marker_line(marker: Marker) -> str:
     """The line. No name can end the HTML comment, because ``<``, ``>`` and ``-`` are escaped inside."""
-    cluster = None if marker.cluster is None else shorten(marker.cluster, NAME_LIMIT)
-    always = {"v": _VERSION, "kind": marker.kind, "cluster": cluster, "digest": marker.digest}
-    posted = {
-        "empty": marker.empty,
-        "verdict": marker.verdict,
-        "label": marker.label,
-        "state": marker.state,
-        "commit": marker.commit,
-        "sum": marker.checksum,
-    }
-    content = json.dumps(always | {key: value for key, value in posted.items() if value}, ensure_ascii=True)
+    content = json.dumps(_MARKER.write(marker), ensure_ascii=True)
     for character in "<>-":
         content = content.replace(character, f"\\u{ord(character):04x}")
-    return f"{_START}{marker.kind} {content}{_MARKER_END}"
+    return f"{_START}{content}{_MARKER_END}"
 
 
 def read_marker(comment: str) -> Marker | None:
-    """The marker of a comment, or ``None`` without one that this version understands.
+    """The marker of a comment, or ``None`` without one.
 
     Any user can paste a marker, so a search for one compares the comment's author too.
     """
     first = comment.partition("\n")[0].strip()
     if not (first.startswith(_START) and first.endswith(_MARKER_END)):
         return None
-    content = first.removeprefix(_START).removesuffix(_MARKER_END).partition(" ")[2]
     try:
-        document = json.loads(content)
+        marker: Marker = _MARKER.read(json.loads(first.removeprefix(_START).removesuffix(_MARKER_END)))
     except (ValueError, RecursionError):
         return None
-    optional = {"empty": False, "verdict": None, "label": "", "state": None, "commit": None, "sum": None}
-    match optional | document if isinstance(document, dict) else None:
-        case {
-            "v": 1,
-            "kind": str(kind),
-            "cluster": str() | None as cluster,
-            "digest": str() | None as digest,
-            "empty": bool(empty),
-            "verdict": str() | None as verdict,
-            "label": str(label),
-            "state": str() | None as state,
-            "commit": str() | None as commit,
-            "sum": str() | None as checksum,
-        } if state is None or state in set(CommentState):
-            return Marker(
-                kind=kind,
-                cluster=cluster,
-                digest=digest,
-                empty=empty,
-                verdict=verdict,
-                label=label,
-                state=CommentState(state) if state else None,
-                commit=commit,
-                checksum=checksum,
-            )
-    return None
+    return marker
 
-
-LIMIT: Final = 60_000
-"""Bytes of a whole comment: more than ``plan_comment.BUDGET``, for all that is added here."""
 
 _BEGIN: Final = "<!-- kafka-quotas:content -->"
 _END: Final = "<!-- kafka-quotas:end -->"
 _TITLE: Final = "Kafka quotas"
 _SHOWN: Final = 200
+_LOGIN: Final = 40
 _MOST_NAMED: Final = 5
-_DETAIL: Final = (1500, 150)
-"""Characters of the detail that are shown: fewer only where the content leaves no room for more."""
+_DETAIL: Final = 600
+"""Characters of the detail that are shown: with them a comment has room beside ``plan_comment.BUDGET``."""
 
 
 class _StateWords(NamedTuple):
@@ -180,7 +134,6 @@ _WORDS: Final = {
     ),
 }
 _WITHOUT_PLAN: Final = (CommentState.PLAN_FAILED, CommentState.NOT_CHANGED)
-_EDITED: Final = "**A user had edited this comment. It was written anew.**"
 _LOST: Final = "**A user had edited this comment, so its plan was not kept.** `kafka-quotas plan` prints the plan."
 
 
@@ -190,6 +143,8 @@ class Content:
 
     marker: Marker
     lines: tuple[str, ...] = ()
+    empty: bool = False
+    """The plan changes nothing and has no findings: no reason for a new comment."""
     check: StatusCheck | None = None
     """The status that goes with it. ``None`` for a comment that was read from the forge."""
     suggestions: SuggestionSource | None = None
@@ -217,70 +172,43 @@ def comment_heading(marker: Marker, *, limit: int = _SHOWN) -> str:
     if marker.state in _WORDS:
         words = _WORDS[marker.state]
         return f"### {words.sign} {_TITLE}{name}: {words.heading}"
-    if marker.verdict is None or marker.verdict not in set(CommentVerdict):
+    if marker.verdict is None:
         return f"### {_TITLE}{name}"
-    verdict = CommentVerdict(marker.verdict)
-    return f"### {verdict.sign} {_TITLE}{name}: {verdict.value}"
+    return f"### {marker.verdict.sign} {_TITLE}{name}: {marker.verdict.value}"
 
 
-def content_for(cluster: str | None, label: str) -> Content:
-    """The content of a comment that only names its subject, without a plan."""
-    return Content(marker=Marker(kind="status", cluster=cluster, digest=None, label=label))
+def read_content(comment: str) -> Content | None:
+    """The content of a posted comment; ``None`` for any other text. That of an edited one is not kept.
 
-
-def read_content(text: str) -> Content | None:
-    """The content of a posted comment; ``None`` for any other text."""
-    marker = read_marker(text)
-    lines = text.replace("\r\n", "\n").rstrip().split("\n")[1:]
-    if marker is None or not lines or not (lines[0].startswith("### ") and _TITLE in lines[0]):
-        return None
-    rest = lines[1:]
-    if _BEGIN not in rest or _END not in rest:
-        return Content(marker=marker)
-    last = len(rest) - 1 - rest[::-1].index(_END)
-    return Content(marker=marker, lines=trimmed(rest[rest.index(_BEGIN) + 1 : last]))
-
-
-def is_edited(comment: str) -> bool:
-    """Whether a posted comment is not what this tool posted. A checksum shows it, which stops accidents, not forgers."""
-    marker = read_marker(comment)
-    return marker is None or marker.checksum != checksum(comment.partition("\n")[2])
-
-
-def render_sticky_comment(content: Content, status: CommentStatus, *, edited: bool = False) -> str:
-    """The whole comment in this state. Raises ``ValueError`` when the content leaves no room within ``LIMIT`` bytes.
-
-    ``edited``: the comment that this one takes the place of had been edited by a person.
+    A checksum shows edits, which stops accidents, not forgers.
     """
-    for most in _DETAIL:
-        whole = _whole(content, dataclasses.replace(status, detail=shorten(escaped(status.detail), most)), edited=edited)
-        if size((whole,)) <= LIMIT:
-            return whole
-    msg = f"the comment would have {len(whole.encode())} bytes, and {LIMIT} is the most"
-    raise ValueError(msg)
+    marker = read_marker(comment)
+    if marker is None:
+        return None
+    _, _, body = comment.replace("\r\n", "\n").partition("\n")
+    if marker.checksum != _checksum(body):
+        return Content(marker=Marker(cluster=marker.cluster), lines=(_LOST,))
+    lines = body.split("\n")
+    if _BEGIN not in lines or _END not in lines:
+        return Content(marker=marker)
+    last = len(lines) - 1 - lines[::-1].index(_END)
+    return Content(marker=marker, lines=trimmed(lines[lines.index(_BEGIN) + 1 : last]))
 
 
-def _whole(content: Content, status: CommentStatus, *, edited: bool) -> str:
+def render_sticky_comment(content: Content, status: CommentStatus) -> str:
+    """The whole comment in this state."""
     marker = dataclasses.replace(content.marker, state=status.state, commit=status.commit)
-    lines = (
-        comment_heading(marker),
-        "",
-        *_status(content, status, edited=edited),
-        *_kept(content, status),
-        *_foot(marker, status),
-    )
+    lines = (comment_heading(marker), "", *_status(status), *_kept(content, status), *_foot(marker, status))
     body = "\n".join(lines).rstrip() + "\n"
-    return f"{marker_line(dataclasses.replace(marker, checksum=checksum(body)))}\n{body}"
+    return f"{marker_line(dataclasses.replace(marker, checksum=_checksum(body)))}\n{body}"
 
 
-def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterator[str]:
-    if edited:
-        yield from (_EDITED if content.lines else _LOST, "")
+def _status(status: CommentStatus) -> Iterator[str]:
     words = _WORDS.get(status.state)
     if words is None:
         return
-    detail = f": {prose(status.detail, begins_line=False).rstrip('.')}" if status.detail else ""
-    yield from (f"> [!{words.alert}]", f"> {words.lead}{detail}. {words.more}")
+    detail = prose(shorten(escaped(status.detail), _DETAIL), begins_line=False).rstrip(".")
+    yield from (f"> [!{words.alert}]", f"> {words.lead}{f': {detail}' if detail else ''}. {words.more}")
     if status.request is not None and (who := approval_text(status.request)):
         yield f">\n> {who}"
     yield ""
@@ -288,8 +216,8 @@ def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterato
 
 def approval_text(request: MergedRequest) -> str:
     """Return who merged and approved, in code spans, which notify no account. Empty where the forge did not state it."""
-    merged = f"Merged by {code(request.merged_by, limit=_SHOWN)}" if request.merged_by else ""
-    names = list_some([code(name, limit=_SHOWN) for name in request.approvers], _MOST_NAMED)
+    merged = f"Merged by {code(request.merged_by, limit=_LOGIN)}" if request.merged_by else ""
+    names = list_some([code(name, limit=_LOGIN) for name in request.approvers], _MOST_NAMED)
     approved = f"approved by {names}" if names else "the forge has no approval of it" if merged else ""
     return ", ".join(part for part in (merged, approved) if part) + "." if merged or approved else ""
 
@@ -319,6 +247,6 @@ def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(lines[full[0] : full[-1] + 1]) if full else ()
 
 
-def checksum(body: str) -> str:
+def _checksum(body: str) -> str:
     """Return the checksum of what follows the marker, without line ends and trailing blanks, which forges change."""
     return hashlib.sha256(body.replace("\r\n", "\n").rstrip().encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from reconciler.cli.declaration import argument, option
-from reconciler.cli.option_groups import format_option
 from reconciler.cli.results import Result
 from reconciler.errors import FileAccessError, ForgeError, UntrustedError, UsageError
 from reconciler.features.pull_requests.forge import quoted
@@ -57,7 +56,6 @@ class VerifyRefArguments:
         help="trust runs of this file in .github/workflows, such as quotas-apply.yml (repeatable)",
     )
     snapshot: Path | None = option("--snapshot", metavar="FILE", help="write the verified snapshot to this file")
-    format: str = format_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +93,13 @@ class _Runs(GitHub):
 
 def run(args: VerifyRefArguments) -> Result:
     """Verify; exit 3 when no trusted run stored the reference, 1 when that could not be asked."""
-    from reconciler.features.pull_requests.document import STORED
-
     stored = verify_reference(args, environment=os.environ, clock=SystemClock())
     if args.snapshot is not None:
         if stored.snapshot is None:
             raise FileAccessError(f"{args.ref} has no file {_SNAPSHOT}")
         write_whole(args.snapshot, [stored.snapshot.decode()])
     words = f"Run {stored.run} of commit {stored.run_commit[:12]} stored {stored.ref}."
-    return Result(view=lambda: [line(words)], document=lambda: STORED.write(stored))
+    return Result(view=lambda: [line(words)])
 
 
 def verify_reference(args: VerifyRefArguments, *, environment: Mapping[str, str], clock: Clock) -> StoredReference:
@@ -120,7 +116,7 @@ def verify_reference(args: VerifyRefArguments, *, environment: Mapping[str, str]
     git = repository_around(".")
     commit = git.commit(ref)
     number = _run_named_by(git, commit, ref)
-    github = _Runs.connect(environment, None, clock=clock, patience=_PATIENCE_S)
+    github = _Runs.connect(environment, clock=clock, patience=_PATIENCE_S)
     try:
         run_commit = _trusted_commit(github, number, args, branch["name"], git)
         expiries = github.expiries(number, artifact_name(commit))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
+from reconciler.features.pull_requests.comment_verdict import CommentVerdict
 from reconciler.features.pull_requests.plan_comment import BUDGET
 from reconciler.features.pull_requests.sticky_comment import Marker, marker_line, read_marker
 from reconciler.model import GuardStatus, Plan
@@ -45,8 +46,8 @@ def test_in_markdown_a_name_is_the_text_of_one_cell_and_nothing_else(name: str) 
 @given(NAMES)
 def test_the_marker_reads_back_whatever_the_cluster_is_called(name: str) -> None:
     markdown = plan_markdown(everything_called(name))
-    assert read_marker(markdown) == Marker(kind="plan", cluster=name, digest="sha256:" + "0" * 64, verdict="needs acceptance")
-    line = marker_line(Marker(kind="plan", cluster=name, digest=None))
+    assert read_marker(markdown) == Marker(cluster=name, digest="sha256:" + "0" * 64, verdict=CommentVerdict.NEEDS_ACCEPTANCE)
+    line = marker_line(Marker(cluster=name))
     assert line.count("-->") == 1
     assert "\n" not in line
 

@@ -11,14 +11,11 @@ import pytest
 
 from reconciler.documents import BACKTEST, FINDINGS, FindingList
 from reconciler.errors import FileAccessError
-from reconciler.features.pull_requests.plan_comment import body_content
+from reconciler.features.pull_requests.plan_comment import LIMIT, body_content
 from reconciler.features.pull_requests.sticky_comment import (
-    LIMIT,
     CommentState,
     CommentStatus,
     Content,
-    read_content,
-    read_marker,
     render_sticky_comment,
 )
 from reconciler.formats import plan_digest
@@ -123,7 +120,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, git
 
 def content_of(text: str, cluster: str | None = None, found: BacktestReport | None = None) -> Content:
     backtest = None if found is None else BACKTEST.text(found)
-    return body_content(text, name="plan.json", about=(cluster, ""), backtest=backtest, backtest_name="b.json")
+    return body_content(text, name="plan.json", cluster=cluster, backtest=backtest, backtest_name="b.json")
 
 
 def merged(one: Plan, found: BacktestReport) -> Content:
@@ -133,7 +130,7 @@ def merged(one: Plan, found: BacktestReport) -> Content:
 def test_findings_as_json_are_a_comment_too() -> None:
     finding = Finding(id="bad", severity=Severity.ERROR, message="wrong")
     content = content_of(FINDINGS.text(FindingList.of([finding])), cluster="prod")
-    assert (content.marker.kind, content.marker.cluster, content.marker.verdict) == ("findings", "prod", "blocked")
+    assert (content.marker.cluster, content.marker.verdict) == ("prod", "blocked")
     assert "wrong" in "\n".join(content.lines)
 
 
@@ -166,20 +163,9 @@ def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_i
 
 
 def test_a_plan_without_changes_stays_silent_unless_the_backtest_found_a_change() -> None:
-    assert content_of(plan_body(planned())).marker.empty
-    assert merged(planned(), report_of(verdict(changed=False), cluster=None)).marker.empty
-    assert not merged(planned(), report()).marker.empty
-
-
-def test_the_result_is_part_of_what_is_guarded_against_edits() -> None:
-    content = merged(planned("alice"), report())
-    text = render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
-    marker = read_marker(text)
-    assert marker is not None
-    assert marker.checksum is not None
-    kept = read_content(text)
-    assert kept is not None
-    assert list(kept.lines) == list(content.lines)
+    assert content_of(plan_body(planned())).empty
+    assert merged(planned(), report_of(verdict(changed=False), cluster=None)).empty
+    assert not merged(planned(), report()).empty
 
 
 QUIET = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=1.0, after=2.0, reason=NotJudged.NO_CLIENT)
@@ -208,5 +194,5 @@ def test_one_verdict_stands_over_the_plan_and_the_backtest(names: tuple[str, ...
 
 def test_a_comment_of_an_unjudged_change_alone_is_posted() -> None:
     content = merged(planned(), report_of(unjudged=(QUIET,), cluster=None))
-    assert not content.marker.empty
+    assert not content.empty
     assert "| not checked: no client |" in "\n".join(content.lines)

@@ -1,4 +1,4 @@
-"""One comment per cluster and label on both forges, whatever users, strangers and other runs do to it meanwhile."""
+"""One comment per cluster on both forges, whatever users, strangers and other runs do to it meanwhile."""
 
 from __future__ import annotations
 
@@ -14,24 +14,18 @@ import pytest
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.features.pull_requests.forge import Job
 from reconciler.features.pull_requests.github import GitHub, job_of_event
+from reconciler.features.pull_requests.gitlab import GitLab
 from reconciler.features.pull_requests.plan_comment import body_content
 from reconciler.features.pull_requests.posting import (
     CommentOutcome,
     CommentRequest,
     CommentResult,
     CommentTarget,
-    ForgeName,
     PullRequestOutcome,
     comment_links,
     post_comment,
 )
-from reconciler.features.pull_requests.sticky_comment import (
-    CommentState,
-    CommentStatus,
-    is_edited,
-    read_marker,
-    render_sticky_comment,
-)
+from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus, read_marker, render_sticky_comment
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from tests.builders import plan, user
 from tests.fakes import FakeClock
@@ -53,7 +47,7 @@ def body(name: str = "alice", cluster: str = "prod") -> str:
 
 def posted(name: str) -> str:
     """A comment that another run has posted."""
-    return render_sticky_comment(body_content(body(name), name="x", about=(None, "")), CommentStatus(state=PLANNED))
+    return render_sticky_comment(body_content(body(name), name="x", cluster=None), CommentStatus(state=PLANNED))
 
 
 @dataclass
@@ -61,7 +55,7 @@ class Post:
     """Posts to one forge's server, as a job of it does."""
 
     server: ForgeServer
-    forge: ForgeName
+    forge: type[GitHub | GitLab]
     environment: dict[str, str]
 
     def whole(
@@ -69,16 +63,15 @@ class Post:
         text: str | None = None,
         state: CommentState = PLANNED,
         *,
-        label: str = "",
         cluster: str | None = "prod",
         **more: Any,
     ) -> PullRequestOutcome:
         environment = {**self.environment, **more.pop("environment", {})}
-        content = None if text is None else body_content(text, name="plan.json", about=(cluster, label))
+        content = None if text is None else body_content(text, name="plan.json", cluster=cluster)
         status = CommentStatus(state=state, commit=more.pop("commit", None))
         target = CommentTarget(environment=environment, forge=self.forge, **{"pull_request": NUMBER, **more})
-        wanted = CommentRequest(content=content, status=status, cluster=cluster, label=label)
-        return post_comment(target, wanted, clock=FakeClock(), patience=60.0)
+        wanted = CommentRequest(content=content, status=status, cluster=cluster)
+        return post_comment(target, wanted, clock=FakeClock())
 
     def __call__(self, *arguments: Any, **more: Any) -> CommentOutcome:
         outcome = self.whole(*arguments, **more).comment
@@ -91,9 +84,9 @@ class Post:
         return str(comment["body"])
 
 
-@pytest.fixture(params=list(ForgeName))
+@pytest.fixture(params=[GitHub, GitLab])
 def post(request: pytest.FixtureRequest) -> Iterator[Post]:
-    if request.param is ForgeName.GITHUB:
+    if request.param is GitHub:
         with github.github_server() as hub:
             given = {"GITHUB_API_URL": hub.url, "GITHUB_REPOSITORY": github.REPOSITORY, "GITHUB_TOKEN": github.TOKEN}
             yield Post(hub, request.param, given)
@@ -107,21 +100,22 @@ def post(request: pytest.FixtureRequest) -> Iterator[Post]:
 def on_github() -> Iterator[Post]:
     with github.github_server() as hub:
         given = {"GITHUB_API_URL": hub.url, "GITHUB_REPOSITORY": github.REPOSITORY, "GITHUB_TOKEN": github.TOKEN}
-        yield Post(hub, ForgeName.GITHUB, given)
+        yield Post(hub, GitHub, given)
 
 
 def state_of(text: str) -> CommentState | None:
     marker = read_marker(text)
     assert marker is not None
-    assert not is_edited(text)
     return marker.state
 
 
 def test_one_comment_goes_through_all_states(post: Post):
     post.server.add("a discussion", login="someone")
-    post.server.add("changed the description", login="someone", **({"system": True} if post.forge is ForgeName.GITLAB else {}))
+    post.server.add("changed the description", login="someone", **({"system": True} if post.forge is GitLab else {}))
     first = post(body())
     states = (CommentState.APPLYING, CommentState.FAILED, CommentState.APPLYING, CommentState.APPLIED)
+    again = post(body())
+    assert (again.result, post.server.seen("PATCH", "PUT")) == (CommentResult.UNCHANGED, [])
     others = [post(None, state) for state in states]
 
     assert first.result is CommentResult.CREATED
@@ -131,29 +125,7 @@ def test_one_comment_goes_through_all_states(post: Post):
     assert len(post.server.comments) == 3
     assert state_of(post.server.body(first.id)) is CommentState.APPLIED
     assert "`alice`" in post.server.body(first.id), "the plan is kept"
-
-
-def test_the_same_again_is_not_written_again(post: Post):
-    post(body())
-
-    assert post(body()).result is CommentResult.UNCHANGED
-    assert post.server.seen("PATCH", "PUT") == []
-
-
-def test_clusters_and_labels_have_comments_of_their_own(post: Post):
-    clusters = ("prod", "Prod", "test")
-    ids = {post(body(cluster=cluster), label=label, cluster=cluster).id for cluster in clusters for label in ("", "a", "b")}
-
-    assert len(ids) == len(post.server.comments) == 9
-
-
-def test_it_is_found_on_the_last_page(post: Post):
-    post.server.per_page = 2
-    for number in range(7):
-        post.server.add(f"talk {number}", login="someone")
-    post(body())
-
-    assert post(body("bob")).result is CommentResult.UPDATED
+    assert len({post(body(cluster=cluster), cluster=cluster).id for cluster in ("prod", "Prod", "test")}) == 3
 
 
 def test_a_marker_pasted_by_another_author_is_never_taken(post: Post):
@@ -165,7 +137,6 @@ def test_a_marker_pasted_by_another_author_is_never_taken(post: Post):
 
     assert outcome.result is CommentResult.CREATED
     assert {post.server.body(each) for each in strange} == {forged}
-    assert {one.id for one in outcome.strangers} == strange
     assert post.server.seen("PATCH", "PUT", "DELETE") == []
 
 
@@ -177,33 +148,24 @@ def test_the_author_is_whose_the_token_is(on_github: Post):
     hub.comments.clear()
     hub.logins[github.TOKEN] = "our-app[bot]"
     first = on_github(body())
-    assert (first.author, on_github(body("bob")).id) == ("our-app[bot]", first.id), "an app is known by what it posts"
-    hub.identity, hub.logins[github.TOKEN] = True, "robot"
-    assert on_github(body()).author == "robot"
+    assert on_github(body("bob")).id == first.id, "an app is known by what it posts"
 
 
-@pytest.mark.parametrize("text", [body(), body("bob"), None])
-def test_an_edited_comment_is_rewritten_and_says_so(post: Post, text: str | None):
+@pytest.mark.parametrize("text", [body("bob"), None])
+def test_the_plan_of_an_edited_comment_is_not_kept(post: Post, text: str | None):
     first = int(post(body()).id or 0)
     post.server.edit(first, post.server.body(first))
-    assert not post(None, CommentState.APPLYING).edited, "line ends of a form are no edit"
+    post(None, CommentState.APPLYING)
+    assert "`alice`" in post.only, "line ends of a form are no edit"
     post.server.edit(first, post.server.body(first).replace("alice", "mallory") + "\n\nLGTM @team")
 
     outcome = post(text, CommentState.APPLIED if text is None else PLANNED)
 
-    assert (outcome.edited, outcome.id) == (True, first)
+    assert outcome.id == first
     assert "mallory" not in post.only
     assert "LGTM" not in post.only
-    assert "A user had edited this comment" in post.only
+    assert ("A user had edited this comment" in post.only) is (text is None)
     assert state_of(post.only) is outcome.state
-
-
-def test_a_comment_without_its_marker_is_a_user_s(post: Post):
-    first = int(post(body()).id or 0)
-    post.server.edit(first, "mine")
-
-    assert post(body()).result is CommentResult.CREATED
-    assert post.server.body(first) == "mine"
 
 
 def test_comments_that_are_there_twice_are_folded_into_the_oldest(post: Post):
@@ -212,7 +174,7 @@ def test_comments_that_are_there_twice_are_folded_into_the_oldest(post: Post):
 
     outcome = post(body("new"))
 
-    assert (outcome.id, outcome.folded) == (ids[0], tuple(ids[1:]))
+    assert outcome.id == ids[0]
     assert set(post.server.comments) == {ids[0], stranger}
 
 
@@ -224,14 +186,13 @@ def test_two_runs_at_once_leave_one_comment(post: Post):
             together.wait()
 
     post.server.before = meet
-    outcomes: list[CommentOutcome] = []
-    runs = [threading.Thread(target=lambda name=name: outcomes.append(post(body(name)))) for name in ("a", "b")]
+    runs = [threading.Thread(target=post, args=(body(name),)) for name in ("a", "b")]
     for one in runs:
         one.start()
     for one in runs:
         one.join(timeout=300)
 
-    assert len(outcomes) == len(post.server.seen("POST")) == 2
+    assert len(post.server.seen("POST")) == 2
     assert state_of(post.only) is PLANNED
 
 
@@ -304,18 +265,18 @@ def test_a_comment_needs_no_plan_and_no_cluster(post: Post):
     post(body())
     assert post(findings_body([])).result is CommentResult.UPDATED, "findings take the comment of the cluster that is given"
     first = post(findings_body([]), cluster=None)
-    assert (first.cluster, post(None, CommentState.FAILED, cluster=None).id) == (None, first.id)
+    assert post(None, CommentState.FAILED, cluster=None).id == first.id
     post.server.comments.clear()
     post(None, CommentState.APPLIED)
     assert "Kafka quotas for `prod`: " in post.only
 
 
-@pytest.mark.parametrize("text", ["hello", "x" * 70_000, "<!-- kafka-quotas:plan -->", posted("a")])
+@pytest.mark.parametrize("text", ["hello", "x" * 70_000, "<!-- kafka-quotas -->", posted("a")])
 def test_any_other_text_is_not_posted(text: str):
     with pytest.raises(FileAccessError, match=r"plan\.json"):
-        body_content(text, name="plan.json", about=(None, ""))
+        body_content(text, name="plan.json", cluster=None)
     with pytest.raises(FileAccessError, match="about cluster 'prod', not 'test'"):
-        body_content(body(), name="plan.json", about=("test", ""))
+        body_content(body(), name="plan.json", cluster="test")
 
 
 def event(folder: Path, document: object) -> dict[str, str]:
@@ -325,14 +286,14 @@ def event(folder: Path, document: object) -> dict[str, str]:
 
 def pushed(post: Post, folder: Path) -> dict[str, str]:
     """The environment of a job after a push of the commit ``MERGED``."""
-    if post.forge is ForgeName.GITHUB:
+    if post.forge is GitHub:
         return event(folder, {"ref": "refs/heads/main", "after": MERGED})
     return {"CI_COMMIT_SHA": MERGED, "CI_COMMIT_BRANCH": "main"}
 
 
 def merged(post: Post, number: int) -> dict[str, Any]:
     """A pull request that a commit ``MERGED`` is of."""
-    made = github.pull_request if post.forge is ForgeName.GITHUB else gitlab.merge_request
+    made = github.pull_request if post.forge is GitHub else gitlab.merge_request
     return made(number, HEAD, merged_as=MERGED)
 
 
@@ -342,7 +303,7 @@ def test_after_a_merge_the_pull_request_is_found_by_the_commit(post: Post, tmp_p
 
     outcome = post.whole(None, CommentState.APPLIED, pull_request=None, environment=job)
 
-    assert outcome.pull_request == NUMBER
+    assert f" {NUMBER} of " in outcome.place
     assert f"commit `{MERGED[:7]}`" in post.only
     assert post(body(), environment=job).state is PLANNED, "that commit is not one of the pull request"
     post.server.pulls.append(merged(post, 8))
@@ -364,31 +325,28 @@ def test_the_pull_request_of_a_fork_is_found_by_its_branch_and_commit(on_github:
     run |= {"head_repository": {"owner": {"login": "stranger"}}}
 
     found = on_github.whole(body(), pull_request=None, environment=event(tmp_path, {"workflow_run": run}))
-    assert found.pull_request == NUMBER
+    assert found.place == f"pull request {NUMBER} of {github.REPOSITORY}"
 
 
 @pytest.mark.parametrize(
     ("forge", "change", "words"),
     [
-        (ForgeName.GITHUB, {}, "which pull request"),
-        (ForgeName.GITHUB, {"GITHUB_REPOSITORY": ""}, "the repository is not known"),
-        *(
-            (ForgeName.GITHUB, {"GITHUB_REPOSITORY": name}, "OWNER/NAME")
-            for name in ("a", "a/b/c", "a/..", "a/b?x", "a/b\n", "ä/b")
-        ),
-        (ForgeName.GITLAB, {}, "which merge request"),
-        (ForgeName.GITLAB, {"CI_PROJECT_ID": ""}, "the project is not known"),
-        (ForgeName.GITLAB, {"CI_PROJECT_ID": "a b"}, "GROUP/NAME or its number"),
-        (ForgeName.GITLAB, {"GITLAB_TOKEN": ""}, "GITLAB_TOKEN has no token"),
-        (ForgeName.GITLAB, {"CI_API_V4_URL": "http://gitlab.example.org/api/v4"}, "must begin with https://"),
+        (GitHub, {}, "which pull request"),
+        (GitHub, {"GITHUB_REPOSITORY": ""}, "the repository is not known"),
+        *((GitHub, {"GITHUB_REPOSITORY": name}, "OWNER/NAME") for name in ("a", "a/b/c", "a/..", "a/b?x", "a/b\n")),
+        (GitLab, {}, "which merge request"),
+        (GitLab, {"CI_PROJECT_ID": ""}, "the project is not known"),
+        (GitLab, {"CI_PROJECT_ID": "a b"}, "GROUP/NAME or its number"),
+        (GitLab, {"GITLAB_TOKEN": ""}, "GITLAB_TOKEN has no token"),
+        (GitLab, {"CI_API_V4_URL": "http://gitlab.example.org/api/v4"}, "must begin with https://"),
     ],
 )
-def test_a_job_without_what_is_needed_is_a_usage_error(forge: ForgeName, change: dict[str, str], words: str):
+def test_a_job_without_what_is_needed_is_a_usage_error(forge: type[GitHub | GitLab], change: dict[str, str], words: str):
     whole = {"GITHUB_REPOSITORY": "a/b", "GITHUB_TOKEN": "x", "CI_PROJECT_ID": "1", "GITLAB_TOKEN": "x"}
     target = CommentTarget(forge=forge, environment={**whole, **change})
     wanted = CommentRequest(content=None, status=CommentStatus(state=PLANNED))
     with pytest.raises(UsageError, match=words):
-        post_comment(target, wanted, clock=FakeClock(), patience=0)
+        post_comment(target, wanted, clock=FakeClock())
 
 
 COMMIT = "a1" * 20
@@ -441,7 +399,7 @@ def test_a_pipeline_of_a_fork_is_about_the_merge_request_of_the_project():
         "CI_MERGE_REQUEST_PROJECT_PATH": "acme/quotas", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": HEAD, "CI_MERGE_REQUEST_IID": "7",
         "CI_PROJECT_URL": f"{place}/acme/quotas", "CI_MERGE_REQUEST_SOURCE_PROJECT_URL": f"{place}/fork/quotas",
     }  # fmt: skip
-    target = CommentTarget(forge=ForgeName.GITLAB, environment=environment)
+    target = CommentTarget(forge=GitLab, environment=environment)
     assert target.job() == Job(repository="31", path="acme/quotas", request=7, commit=HEAD, files=f"{place}/fork/quotas/-/blob")
     assert comment_links(target).files == f"{place}/fork/quotas/-/blob/{HEAD}"
 
@@ -449,12 +407,12 @@ def test_a_pipeline_of_a_fork_is_about_the_merge_request_of_the_project():
 def test_requests_to_gitlab_have_the_token_in_its_header_and_the_project_in_one_part():
     with gitlab.gitlab_server() as lab:
         path = {"CI_API_V4_URL": lab.url, "CI_PROJECT_ID": gitlab.PROJECT, "GITLAB_TOKEN": gitlab.TOKEN}
-        Post(lab, ForgeName.GITLAB, path)(body())
+        Post(lab, GitLab, path)(body())
         assert {request.headers["private-token"] for request in lab.requests} == {gitlab.TOKEN}
         assert lab.seen("POST")[0].path == f"/api/v4/projects/acme%2Fplatform%2Fquotas/merge_requests/{NUMBER}/notes"
         lab.faults.append(Fault(method="PUT", status=400, body=b'{"message": {"note": ["is too long", "@all \\u202e"]}}'))
-        with pytest.raises(ForgeError, match=r"take this \(HTTP status 400: note is too long; note @all \\u202e\)"):
-            Post(lab, ForgeName.GITLAB, path)(body("bob"))
+        with pytest.raises(ForgeError, match=r"take this \(HTTP status 400: .*is too long.*@all \\u202e"):
+            Post(lab, GitLab, path)(body("bob"))
         lab.writes = False
         with pytest.raises(ForgeError, match=r"needs the scope api .*insufficient_scope; The request requires higher"):
-            Post(lab, ForgeName.GITLAB, path)(body("bob"))
+            Post(lab, GitLab, path)(body("bob"))

@@ -1,4 +1,4 @@
-"""A forge's API with all it can answer, on a real server: what is waited for, tried again, followed, and refused."""
+"""A forge's API with all it can answer, on a real server: what is waited for, tried again, and refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.features.pull_requests.forge import Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
-from reconciler.features.pull_requests.rest_api import Token, read_token
+from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.http import Http, api_address, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock
@@ -43,7 +43,7 @@ def clock() -> FakeClock:
 
 def connected(url: str, clock: FakeClock, patience: float = 120.0) -> GitHub:
     environment = {"GITHUB_API_URL": url, "GITHUB_REPOSITORY": REPOSITORY, "GITHUB_TOKEN": TOKEN}
-    return GitHub.connect(environment, None, clock=clock, patience=patience)
+    return GitHub.connect(environment, clock=clock, patience=patience)
 
 
 @pytest.fixture
@@ -143,19 +143,19 @@ def test_a_limit_is_waited_for_as_long_as_the_server_asks(github, forge, clock, 
 @pytest.mark.parametrize(
     ("faults", "words", "waited"),
     [
-        ([{"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset_in(1800)}], "2026-01-02 12:30:01 UTC, in 1801 s", 0),
-        ([{"retry-after": "999999999999"}], "ends at 2027-", 0),
-        ([{"retry-after": "50"}] * 3, "in 50 s, and only 20 s of waiting are left", 100),
-        ([{}] * 2, "in 120 s, and only 60 s of waiting are left", 60),
+        ([{"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset_in(1800)}], "the next try is in 1801 s", 0),
+        ([{"retry-after": "999999999999"}], "the next try is in 999999999999 s", 0),
+        ([{"retry-after": "50"}] * 3, "Only 20 s of waiting are left, and the next try is in 50 s", 100),
+        ([{}] * 2, "Only 60 s of waiting are left, and the next try is in 120 s", 60),
     ],
 )
-def test_a_limit_beyond_what_may_be_waited_in_all_is_an_error_that_says_when_it_ends(github, forge, clock, faults, words, waited):
+def test_a_limit_beyond_what_may_be_waited_in_all_is_an_error_that_names_its_end(github, forge, clock, faults, words, waited):
     github.faults += [Fault(status=429, headers=headers) for headers in faults]
 
     with pytest.raises(ForgeError) as error:
         forge.comments(OWN)
 
-    assert f"the rate limit of GitHub's API at {github.url} is reached" in message(error)
+    assert f"GitHub's API at {github.url}: the rate limit is reached" in message(error)
     assert words in message(error)
     assert clock.seconds == waited
 
@@ -168,28 +168,12 @@ def test_a_limit_with_a_senseless_end_is_a_refusal(github, forge, reset):
         forge.comments(OWN)
 
 
-@pytest.mark.parametrize(("status", "method"), [(301, "GET"), (307, "POST"), (308, "POST"), (302, "GET")])
-def test_a_renamed_repository_is_followed_with_the_same_request(github, forge, status, method):
-    moved = f"{github.url}/repos/{REPOSITORY}/issues/{NUMBER}/comments"
-    github.faults.append(Fault(status=status, headers={"location": moved}))
-
-    if method == "POST":
-        forge.create(OWN, "hello")
-    else:
-        forge.comments(OWN)
-
-    assert [one.method for one in github.requests] == [method, method]
-    assert (method == "POST") is (len(github.comments) == 1)
-
-
 ELSEWHERE = ["https://evil.example.org/x", "//evil.example.org/x", "http://127.0.0.1:1/", "ftp://127.0.0.1/", "http://[/"]
 
 
 @pytest.mark.parametrize("location", ELSEWHERE)
-@pytest.mark.parametrize("form", ["redirection", "next page"])
-def test_another_server_is_never_given_the_token(github, forge, location, form):
-    headers = {"location": location} if form == "redirection" else {"link": f'<{location}>; rel="next"'}
-    github.faults.append(Fault(status=307 if form == "redirection" else 200, headers=headers, body=b"[]"))
+def test_another_server_is_never_given_the_token(github, forge, location):
+    github.faults.append(Fault(status=200, headers={"link": f'<{location}>; rel="next"'}, body=b"[]"))
 
     with pytest.raises(ForgeError) as error:
         forge.comments(OWN)
@@ -198,17 +182,12 @@ def test_another_server_is_never_given_the_token(github, forge, location, form):
     assert len(github.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        (Fault(status=301, headers={"location": "/x"}), "lead nowhere"),
-        (Fault(status=200, headers={"link": '</x>; rel="next"'}, body=b"[]"), "more than 100 pages"),
-    ],
-)
-def test_circles_end(github, forge, fault, words):
-    github.faults += [fault] * 150
-
-    with pytest.raises(ForgeError, match=words):
+def test_a_redirection_is_not_followed_and_a_circle_of_pages_ends(github, forge):
+    github.faults.append(Fault(status=301, headers={"location": "/x"}))
+    with pytest.raises(ForgeError, match="HTTP status 301"):
+        forge.comments(OWN)
+    github.faults += [Fault(status=200, headers={"link": '</x>; rel="next"'}, body=b"[]")] * 150
+    with pytest.raises(ForgeError, match="more than 100 pages"):
         forge.comments(OWN)
 
 
@@ -224,7 +203,7 @@ def test_a_refusal_names_what_the_token_lacks(github, forge):
 
 
 def test_a_refusal_is_in_the_words_of_the_forge(github, forge):
-    with pytest.raises(ForgeError, match=r"422: Validation Failed; .*message body is too long \(maximum is 65536"):
+    with pytest.raises(ForgeError, match=r"422: Validation Failed; .*is too long \(maximum is 65536"):
         forge.create(OWN, "x" * 70_000)
     with pytest.raises(ForgeError, match=r"cannot read the comments of pull request 99 of acme/quotas: .*404: Not Found"):
         forge.comments(Request(number=99, commit="", address=""))
@@ -234,7 +213,7 @@ def test_a_refusal_is_in_the_words_of_the_forge(github, forge):
         forge.comments(OWN)
     assert "bad token ***\\u202e\\u001b[31m" in message(error)
     github.logins.clear()
-    with pytest.raises(ForgeError, match=r"Is it expired.*401.*Bad credentials"):
+    with pytest.raises(ForgeError, match=r"not expired.*401.*Bad credentials"):
         forge.comments(OWN)
 
 
@@ -337,34 +316,16 @@ def test_authorities_are_those_that_the_environment_names(clock, tmp_path: Path,
     with gitlab.gitlab_server(tls=context) as other:
         job = {"CI_API_V4_URL": other.url, "CI_PROJECT_ID": gitlab.PROJECT_ID, "GITLAB_TOKEN": gitlab.TOKEN}
         named = job | {"CI_SERVER_TLS_CA_FILE": str(tmp_path / "ca.pem")}
-        with closing(GitLab.connect(named, None, clock=clock, patience=0)) as trusting_gitlab:
+        with closing(GitLab.connect(named, clock=clock, patience=0)) as trusting_gitlab:
             assert trusting_gitlab.whoami() == gitlab.BOT
         for file, words in (("empty.pem", "no certificates"), ("absent.pem", "cannot read the certificates")):
             with pytest.raises(FileAccessError, match=words):
-                GitLab.connect(job | {"CI_SERVER_TLS_CA_FILE": str(tmp_path / file)}, None, clock=clock, patience=0)
+                GitLab.connect(job | {"CI_SERVER_TLS_CA_FILE": str(tmp_path / file)}, clock=clock, patience=0)
 
 
-def test_a_token_shows_itself_only_when_asked():
-    token = Token("SECRET")
-    assert "SECRET" not in f"{token} {token!r} {[token]}"
-    assert token.reveal() == "SECRET"
-
-
-def test_a_token_is_that_of_the_file_else_of_the_environment(tmp_path: Path):
-    (tmp_path / "token").write_text("SECRET\n", encoding="utf-8")
-    assert read_token({"T": "other"}, tmp_path / "token", variable="T").reveal() == "SECRET"
-    assert read_token({"T": " other\n"}, None, variable="T").reveal() == "other"
-    with pytest.raises(UsageError, match=r"environment variable T .*--token-file"):
-        read_token({}, None, variable="T")
-    with pytest.raises(FileAccessError, match="cannot read the file of --token-file: No such"):
-        read_token({}, tmp_path / "none", variable="T")
-
-
-@pytest.mark.parametrize(
-    "content", [b"SECRET\r\nX-Header: 1", b"SECRET one", b"SECR\xc3\x89T", b"SECRET\x00", b"SECRET\xff", b"", b"\n"]
-)
-def test_another_text_is_refused_as_a_token_without_being_shown(tmp_path, content):
-    (tmp_path / "token").write_bytes(content)
-    with pytest.raises((UsageError, FileAccessError)) as error:
-        read_token({}, tmp_path / "token", variable="T")
+@pytest.mark.parametrize("token", ["SECRET\r\nX-Header: 1", "SECRET one", "SECR\u00c9T", "SECRET\x00", "", "\n"])
+def test_another_text_is_refused_as_a_token_without_being_shown(token):
+    assert read_token({"T": " other\n"}, "T") == "other"
+    with pytest.raises(UsageError, match="variable T has no token") as error:
+        read_token({"T": token}, "T")
     assert "SECR" not in "".join(traceback.format_exception(error.value))

@@ -123,7 +123,7 @@ def test_the_planned_commit_is_red_and_green_once_the_guard_is_gone(folder: Path
     assert run["output"]["title"] == "Needs acceptance"
     assert "**1 guard needs acceptance**: `large-reduction`." in run["output"]["summary"]
     (folder / "plan.json").write_text(plan_body(changed()))
-    assert comment(folder, github, "plan.json", "--backtest", "backtest.json", "--format", "json").json()["status"] == "success"
+    comment(folder, github, "plan.json", "--backtest", "backtest.json")
     assert github.status(NAME) == "success", "a rerun of the same commit has the last word"
 
 
@@ -156,8 +156,8 @@ def test_the_status_is_that_of_the_commit_which_was_planned(folder: Path, github
 
 def test_a_pull_request_from_a_fork_gets_no_status(folder: Path, github: GitHubServer) -> None:
     github.pulls = [pull_request(NUMBER, HEAD, label="stranger:change")]
-    done = comment(folder, github, "plan.json", "--format", "json")
-    assert (done.json()["result"], done.json()["status"]) == ("created", None)
+    done = comment(folder, github, "plan.json")
+    assert ("is created" in done.out, "status" in done.out) == (True, False)
     assert github.checks == []
 
 
