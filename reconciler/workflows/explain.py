@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.files import bundled_folder
-from reconciler.hooks import added, load
-from reconciler.model import Explanation, Rule, Topic, catalogue_tables, example_of, rules
+from reconciler.model import Explanation, Topic, catalogue_tables, example_of, rules
 from reconciler.policy import GUARDS
 from reconciler.text import near_miss, shown
 
@@ -17,13 +16,8 @@ def explanations() -> Mapping[str, Explanation]:
     """Return every explanation by id: findings in the order of their catalogues, then guards, then classes of drift."""
     tables = catalogue_tables()
     examples = {rule_id: example_of(row) for table in tables.values() for rule_id, row in table.items()}
-    of_features: dict[str, Rule] = {}
-    for more, bad_and_good in map(load, added("RULES")):
-        of_features |= more
-        examples |= bad_and_good
     by_id: dict[str, Explanation] = {}
-    known = rules("file", "manifest", "lint")
-    for rule in (*known.values(), *of_features.values(), *rules("result").values()):
+    for rule in rules("file", "manifest", "lint", "result").values():
         by_id[rule.id] = Explanation(
             id=rule.id,
             topic=Topic.FINDING,

@@ -60,20 +60,9 @@ WITHOUT_EXAMPLE = {
     "quota-callback",
     "unalterable-entity",
     "unreadable-node",
-    "broker-without-series",
-    "exporter-unreadable",
     "expires-soon",
-    "partial-answer",
-    "identity-unknown",
-    "kind-without-series",
-    "no-client-series",
-    "no-pair-series",
-    "scrape-gaps",
-    "series-without-broker",
-    "several-exporters",
-    "slow-scrapes",
 }
-"""What needs recorded traffic, a metrics server, a broker, a git repository, a change by hand, or a ZooKeeper.
+"""What needs recorded traffic, a broker, a git repository, a change by hand, or a ZooKeeper.
 
 They have tests of their own."""
 

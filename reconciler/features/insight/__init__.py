@@ -56,17 +56,15 @@ COMMANDS: Final = (
     Command(
         name="doctor",
         group=CommandGroup.INSPECT,
-        summary="Check manifests, cluster and machine, or traffic",
+        summary="Check manifests and cluster, or a source of metrics",
         module="reconciler.features.insight.doctor_command",
         page="troubleshooting.md",
         examples=(
             ("Check everything that work on a cluster needs", "doctor prod"),
-            ("Examine the last hour of a Prometheus server", "doctor --traffic prometheus+https://prometheus.example.org"),
+            ("Check what a Prometheus server shows of clients", "doctor --traffic prometheus+https://prometheus.example.org"),
         ),
     ),
 )
-
-RULES: Final = ("reconciler.features.insight.traffic_health:EXPLAINED",)
 
 STEP_WATCHERS: Final = ("reconciler.features.insight.step_watch:watch_steps",)
 

@@ -1,4 +1,4 @@
-"""Examine everything that the tool needs: manifests, a cluster with login and rights, its exporters, this machine.
+"""Examine everything that the tool needs: manifests, a cluster with login and rights, its exporters.
 
 One check, one answer, one remedy. Rights are tried with requests that write nothing.
 """
@@ -6,13 +6,8 @@ One check, one answer, one remedy. Rights are tried with requests that write not
 from __future__ import annotations
 
 import datetime
-import functools
-import importlib.metadata
-import platform
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import reconciler
@@ -27,9 +22,9 @@ from reconciler.errors import (
     UnsupportedClusterError,
     WrongClusterError,
 )
-from reconciler.features.insight.doctor_views import CheckStatus, Checkup, DoctorCheck
-from reconciler.features.insight.traffic_health import DoctorRequest, examine_traffic
-from reconciler.java import find_java
+from reconciler.features.insight.doctor_views import CheckStatus, Checkup, DoctorCheck, failed, passed, skipped, warned
+from reconciler.features.insight.metric_health import source_checks
+from reconciler.features.insight.rate_sources import RateRequest
 from reconciler.model import (
     Alteration,
     Certificate,
@@ -56,10 +51,10 @@ from reconciler.text import count_of, list_some
 from reconciler.workflows import (
     Access,
     LoadedManifests,
-    PrometheusRequest,
     check_cluster_id,
     chosen_cluster,
     configured_server,
+    desired_for,
     find_leftovers,
     load_manifests,
     local_certificates,
@@ -68,7 +63,6 @@ from reconciler.workflows import (
     validate_loaded,
 )
 
-_LOOK_BACK: Final = datetime.timedelta(minutes=10)
 _SOON: Final = datetime.timedelta(days=30)
 _SHOWN: Final = 3
 _UNUSED_USER: Final = "kafka-quotas-doctor"
@@ -139,11 +133,21 @@ def examine_everything(paths: Sequence[str], cluster: str | None, access: Access
     try:
         for check in _CHECKS:
             progress.step(f"checking {check.id}")
-            made.append(replace(_answer(check, subject, broken), id=check.id))
+            made.append(_answer(check, subject, broken))
     finally:
         if subject.opened is not None:
             subject.opened.close()
     return Checkup(version=reconciler.__version__, cluster=subject.spec.name, checks=tuple(made))
+
+
+def examine_source(paths: Sequence[str], cluster: str | None, request: RateRequest) -> Checkup:
+    """Check a metrics server or pages. ``paths``: manifests, for the quotas; empty: none.
+
+    Raises ``UsageError`` for a source that is neither, and ``ManifestError`` for manifests that cannot be read.
+    """
+    quotas = desired_for(load_manifests(list(paths)), cluster)[1].values() if paths else {}
+    checks = tuple(source_checks(request, quotas=quotas))
+    return Checkup(version=reconciler.__version__, cluster=list_some(request.traffic, _SHOWN), checks=checks)
 
 
 class Check(NamedTuple):
@@ -159,33 +163,23 @@ def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> DoctorChec
     """Make one check. ``broken`` has the checks that failed or could not be made, and gets this one where it did."""
     if check.needs in broken:
         broken.add(check.id)
-        return _skipped(f"Not made, because the check {check.needs!r} did not pass.")
+        return skipped(check.id, f"Not made, because the check {check.needs!r} did not pass.")
     try:
         answer = check.make(subject)
     except ReconcilerError as error:
-        answer = _of_error(error, check.remedy)
+        answer = _of_error(check.id, error, check.remedy)
     if answer.status is CheckStatus.FAIL or (check.id == "settings" and answer.status is CheckStatus.SKIP):
         broken.add(check.id)
     return answer
 
 
-def _of_error(error: ReconcilerError, remedy: str | None) -> DoctorCheck:
+def _of_error(name: str, error: ReconcilerError, remedy: str | None) -> DoctorCheck:
     """A failed check with the remedy that the check or the error's class has. A part that is not installed fails nothing here."""
     if remedy is not None:
-        return _skipped(str(error)) if isinstance(error, MissingDependencyError) else _failed(str(error), remedy)
+        return skipped(name, str(error)) if isinstance(error, MissingDependencyError) else failed(name, str(error), remedy)
     own = error.remedy if isinstance(error, UnsupportedClusterError | UnreachableError) else None
     advice = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
-    return _failed(str(error).removesuffix(f". {advice}"), advice)
-
-
-def _answered(status: CheckStatus, message: str, remedy: str | None = None) -> DoctorCheck:
-    return DoctorCheck(status=status, message=message, remedy=remedy)
-
-
-_passed: Final = functools.partial(_answered, CheckStatus.PASSED)
-_warned: Final = functools.partial(_answered, CheckStatus.WARN)
-_failed: Final = functools.partial(_answered, CheckStatus.FAIL)
-_skipped: Final = functools.partial(_answered, CheckStatus.SKIP)
+    return failed(name, str(error).removesuffix(f". {advice}"), advice)
 
 
 def _files(subject: CheckSubject) -> DoctorCheck:
@@ -193,10 +187,10 @@ def _files(subject: CheckSubject) -> DoctorCheck:
     if isinstance(loaded, ReconcilerError):
         raise loaded
     if not loaded.files:
-        return _skipped("No manifest was found.")
+        return skipped("files", "No manifest was found.")
     clusters = count_of(len(loaded.clusters), "Cluster manifest")
-    return _passed(
-        f"{count_of(len(loaded.files), 'file')}, {clusters}, {count_of(len(loaded.documents), 'ClientQuotas manifest')}."
+    return passed(
+        "files", f"{count_of(len(loaded.files), 'file')}, {clusters}, {count_of(len(loaded.documents), 'ClientQuotas manifest')}."
     )
 
 
@@ -204,17 +198,17 @@ def _schema(subject: CheckSubject) -> DoctorCheck:
     loaded = subject.loaded
     assert not isinstance(loaded, ReconcilerError)
     if not loaded.files:
-        return _skipped("No manifest was found.")
+        return skipped("schema", "No manifest was found.")
     findings = validate_loaded(loaded, subject.chosen).findings
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     remedy = f"Look at all of them with: kafka-quotas validate {shlex.join(subject.paths)}"
     if errors:
         first = f"{errors[0].span}: {errors[0].message}" if errors[0].span else str(errors[0].message)
-        return _failed(f"{count_of(len(errors), 'error')} in the manifests. The first: {first}", remedy)
+        return failed("schema", f"{count_of(len(errors), 'error')} in the manifests. The first: {first}", remedy)
     if warnings:
-        return _warned(f"{count_of(warnings, 'warning')} in the manifests.", remedy)
-    return _passed("The manifests are valid.")
+        return warned("schema", f"{count_of(warnings, 'warning')} in the manifests.", remedy)
+    return passed("schema", "The manifests are valid.")
 
 
 def _settings(subject: CheckSubject) -> DoctorCheck:
@@ -222,18 +216,18 @@ def _settings(subject: CheckSubject) -> DoctorCheck:
     known, access = subject.spec.connection, subject.access
     configured = known is not None and bool(known.bootstrap_servers or known.zookeeper)
     if not configured and access.bootstrap_server is None and access.zookeeper is None:
-        return _skipped("No cluster is configured.", _NO_CLUSTER)
+        return skipped("settings", "No cluster is configured.", _NO_CLUSTER)
     try:
         protocol = transport_security(subject.spec, access)
         subject.certificates += local_certificates(subject.spec, access)
     except ReconcilerError as error:
-        return _failed(str(error), "Correct the properties file (--command-config or spec.connection.properties)")
+        return failed("settings", str(error), "Correct the properties file (--command-config or spec.connection.properties)")
     subject.protocol = protocol
     try:
         subject.opened = open_cluster(subject.spec, access)
     except ReconcilerError as error:
         subject.refusal = error
-    return _passed(f"The connection settings can be used ({protocol}).")
+    return passed("settings", f"The connection settings can be used ({protocol}).")
 
 
 def _connection(subject: CheckSubject) -> DoctorCheck:
@@ -242,28 +236,28 @@ def _connection(subject: CheckSubject) -> DoctorCheck:
         subject.refusal, TlsFailedError | AuthenticationError | MissingDependencyError
     ):
         raise subject.refusal
-    return _passed("A server answers.")
+    return passed("connection", "A server answers.")
 
 
 def _tls(subject: CheckSubject) -> DoctorCheck:
     if isinstance(subject.refusal, TlsFailedError):
         raise subject.refusal
     if subject.is_encrypted:
-        return _passed("The connection is encrypted, and the server's certificate is trusted.")
+        return passed("tls", "The connection is encrypted, and the server's certificate is trusted.")
     if subject.protocol == "SASL_PLAINTEXT":
         remedy = "Use a listener with TLS: security.protocol=SASL_SSL"
-        return _warned("The login and all quotas go over the network unencrypted.", remedy)
-    return _skipped(_PLAIN)
+        return warned("tls", "The login and all quotas go over the network unencrypted.", remedy)
+    return skipped("tls", _PLAIN)
 
 
 def _login(subject: CheckSubject) -> DoctorCheck:
     if subject.refusal is not None:
         raise subject.refusal
     if subject.protocol.startswith("ZooKeeper"):
-        return _passed(f"The server opened a session ({subject.protocol}).")
+        return passed("login", f"The server opened a session ({subject.protocol}).")
     if subject.protocol.startswith("SASL") or subject.protocol == "SSL":
-        return _passed(f"The server accepts us ({subject.protocol}).")
-    return _warned("The connection has no login.", "Use a login where others reach the listener")
+        return passed("login", f"The server accepts us ({subject.protocol}).")
+    return warned("login", "The connection has no login.", "Use a login where others reach the listener")
 
 
 def _identity(subject: CheckSubject) -> DoctorCheck:
@@ -276,19 +270,19 @@ def _identity(subject: CheckSubject) -> DoctorCheck:
     try:
         check_cluster_id(spec, known)
     except WrongClusterError as error:
-        return _failed(str(error), "Check the address, or correct clusterId in the Cluster manifest")
+        return failed("identity", str(error), "Check the address, or correct clusterId in the Cluster manifest")
     message = f"{version}{brokers}, cluster id {escaped(known.id or 'unknown')}."
     if spec.name is not None and spec.cluster_id is None:
         remedy = f"Write clusterId: {escaped(known.id or '')} into the Cluster manifest, so that no other one is changed"
-        return _warned(f"{message} The Cluster manifest does not state an id.", remedy)
-    return _passed(message)
+        return warned("identity", f"{message} The Cluster manifest does not state an id.", remedy)
+    return passed("identity", message)
 
 
 def _brokers(subject: CheckSubject) -> DoctorCheck:
     """Each at the address that it advertises: the first connection may have gone to another."""
     cluster = subject.cluster
     if not isinstance(cluster, EveryBroker):
-        return _skipped("Quotas are read from ZooKeeper, without the brokers.")
+        return skipped("brokers", "Quotas are read from ZooKeeper, without the brokers.")
     nodes = {node.id: f"broker {node.id} at {node.host}:{node.port}" for node in cluster.brokers()}
     answers = cluster.describe_on(_OF_UNUSED_USER, tuple(nodes))
     silent = [
@@ -298,13 +292,13 @@ def _brokers(subject: CheckSubject) -> DoctorCheck:
     ]
     if silent:
         message = f"{len(silent)} of {count_of(len(nodes), 'broker')} cannot be used. {list_some(silent, 3, between='; ')}."
-        return _failed(message, "Check advertised.listeners of these brokers, firewalls, and their certificates")
-    return _passed(f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
+        return failed("brokers", message, "Check advertised.listeners of these brokers, firewalls, and their certificates")
+    return passed("brokers", f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
 
 
 def _certificates(subject: CheckSubject) -> DoctorCheck:
     if not subject.is_encrypted:
-        return _skipped(_PLAIN)
+        return skipped("certificates", _PLAIN)
     opened: object = subject.opened
     if isinstance(opened, CertificateInspector):
         subject.certificates += opened.server_certificates()
@@ -318,11 +312,11 @@ def check_certificates(certificates: Sequence[Certificate], now: datetime.dateti
     """
     ordered = sorted(certificates, key=lambda certificate: certificate.ends)
     if not ordered:
-        return _skipped("No certificate was seen.")
+        return skipped("certificates", "No certificate was seen.")
     expired = [certificate for certificate in ordered if certificate.ends <= now]
     soon = [certificate for certificate in ordered if now < certificate.ends <= now + _SOON]
     if not expired and not soon:
-        return _passed(f"{len(ordered)} seen. The first to expire: {_shown(ordered[:1])}.")
+        return passed("certificates", f"{len(ordered)} seen. The first to expire: {_shown(ordered[:1])}.")
     parts = [f"Expired: {_shown(expired)}."] if expired else []
     parts += [f"Within {_SOON.days} days expires: {_shown(soon)}."] if soon else []
     authorities = [each for each in ordered if each.owner is CertificateOwner.AUTHORITY]
@@ -331,7 +325,7 @@ def check_certificates(certificates: Sequence[Certificate], now: datetime.dateti
     )
     owners = {certificate.owner for certificate in (*expired, *soon)}
     remedy = ". ".join(text for owner, text in _RENEWALS.items() if owner in owners)
-    return _answered(CheckStatus.FAIL if blocks else CheckStatus.WARN, " ".join(parts), remedy)
+    return (failed if blocks else warned)("certificates", " ".join(parts), remedy)
 
 
 def _shown(certificates: Sequence[Certificate]) -> str:
@@ -345,7 +339,7 @@ def _describe(subject: CheckSubject) -> DoctorCheck:
     else:
         # ZooKeeper has rights for each node: whether all can be read shows only when they are.
         subject.cluster.current_state()
-    return _passed("We may read client quotas (plan, drift, export, describe, resolve).")
+    return passed("describe", "We may read client quotas (plan, drift, export, describe, resolve).")
 
 
 def _alter(subject: CheckSubject) -> DoctorCheck:
@@ -355,31 +349,31 @@ def _alter(subject: CheckSubject) -> DoctorCheck:
     try:
         (result,) = subject.cluster.alter([wanted], validate_only=True)
     except AuthorizationError as error:
-        return _warned(f"Read-only: {error}", read_only)
+        return warned("alter", f"Read-only: {error}", read_only)
     if result.error_code == _AUTHORIZATION_FAILED:
-        return _warned(f"Read-only: {escaped(result.error or 'the cluster allows no change')}", read_only)
+        return warned("alter", f"Read-only: {escaped(result.error or 'the cluster allows no change')}", read_only)
     if result.error_code:
         words = f": {escaped(result.error)}" if result.error else ""
-        return _failed(f"The cluster refuses a change with error {result.error_code}{words}", "Look at the brokers' logs")
-    return _passed("We may change client quotas (apply, alter, revert).")
+        return failed("alter", f"The cluster refuses a change with error {result.error_code}{words}", "Look at the brokers' logs")
+    return passed("alter", "We may change client quotas (apply, alter, revert).")
 
 
 def _callback(subject: CheckSubject) -> DoctorCheck:
     """Kafka's own rules apply, or the manifest describes others."""
     cluster = subject.cluster
     if not isinstance(cluster, CallbackInspector):
-        return _skipped("ZooKeeper does not know the brokers' settings.")
+        return skipped("callback", "ZooKeeper does not know the brokers' settings.")
     try:
         name = cluster.quota_callback()
     except BackendError as error:
-        return _skipped(f"The brokers do not show their settings: {error}")
+        return skipped("callback", f"The brokers do not show their settings: {error}")
     if name is None:
-        return _passed("Brokers have no plugin for quotas (client.quota.callback.class).")
+        return passed("callback", "Brokers have no plugin for quotas (client.quota.callback.class).")
     written = subject.spec.brokers.callback
     if name == GROUP_CALLBACK or (written is not None and name == written.name):
-        return _passed(f"Brokers have the plugin {display_name(name)}.")
+        return passed("callback", f"Brokers have the plugin {display_name(name)}.")
     message = f"Brokers have the plugin {display_name(name)}, so Kafka's own rules of precedence may not apply."
-    return _warned(message, "Describe it with quotaCallback in the Cluster manifest")
+    return warned("callback", message, "Describe it with quotaCallback in the Cluster manifest")
 
 
 def _leftovers(subject: CheckSubject) -> DoctorCheck:
@@ -388,54 +382,33 @@ def _leftovers(subject: CheckSubject) -> DoctorCheck:
     findings, notes = find_leftovers(cluster, cluster.current_state().entities)
     if findings:
         words = " ".join((*(finding.message for finding in findings), *(f"{note}." for note in notes)))
-        return _warned(words, "Run these commands, unless work on the cluster goes on")
-    return _skipped(f"{'. '.join(notes)}.") if notes else _passed("No replication throttle stands without a reassignment.")
+        return warned("leftovers", words, "Run these commands, unless work on the cluster goes on")
+    return (
+        skipped("leftovers", f"{'. '.join(notes)}.")
+        if notes
+        else passed("leftovers", "No replication throttle stands without a reassignment.")
+    )
 
 
 def _exporters(subject: CheckSubject) -> DoctorCheck:
-    server = configured_server(subject.spec, None)
+    """Look at the metrics server of the Cluster manifest, and name the worst of its checks."""
+    spec = subject.spec
+    opened = subject.opened
+    server = configured_server(spec, None)
     if server is None:
-        return _skipped("The Cluster manifest names no Prometheus server (spec.traffic).")
-    now = datetime.datetime.now(datetime.UTC)
-    request = PrometheusRequest(
-        address=server.address,
-        since=now - _LOOK_BACK,
-        until=now,
-        store=Path(),
-        http_config=Path(server.http_config) if server.http_config else None,
-        match=server.match,
-    )
-    health = examine_traffic(DoctorRequest(traffic=(), prometheus=request), now=now)
+        return skipped("exporters", "The Cluster manifest names no Prometheus server (spec.traffic).")
+    quotas = {} if isinstance(subject.loaded, ReconcilerError) else desired_for(subject.loaded, subject.chosen)[1].values()
+    brokers: Sequence[int] = ()
+    if opened is not None and isinstance(opened, EveryBroker):
+        brokers = [node.id for node in opened.brokers()]
+    request = RateRequest(server=server, spec=spec)
+    checks = [*source_checks(request, quotas=quotas, brokers=brokers)]
     remedy = f"Look closer with: kafka-quotas doctor --traffic prometheus+{escaped(server.address)}"
-    brokers = count_of(len(health.brokers), "broker")
-    if not health.brokers:
-        return _failed(f"{display_name(server.address)} has no series of clients of the last ten minutes.", remedy)
-    if worst := [finding for finding in health.findings if finding.severity.at_least(Severity.WARNING)]:
-        return _warned(f"{brokers}, {count_of(len(worst), 'finding')}. The first: {worst[0].message}", remedy)
-    return _passed(f"{brokers} with series of clients.")
-
-
-def _versions(_: CheckSubject) -> DoctorCheck:
-    return _passed(f"kafka-quotas {reconciler.__version__} on Python {platform.python_version()}, {platform.system()}.")
-
-
-def _java(_: CheckSubject) -> DoctorCheck:
-    try:
-        return _passed(f"Java 17 or newer: {escaped(str(find_java()))}.")
-    except MissingDependencyError as error:
-        return _warned(
-            str(error), "Install a Java runtime for backtests of large traffic and for the sandbox. Nothing else needs it"
-        )
-
-
-def _spark(_: CheckSubject) -> DoctorCheck:
-    try:
-        return _passed(f"PySpark {importlib.metadata.version('pyspark')}.")
-    except importlib.metadata.PackageNotFoundError:
-        return _warned(
-            "PySpark is not installed.",
-            "For backtests of large traffic, install the extra spark (kafka-quotas explain install). Others need none",
-        )
+    for status in (CheckStatus.FAIL, CheckStatus.WARN):
+        if worst := [check for check in checks if check.status is status]:
+            message = f"{count_of(len(worst), 'problem')} of {escaped(server.address)}. The first: {worst[0].message}"
+            return DoctorCheck(id="exporters", status=status, message=message, remedy=remedy)
+    return passed("exporters", checks[0].message)
 
 
 _CHECKS: Final = (
@@ -453,8 +426,5 @@ _CHECKS: Final = (
     Check("callback", _callback, "login"),
     Check("leftovers", _leftovers, "describe"),
     Check("exporters", _exporters, remedy="Check spec.traffic in the Cluster manifest"),
-    Check("versions", _versions),
-    Check("java", _java),
-    Check("spark", _spark),
 )
 """All of them, in the order in which the tool needs what they are about."""

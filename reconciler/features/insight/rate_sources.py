@@ -33,7 +33,7 @@ from reconciler.workflows import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus import MetricSeries, Unattributed
+    from reconciler.features.prometheus import Layout, MetricSeries, Unattributed
     from reconciler.model import LabelMatcher, MetricServer
     from reconciler.traffic import ColumnMapping
     from reconciler.workflows import TrustedTree
@@ -42,6 +42,7 @@ _WINDOWS_S: Final = (300, 150, 60)
 """How much of the past is read, for trends and since when a broker throttles: as much as the server gives at once."""
 _SHOWN: Final = 3
 _LONGEST: Final = 300
+_TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
 _UNNUMBERED: Final = 900_000_000
 """Added to the place of an exporter without a broker id, which then stands for the broker."""
 
@@ -51,15 +52,35 @@ Samples = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateReading:
-    """Samples of the series of quota groups and brokers. ``brokers``: names of brokers that have no id.
-
-    ``pages``: by the address of each page that was read, when (seconds since 1970). A page that shows no client was read, too.
-    """
+    """Samples of the series of quota groups and brokers. ``brokers``: names of brokers that have no id."""
 
     series: Mapping[MetricSeries, Samples]
     brokers: Mapping[int, str] = field(default_factory=dict)
-    notes: tuple[Message, ...] = ()
+    exporters: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """By broker, the targets of the server that show it."""
+    layouts: Mapping[Layout, int] = field(default_factory=dict)
+    """How many series have each layout of names."""
+    unknown: Mapping[Unattributed, tuple[str, ...]] = field(default_factory=dict)
+    """By reason, series whose client or broker is not known."""
+    problems: tuple[Message, ...] = ()
+    """What was not read, and why."""
     pages: Mapping[str, float] = field(default_factory=dict)
+    """By the address of each page that was read, when (seconds since 1970). A page that shows no client was read, too."""
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """Sentences about what is not shown, and why."""
+        return (*self.problems, *self._unknown_notes())
+
+    def _unknown_notes(self) -> Iterator[Message]:
+        if count := sum(len(series) for reason, series in self.unknown.items() if reason.value != "no-broker"):
+            yield compose(
+                "The clients of {count} series are not known: the exporter left their names in the metric name only. "
+                "kafka-quotas doctor prints the repair.",
+                count=count,
+            )
+        if count := sum(len(series) for reason, series in self.unknown.items() if reason.value == "no-broker"):
+            yield compose("{count} series name neither broker nor instance.", count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +144,7 @@ def read_rates(request: RateRequest) -> RateReading:
             raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
         return _read_pages(pages, request)
     if traffic:
-        raise UsageError("Rates of now are read from a Prometheus server or pages of exporters, not from files")
+        raise UsageError("Rates are read from a Prometheus server or pages of exporters. For files, use backtest")
     server = request.server
     if server is None:
         raise UsageError("No traffic is given. Pass --traffic, or PATH of a Cluster manifest that has spec.traffic")
@@ -159,7 +180,9 @@ class _NamedSeries:
         self._brokers: dict[int, str] = {}
         self._places: dict[str, int] = {}
         self._series: dict[MetricSeries, dict[float, float]] = {}
-        self._unknown: Counter[str] = Counter()
+        self._exporters: dict[int, dict[str, None]] = {}
+        self._layouts: Counter[Layout] = Counter()
+        self._unknown: dict[Unattributed, list[str]] = {}
 
     def add(
         self,
@@ -168,53 +191,69 @@ class _NamedSeries:
         samples: Iterable[tuple[float, float]],
     ) -> None:
         """Two exporters of one broker show the same, and the larger value of a moment counts."""
-        from reconciler.features.prometheus import Unattributed, read_series
+        from reconciler.features.prometheus import Unattributed, layout_of, read_series, series_text
 
+        if (layout := layout_of(labels, self.rules)) is not None:
+            self._layouts[layout] += 1
         if read is Unattributed.NO_BROKER and (place := labels.get("instance") or labels.get("pod")):
             number = self._places.setdefault(place, _UNNUMBERED + len(self._places))
             self._brokers[number] = place
             read = read_series({**labels, "broker": str(number)}, self.rules)
         if isinstance(read, Unattributed):
-            self._unknown[read.value] += 1
+            self._unknown.setdefault(read, []).append(series_text(labels))
         elif read is not None:
+            target = ", ".join(f"{name}={labels[name]}" for name in _TARGET_LABELS if labels.get(name))
+            self._exporters.setdefault(read.broker, {})[target] = None
             values = self._series.setdefault(read, {})
             values.update((at, max(value, values.get(at, value))) for at, value in samples)
 
-    def reading(self, notes: Iterable[Message]) -> RateReading:
-        """Return the samples that were added, with ``notes`` before those about series without a client or broker."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether no series of a quota sensor was added."""
+        return not self._layouts and not self._series
+
+    def reading(self, problems: Iterable[Message], pages: Mapping[str, float] | None = None) -> RateReading:
+        """Return the samples that were added. ``pages``: those that were read."""
         return RateReading(
             series={series: tuple(sorted(values.items())) for series, values in self._series.items() if values},
             brokers=self._brokers,
-            notes=(*notes, *self._notes()),
+            exporters={broker: tuple(targets) for broker, targets in self._exporters.items()},
+            layouts=self._layouts,
+            unknown={reason: tuple(series) for reason, series in self._unknown.items()},
+            problems=tuple(problems),
+            pages=pages or {},
         )
-
-    def _notes(self) -> Iterator[Message]:
-        if count := self._unknown["name-only"]:
-            yield compose(
-                "The clients of {count} series are not known: the exporter left their names in the metric name only. "
-                "kafka-quotas doctor prints the repair.",
-                count=count,
-            )
-        if count := self._unknown["no-broker"]:
-            yield compose("{count} series name neither broker nor instance.", count=count)
 
 
 def _read_server(address: str, request: RateRequest) -> RateReading:
-    from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, selector_of, timed_values
+    from reconciler.features.prometheus import (
+        AnswerReader,
+        ForeignAnswerError,
+        foreign_page,
+        foreign_selector,
+        selector_of,
+        timed_values,
+    )
 
-    named = _NamedSeries(request, "a Prometheus server")
+    named, problems = _NamedSeries(request, "a Prometheus server"), []
     api = PrometheusApi(address, request.login())
     try:
         answer = AnswerReader(named.rules).read(_newest(api, selector_of(named.rules, request.match)))
         for answered, samples in timed_values(answer):
             named.add(answered.label_values(), answered.read, samples)
+        if answer.warnings:
+            shown = name_part(", ".join(escaped(text) for text in answer.warnings[:_SHOWN])[:_LONGEST])
+            partial = "The server warns that its answer is incomplete: {warnings}. Quota groups may be missing."
+            problems.append(compose(partial, warnings=shown))
+        if named.is_empty:
+            others = AnswerReader().read(api.range_samples(foreign_selector(), end_s=time.time(), length_s=_WINDOWS_S[0]))
+            foreign = foreign_page(address, [series.label_values().get("__name__", "") for series in others.series])
+            problems += [] if foreign is None else [foreign]
     except ForeignAnswerError as error:
         raise api.foreign(str(error)) from error
     finally:
         api.close()
-    shown = name_part(", ".join(escaped(text) for text in answer.warnings[:_SHOWN])[:_LONGEST])
-    partial = "The server warns that its answer is incomplete: {warnings}. Quota groups may be missing."
-    return named.reading((compose(partial, warnings=shown),) if answer.warnings else ())
+    return named.reading(problems)
 
 
 def _newest(api: PrometheusApi, selector: str) -> bytes:
@@ -257,8 +296,7 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
         raise errors[0]
     if len(errors) + len(foreign) == len(pages):
         raise TrafficError(foreign[0])
-    notes = (*(compose("{problem}", problem=str(error)) for error in errors), *foreign)
-    return replace(named.reading(notes), pages=read_at)
+    return named.reading((*(compose("{problem}", problem=str(error)) for error in errors), *foreign), read_at)
 
 
 @contextlib.contextmanager

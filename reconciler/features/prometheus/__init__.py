@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         read_series,
         selector_of,
     )
-    from reconciler.features.prometheus.metric_targets import MetricTargets, ScrapeTarget
     from reconciler.features.prometheus.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
     from reconciler.features.prometheus.sample_pages import (
         MOST_INTERVAL_MS,
