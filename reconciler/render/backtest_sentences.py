@@ -232,7 +232,8 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     start, end = provenance.start, provenance.end
     brokers = [str(coverage.broker) for coverage in provenance.coverage]
     some = list_some(brokers, 20)
-    rows = [*observation_words(provenance)]
+    of_requests = all(observations.semantics in ("event", "second") for observations in provenance.observations)
+    rows = [] if of_requests else [*observation_words(provenance)]
     if provenance.requests or not rows:
         as_totals = (
             " in per-second totals" if any(observation.semantics == "second" for observation in provenance.observations) else ""
@@ -254,7 +255,8 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     if provenance.throttled_then:
         requests = count_of(provenance.throttled_then, "request")
         yield f"quotas throttled {requests} of this history when it was recorded", Tone.WARN
-    yield from ((words, Tone.WARN) for words in censored_words(provenance))
+    if not of_requests:
+        yield from ((words, Tone.WARN) for words in censored_words(provenance))
     counts = {kind: count for kind, count in provenance.not_charged.items() if count and kind not in OF_METRICS}
     left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in counts.items()]
     if left_out:
@@ -329,11 +331,10 @@ def report_view(
     )
 
 
-def more_lines(count: int, most: int | None, what: str) -> Iterator[Line]:
-    """Yield a line with how many of ``count`` are not shown. ``most``: how many are; ``None``: all."""
-    if most is not None and count > most:
-        more = f"{count - most:,} more {what}"
-        yield line((f"  and {more}. --details shows all", Style.FAINT), pages=((f"{more} are in the JSON report.", Style.FAINT),))
+def more_line(count: int, what: str) -> Line:
+    """A line about so many that are not shown."""
+    more = f"{count:,} more {what}"
+    return line((f"  and {more}. --details shows all", Style.FAINT), pages=((f"{more} are in the JSON report.", Style.FAINT),))
 
 
 def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Block]:

@@ -28,7 +28,7 @@ from reconciler.render.backtest_sentences import (
     history_lines,
     kept_words,
     limit_text,
-    more_lines,
+    more_line,
     peak_text,
     regrouped_words,
     report_view,
@@ -96,7 +96,7 @@ def backtest_view(report: BacktestReport, *, details: bool = False, page: bool =
         *(() if commit is None else (commit,)),
     )
     blocks = _blocks(report, details=details or page, page=page)
-    return report_view(report, "backtest", blocks, about=about, tiles=tuple(_tiles(report)))
+    return report_view(report, "backtest", blocks, about=about, tiles=tuple(_tiles(report)) if page else ())
 
 
 def rule_lines(report: BacktestReport) -> Iterator[Line]:
@@ -120,12 +120,15 @@ def _tiles(report: BacktestReport) -> Iterator[Tile]:
 
 
 def _blocks(report: BacktestReport, *, details: bool, page: bool) -> Iterator[Block]:
-    yield from rule_lines(report)
+    if report.rules:
+        yield from rule_lines(report)
     groups = group_verdicts(telling(report))
     changed, staying = ([group for group in groups if group.changed is wanted] for wanted in (True, False))
-    yield from _section(_CHANGED, changed, report, details=details, cards=_CARDS if page else None)
-    yield from _section(_STAYING, staying, report, details=details, cards=max(_CARDS - len(changed), 0) if page else None)
-    yield from _unjudged(report, most=_NOTES_OF_PAGE if page else None if details else _SHOWN_GROUPS)
+    for title, some, cards in ((_CHANGED, changed, _CARDS), (_STAYING, staying, max(_CARDS - len(changed), 0))):
+        if some:
+            yield from _section(title, some, report, details=details, cards=cards if page else None)
+    if report.unjudged:
+        yield from _unjudged(report, most=_NOTES_OF_PAGE if page else None if details else _SHOWN_GROUPS)
     if not details:
         incomplete = (finding.message for finding in report.findings if finding.id == HISTORY_INCOMPLETE)
         yield from (line((message, Style.WARN), pages=()) for message in incomplete)
@@ -153,7 +156,8 @@ def backtest_basis(report: BacktestReport) -> Iterator[Block]:
         for why in (group.worst.reason, regrouped_words(group.worst)):
             if why and group.changed:
                 yield line(f"{group_title(group.worst)}: {why}.")
-    yield from _unjudged(report, most=_NOTES_OF_PAGE)
+    if report.unjudged:
+        yield from _unjudged(report, most=_NOTES_OF_PAGE)
     yield from history_lines(report.provenance, samples=False)
     yield from _rest(report, details=True, most=_NOTES_OF_PAGE)
 
@@ -162,8 +166,6 @@ def _section(
     title: str, groups: Sequence[GroupRows], report: BacktestReport, *, details: bool, cards: int | None
 ) -> Iterator[Block]:
     """A row for each quota group, and a card with ``details``; ``cards``: on a page so many."""
-    if not groups:
-        return
     counts = Counter(group.verdict for group in groups)
     words = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in VERDICT_STYLES if counts[verdict])
     yield from heading_lines(title, f"{count_of(len(groups), 'quota group')}: {words}", count=len(groups))
@@ -172,7 +174,8 @@ def _section(
     linked = len(groups) if cards is None else cards
     rows = (_row(group, current_known=known, linked=number < linked) for number, group in enumerate(groups[:most]))
     yield table(_GROUPS, rows)
-    yield from more_lines(len(groups), most, "quota groups")
+    if most is not None and len(groups) > most:
+        yield more_line(len(groups) - most, "quota groups")
     if not details:
         return
     for group in groups[:cards]:
@@ -212,8 +215,6 @@ def _bound(words: str) -> str:
 
 
 def _unjudged(report: BacktestReport, *, most: int | None) -> Iterator[Block]:
-    if not report.unjudged:
-        return
     count = count_of(len(report.unjudged), "changed quota")
     limits = "limits" if len(report.unjudged) == 1 else "limit"
     yield from heading_lines(_NOT_CHECKED, f"{count} that {limits} no recorded traffic")
@@ -228,7 +229,8 @@ def _unjudged(report: BacktestReport, *, most: int | None) -> Iterator[Block]:
         for before, after in [[limit_text(change.key, value, absent="not set") for value in (change.before, change.after)]]
     )
     yield table(_UNJUDGED, rows)
-    yield from more_lines(len(report.unjudged), most, "changed quotas")
+    if most is not None and len(report.unjudged) > most:
+        yield more_line(len(report.unjudged) - most, "changed quotas")
 
 
 def _findings(report: BacktestReport) -> Iterator[Block]:
@@ -240,13 +242,13 @@ def _findings(report: BacktestReport) -> Iterator[Block]:
 
 
 def _rest(report: BacktestReport, *, details: bool, most: int) -> Iterator[Block]:
-    unused = {reason: [unused_words(quota) for quota in report.unused if quota.reason is reason] for reason in UnusedReason}
     yield heading("More")
     if not details:
         yield from map(note_line, report.notes)
         if report.verdicts:
             yield labelled("--details ", Style.FAINT, "shows each broker, and what is assumed.")
         return
+    unused = {reason: [unused_words(quota) for quota in report.unused if quota.reason is reason] for reason in UnusedReason}
     for title, sentences, label in (
         ("Notes", report.notes, "Note: "),
         ("Not used in this history", unused[UnusedReason.NO_CLIENT], "Note: "),
