@@ -6,8 +6,8 @@ import datetime
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Self
+from dataclasses import replace
+from typing import Final
 
 from reconciler.collector import pause_collector
 from reconciler.errors import TrafficError, UsageError
@@ -16,46 +16,37 @@ from reconciler.model import (
     BacktestReport,
     BucketVerdict,
     Coverage,
-    Entity,
     ExpectedRecording,
+    Finding,
     Form,
+    JudgedQuotas,
     Provenance,
     RateSeries,
     RowPlace,
+    UnjudgedChange,
     UnreadableLines,
+    UnusedQuota,
     Verdict,
 )
 from reconciler.traffic.judging.by_seconds import Grid, Lines, SecondsLimits, groups_to_plot, rate_series
 from reconciler.traffic.judging.exact import JudgedRequest, smaller_account, targets_of_account
 from reconciler.traffic.judging.findings import (
-    HitQuota,
-    Hits,
-    Inconclusive,
-    Unkept,
-    UnkeptQuota,
-    hits_of,
     reason_findings,
-    reasons_of,
     throttle_findings,
     unkept_findings,
     unkept_limits,
     with_unkept,
-    worst_unkept,
 )
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before, quota_tables
+from reconciler.traffic.judging.grouping import Series, Tables, group_series, groups_before, quota_tables
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions, may_have_gaps
 from reconciler.traffic.judging.judged_quotas import (
     Quota,
-    UsedQuotas,
     changed_quotas,
     judged_quotas,
-    limiting_entities,
     rows_of_quotas,
-    states_of_quotas,
     unjudged_changes,
     unjudged_findings,
     unused_quotas,
-    used_quotas,
 )
 from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
@@ -69,9 +60,11 @@ from reconciler.traffic.judging.verdicts import (
 )
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
-from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.normal_form import DUPLICATE
-from reconciler.traffic.traffic_source import BacktestRequest, GroupJudge, ReplayJudge, RequestSource, TrafficSource, gap_minutes
+from reconciler.traffic.traffic_source import BacktestRequest, ReplayJudge, RequestSource, TrafficSource, gap_minutes
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Backtest:
@@ -81,35 +74,126 @@ class Backtest:
     def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
         self._recorded = recorded
         self._question = question
-        brokers = {member.broker for member in recorded.series}
-        tables = quota_tables(question.current, question.proposed, question.broker.rule, brokers)
-        self.groups = QuotaGroups(recorded, *tables, of_controller=smaller_account(recorded.series))
-        """The quota groups of the traffic's clients."""
+        brokers = {client.broker for client in recorded.series}
+        before, after = quota_tables(question.current, question.proposed, question.broker.rule, brokers)
+        self._tables: Sequence[Tables] = (after,) if before is None else (before, after)
+        with timed_event(_log, "clients grouped", clients=len(recorded.series)) as event:
+            self._grouping = group_series(recorded.series, before, after)
+            event |= {"targets": len(self._grouping.targets), "groups": len(self._grouping.groups)}
+        self._kinds = {client.kind for client in recorded.series}
+        self._accounted_twice: frozenset[int] = frozenset()
+        """Numbers of targets whose traffic another target has, too."""
+        if Kind.MUTATION in self._kinds and (of_controller := smaller_account(recorded.series)) is not None:
+            self._accounted_twice = targets_of_account(self._grouping, of_controller=of_controller)
         self._holes: Mapping[int, Integers] = {}
 
     @pause_collector()
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
-        question, recorded = self._question, self._recorded
+        question, recorded, grouping = self._question, self._recorded, self._grouping
         form = form_of(question, has_requests=isinstance(recorded, ReplayJudge))
         self._holes = recording_holes(recorded)
         provenance = provenance_of(question, recorded, form, self._holes)
-        rows = self.groups.judge(question, provenance)
+        with timed_event(_log, "traffic judged", level=logging.INFO, form=form.value) as event:
+            decided = self._decided(form)
+            event["verdicts"] = len(decided)
+        ways_of: Mapping[int, Mapping[str, str]] = {}
+        if limited := {target: row for target, row in decided.items() if row.limits.after is not None}:
+            ways_of = unkept_limits(limited, recorded.series, grouping, question.broker.window)
+            decided |= {target: with_unkept(decided[target], ways) for target, ways in ways_of.items()}
+        verdicts = enrich_verdicts(decided, grouping, provenance, question.needs)
         if question.plots:
-            rows = self._plotted(rows)
-        evidence = recorded.evidence(question, self.groups.tables, provenance)
-        verdicts = evidence.merge_into(rows) if evidence.verdicts else rows
-        parts = ReportParts.of(verdicts, self.groups, question, evidence.rows)
-        return report_of(question, recorded, provenance, parts, verdicts)
+            verdicts = self._plotted(verdicts)
+        rows = rows_of_quotas(recorded.series, grouping, self._tables)
+        of_metrics: Mapping[Quota, Collection[RowPlace]] = {}
+        if recorded.means:
+            evidence = recorded.evidence(question, self._tables, provenance)
+            verdicts, of_metrics = evidence.merge_into(verdicts), evidence.rows
+            for quota, places in of_metrics.items():
+                rows.setdefault(quota, set()).update(places)
+        unkept = {decided[target].place: ways for target, ways in ways_of.items()}
+        unused, unjudged, judged = self._of_quotas(verdicts, rows, of_metrics)
+        is_unlimited = any(target.after.value is None for target in grouping.targets)
+        assumed = assumptions_of(question, recorded, form, is_unlimited=is_unlimited)
+        return BacktestReport(
+            provenance=replace(provenance, series=len(recorded.series), assumptions=assumed),
+            verdicts=verdicts,
+            unjudged=unjudged,
+            judged=judged,
+            unused=unused,
+            findings=(
+                *self._findings(verdicts, unkept),
+                *(unjudged_findings(unjudged, question.sources) if unjudged else ()),
+            ),
+            notes=recorded.facts.notes,
+        )
+
+    def _of_quotas(
+        self, verdicts: Sequence[BucketVerdict], rows: Mapping[Quota, Collection[RowPlace]], of_metrics: Collection[Quota]
+    ) -> tuple[tuple[UnusedQuota, ...], tuple[UnjudgedChange, ...], JudgedQuotas | None]:
+        """Return quotas without recorded clients, changes that were not judged, and how many of them were.
+
+        ``rows``: by quota those whose clients it limits. ``of_metrics``: the quotas of clients of metrics.
+        """
+        question, recorded = self._question, self._recorded
+        changed, kinds = changed_quotas(*question.change), self._kinds | {mean.series.kind for mean in recorded.means}
+        if question.calls_back:
+            # Which quota a callback computed a limit from is its own affair.
+            unknown = {kind.key.value for kind in self._kinds - {Kind.CONNECTION}}
+            changed = [quota for quota in changed if quota[1] not in unknown]
+            return (), unjudged_changes(changed, rows, question.change, (), kinds), None
+        unused = unused_quotas(recorded.series, self._grouping, self._tables[-1], of_metrics, question.declared)
+        unjudged = unjudged_changes(changed, rows, question.change, unused, kinds)
+        return unused, unjudged, judged_quotas(changed, rows, verdicts, unjudged)
+
+    def _findings(self, verdicts: Sequence[BucketVerdict], unkept: Mapping[RowPlace, Mapping[str, str]]) -> Iterator[Finding]:
+        """``verdicts``: worst first. ``unkept``: by row whose limit a broker does not keep, how."""
+        sources = self._question.sources
+        doubted = [row for row in verdicts if row.verdict is not Verdict.CLEAR]
+        if doubted:
+            yield from throttle_findings(doubted, sources, of_requests=isinstance(self._recorded, ReplayJudge))
+        if unkept:
+            yield from unkept_findings(verdicts, unkept, sources)
+        if doubted:
+            yield from reason_findings(doubted)
+
+    def _decided(self, form: Form) -> dict[int, BucketVerdict]:
+        source, grouping, question = self._recorded, self._grouping, self._question
+        window = question.broker.window
+        everything = isinstance(source, ReplayJudge) or question.unchanged
+        wanted = set(range(len(grouping.groups))) if everything else self._touched()
+        mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
+        if form is Form.EXACT and isinstance(source, ReplayJudge):
+            replayed = source.exactly(grouping, window)
+            verdicts = request_verdicts(replayed, source.series, grouping, stated=source.states_throttles)
+        elif wanted - mutations and not proves(window):
+            raise TrafficError(
+                f"per-second totals prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: "
+                f"quota.window.num has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests "
+                "instead: logs, or the canonical traffic schema"
+            )
+        else:
+            judged = source.by_seconds(grouping, wanted - mutations, window)
+            verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.states_throttles)
+        if mutations:
+            verdicts |= source.mutations(grouping, mutations, question.broker.controller_window)
+        if any(client.unplaced or client.uncounted for client in source.series):
+            verdicts = withhold_clear(verdicts, wanted, source.series, grouping)
+        return {target: verdict for target, verdict in verdicts.items() if target not in self._accounted_twice}
+
+    def _touched(self) -> set[int]:
+        """The groups of what changes; without known earlier quotas, of everything that is limited."""
+        grouping = self._grouping
+        changed = [index for index in range(len(grouping.targets)) if is_changed(index, grouping)]
+        return {group for index in changed for group in (index, *groups_before(grouping, index))}
 
     def request_lines(self) -> Iterator[str]:
         """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
         if not isinstance(self._recorded, RequestSource):
             raise TypeError("this traffic has no requests")
         broker = self._question.broker
-        grouping = self.groups.grouping
-        judged = self._recorded.requests(grouping, broker.window, broker.controller_window)
-        twice = {member for target in self.groups.accounted_twice for member in grouping.targets[target].members}
+        judged = self._recorded.requests(self._grouping, broker.window, broker.controller_window)
+        twice = {member for target in self._accounted_twice for member in self._grouping.targets[target].members}
         for row in judged:
             if row.series not in twice:
                 yield _request_line(row, self._recorded.series)
@@ -126,7 +210,7 @@ class Backtest:
 
     def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[RowPlace, RateSeries | None]:
         """Return the rates of these verdicts over time, by place; none where whole seconds prove nothing."""
-        recorded, grouping, window = self._recorded, self.groups.grouping, self._question.broker.window
+        recorded, grouping, window = self._recorded, self._grouping, self._question.broker.window
         if not shown or not proves(window):
             return {}
         number_of = target_numbers(grouping)
@@ -139,39 +223,6 @@ class Backtest:
             place: rate_series(grouping, target, points, grid, self._holes.get(brokers[place]))
             for place, target in targets.items()
         }
-
-
-def report_of(
-    question: BacktestRequest,
-    recorded: TrafficSource,
-    provenance: Provenance,
-    parts: ReportParts,
-    verdicts: Sequence[BucketVerdict],
-) -> BacktestReport:
-    """Return the report. ``verdicts``: all rows, worst first."""
-    unused = () if question.calls_back else unused_quotas(parts.used, question.declared)
-    kinds = {client.kind for client in (*recorded.series, *(mean.series for mean in recorded.means))}
-    unjudged = unjudged_changes(parts.limiting, question.change, unused, kinds)
-    judged = None if question.calls_back else judged_quotas(changed_quotas(*question.change), parts.states, unjudged)
-    assumed = assumptions_of(question, recorded, provenance.form, is_unlimited=parts.is_unlimited)
-    return BacktestReport(
-        provenance=replace(provenance, series=parts.series, assumptions=assumed),
-        verdicts=tuple(verdicts),
-        unjudged=unjudged,
-        judged=judged,
-        unused=unused,
-        findings=(
-            *(
-                throttle_findings(parts.hits, question.sources, of_requests=isinstance(recorded, ReplayJudge))
-                if parts.hits
-                else ()
-            ),
-            *(unkept_findings(parts.unkept, question.sources) if parts.unkept else ()),
-            *(reason_findings(parts.reasons) if parts.reasons else ()),
-            *(unjudged_findings(unjudged, question.sources) if unjudged else ()),
-        ),
-        notes=recorded.facts.notes,
-    )
 
 
 def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
@@ -292,121 +343,9 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
     return tuple(assumptions)
 
 
-_log: Final = logging.getLogger(__name__)
-
-
-class QuotaGroups:
-    """``grouping``: the groups of ``series``. ``tables``: the quotas before, where they are known, and after."""
-
-    def __init__(
-        self,
-        source: GroupJudge,
-        before: Tables | None,
-        after: Tables,
-        *,
-        of_controller: bool | None,
-    ) -> None:
-        """``before``: ``None`` when the current quotas are not known. ``of_controller``: as ``smaller_account`` has it."""
-        self._source = source
-        self.series = source.series
-        self.tables: Sequence[Tables] = (after,) if before is None else (before, after)
-        with timed_event(_log, "clients grouped", clients=len(source.series)) as event:
-            self.grouping: Grouping = group_series(source.series, before, after)
-            event |= {"targets": len(self.grouping.targets), "groups": len(self.grouping.groups)}
-        self.accounted_twice: frozenset[int] = frozenset()
-        """Numbers of targets whose traffic another target has, too."""
-        if of_controller is not None:
-            self.accounted_twice = targets_of_account(self.grouping, of_controller=of_controller)
-        self.unkept: Mapping[RowPlace, Mapping[str, str]] = {}
-        """By judged row whose limit a broker does not keep, how: as ``unkept_limits`` has it."""
-
-    def judge(self, question: BacktestRequest, provenance: Provenance) -> tuple[BucketVerdict, ...]:
-        """The rows of all targets that were judged, worst first. ``provenance``: of all traffic."""
-        with timed_event(_log, "traffic judged", level=logging.INFO, form=provenance.form.value) as event:
-            decided = self._decided(question, provenance.form)
-            event["verdicts"] = len(decided)
-        unkept = unkept_limits(decided, self.series, self.grouping, question.broker.window)
-        self.unkept = {decided[target].place: ways for target, ways in unkept.items()}
-        decided |= {target: with_unkept(decided[target], ways) for target, ways in unkept.items()}
-        return enrich_verdicts(decided, self.grouping, provenance, question.needs)
-
-    def _decided(self, question: BacktestRequest, form: Form) -> dict[int, BucketVerdict]:
-        source, grouping, window = self._source, self.grouping, question.broker.window
-        everything = isinstance(source, ReplayJudge) or question.unchanged
-        wanted = set(range(len(grouping.groups))) if everything else self._touched()
-        mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
-        if form is Form.EXACT and isinstance(source, ReplayJudge):
-            replayed = source.exactly(grouping, window)
-            verdicts = request_verdicts(replayed, source.series, grouping, stated=source.states_throttles)
-        elif wanted - mutations and not proves(window):
-            raise TrafficError(
-                f"per-second totals prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: "
-                f"quota.window.num has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests "
-                "instead: logs, or the canonical traffic schema"
-            )
-        else:
-            judged = source.by_seconds(grouping, wanted - mutations, window)
-            verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.states_throttles)
-        if mutations:
-            verdicts |= source.mutations(grouping, mutations, question.broker.controller_window)
-        if any(client.unplaced or client.uncounted for client in source.series):
-            verdicts = withhold_clear(verdicts, wanted, source.series, grouping)
-        return {target: verdict for target, verdict in verdicts.items() if target not in self.accounted_twice}
-
-    def _touched(self) -> set[int]:
-        """The groups of what changes; without known earlier quotas, of everything that is limited."""
-        grouping = self.grouping
-        changed = [index for index in range(len(grouping.targets)) if is_changed(index, grouping)]
-        return {group for index in changed for group in (index, *groups_before(grouping, index))}
-
-
 def form_of(question: BacktestRequest, *, has_requests: bool) -> Form:
     """Return the form of the judgement. ``has_requests``: requests are known. Raises ``UsageError`` when they are needed."""
     if question.exact and not has_requests:
         raise UsageError("--exact needs single requests, and this traffic has per-second totals: leave --exact out")
     replays = has_requests and (question.exact or not proves(question.broker.window))
     return Form.EXACT if replays else Form.SECONDS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportParts:
-    """The parts of the report that concern all rows together."""
-
-    series: int
-    is_unlimited: bool
-    hits: Mapping[HitQuota, Hits]
-    unkept: Mapping[UnkeptQuota, Unkept]
-    reasons: Mapping[str, Inconclusive]
-    limiting: Mapping[Kind, frozenset[Entity]]
-    used: Mapping[Kind, UsedQuotas]
-    states: Mapping[Quota, frozenset[Verdict]]
-
-    @classmethod
-    def of(
-        cls,
-        verdicts: Sequence[BucketVerdict],
-        groups: QuotaGroups,
-        question: BacktestRequest,
-        of_metrics: Mapping[Quota, Collection[RowPlace]],
-    ) -> Self:
-        """``verdicts``: worst first. ``of_metrics``: the rows of quotas that limit clients of metrics, before or after."""
-        series, grouping, tables, calls_back = groups.series, groups.grouping, groups.tables, question.calls_back
-        # Which quota a callback computed a limit from is its own affair.
-        used = {} if calls_back else used_quotas(series, question.proposed, tables[-1])
-        rows = rows_of_quotas(series, grouping, tables)
-        for quota, places in of_metrics.items():
-            rows.setdefault(quota, set()).update(places)
-        for kind, key in KEY_OF_KIND.items():
-            entities = frozenset(entity for entity, of_key in of_metrics if of_key == key)
-            if entities and (kind in used or kind in BYTES):
-                used[kind] = used.get(kind, UsedQuotas()).joined(UsedQuotas(winning=entities))
-        return cls(
-            series=len(series),
-            is_unlimited=any(target.after.value is None for target in grouping.targets),
-            hits=hits_of(verdicts),
-            unkept=worst_unkept(verdicts, groups.unkept) if groups.unkept else {},
-            reasons=reasons_of(verdicts),
-            limiting=limiting_entities(series, rows, calls_back=calls_back),
-            used=used,
-            states=states_of_quotas(changed_quotas(*question.change), rows, verdicts),
-        )

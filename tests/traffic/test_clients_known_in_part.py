@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model import CLIENT_KEYS, BucketVerdict, Verdict
+from reconciler.model import BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.judged_quotas import unused_quotas, used_quotas
+from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.kinds import Kind
 from tests.support.local_traffic import open_here
 
@@ -105,7 +105,8 @@ def test_a_change_is_of_an_undecided_client_when_it_is_about_a_quota_that_may_be
 
 def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
     quotas = {ALICE: {PRODUCE: 5.0}, ALICE_APP: {PRODUCE: 9.0}, Entity.of({"user": "bob"}): {PRODUCE: 1.0}}
-    unused = unused_quotas(used_quotas(series(("alice", None)), quotas, Resolver.by_key(quotas, CLIENT_KEYS)), quotas)
+    alice, limits = series(("alice", None)), tables(quotas)
+    unused = unused_quotas(alice, group_series(alice, limits, limits), limits, (), quotas)
     assert [u.entity for u in unused] == [Entity.of({"user": "bob"})]
 
 

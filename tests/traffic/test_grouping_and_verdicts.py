@@ -16,7 +16,7 @@ from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.judged_quotas import unused_quotas, used_quotas
+from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.judging.recommendations import safe_byte_rate
 from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdicts, worth_a_plot
 from reconciler.traffic.kernels.exact_totals import Episodes, ExactSide, ExactVerdict
@@ -138,8 +138,9 @@ def test_safe_values_are_what_a_person_would_write(peak: float, text: str) -> No
 def test_unused_quotas_tell_hidden_from_unmatched() -> None:
     app, zoe = Entity.of({"client-id": "a"}), Entity.of({"user": "zoe"})
     quotas = {ANYONE: {PRODUCE: 1.0}, app: {PRODUCE: 2.0}, zoe: {PRODUCE: 3.0, "request_percentage": 4.0}}
-    used = used_quotas(CLIENTS, quotas, Resolver.by_key(quotas, CLIENT_KEYS))
-    assert [(u.entity, u.reason) for u in unused_quotas(used, quotas)] == [
+    tables = Resolver.by_key(quotas, CLIENT_KEYS)
+    unused = unused_quotas(CLIENTS, group_series(CLIENTS, tables, tables), tables, (), quotas)
+    assert [(u.entity, u.reason) for u in unused] == [
         (zoe, UnusedReason.NO_CLIENT),
         (app, UnusedReason.HIDDEN),
     ]

@@ -15,7 +15,7 @@ from reconciler.model import BucketVerdict, Coverage, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.quota import QuotaKey
 from reconciler.text import recommended_text, safe_text
-from reconciler.traffic.judging.findings import hits_of, throttle_findings
+from reconciler.traffic.judging.findings import throttle_findings
 from reconciler.traffic.judging.history_gaps import doubts_of
 from reconciler.traffic.judging.recommendations import advice_for, margin_of
 from tests.support.backtest_reports import START, altered, provenance, verdict
@@ -146,7 +146,7 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
         assert ("no value is recommended: a request log lacks" in str(found.advice.reason)) == doubted
         over = dataclasses.replace(found, verdict=Verdict.THROTTLED)
         assert doubt(over) is None, "a throttle that was found stays one"
-        (finding,) = throttle_findings(hits_of([over]), {}, of_requests=True)
+        (finding,) = throttle_findings([over], {}, of_requests=True)
         assert ("No safe value is known, because a request log lacks" in str(finding.message)) == doubted
     # A byte rate may be clear above its limit, where the throttle overflows.
     assert doubt(verdict(peak=1e9, limit_after=1.0)) is None
@@ -166,7 +166,6 @@ def test_values_of_censored_clients_are_lower_bounds() -> None:
     both = [verdict(), verdict(broker=2, active_seconds=2999)]
     found = advised([altered(one, censored=True) for one in both], days=10)
     assert "both are lower bounds" in (found[0].advice.reason or "")
-    (finding,) = throttle_findings(
-        hits_of([dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found]), {}, of_requests=True
-    )
+    hits = [dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found]
+    (finding,) = throttle_findings(hits, {}, of_requests=True)
     assert "is needed, since quotas throttled these clients when they were recorded" in finding.message

@@ -30,16 +30,15 @@ from reconciler.traffic.judging.by_seconds import (
     points_of,
     rate_series,
 )
-from reconciler.traffic.judging.findings import hits_of, throttle_findings
+from reconciler.traffic.judging.findings import throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of
 from reconciler.traffic.judging.judged_quotas import (
-    limiting_entities,
+    changed_quotas,
     rows_of_quotas,
     unjudged_changes,
     unjudged_findings,
     unused_quotas,
-    used_quotas,
 )
 from reconciler.traffic.judging.verdicts import target_fields
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
@@ -166,7 +165,7 @@ def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
 
 
 def throttled(verdicts: list[BucketVerdict]) -> list[Finding]:
-    return list(throttle_findings(hits_of(verdicts), {}, of_requests=True))
+    return list(throttle_findings(verdicts, {}, of_requests=True))
 
 
 def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() -> None:
@@ -196,7 +195,7 @@ GRID = Grid.over([Coverage(broker=1, requests=1, start=START, end=START + dateti
 @given(st.integers(0, 1000), st.lists(st.integers(0, 1000), max_size=6))
 def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, cuts: list[int]) -> None:
     of, at, amount = cells(seed)
-    group = np.asarray([LIMITS.target_of_series[key - 100] for key in of.tolist()], dtype=np.int64)
+    group = np.asarray([LIMITS.groups_of_series[key - 100][0] for key in of.tolist()], dtype=np.int64)
     key = keys_of(group, at)
     order = np.lexsort((key,))
     key, value = key[order], amount[order]
@@ -268,10 +267,10 @@ def unjudged(
     known = clients() if series is None else series
     tables = [{KEY: Resolver(quotas(of), KEY)} for of in (before, after) if of is not None]
     grouping = group_series(known, tables[0] if before is not None else None, tables[-1])
-    unused = unused_quotas(used_quotas(known, quotas(after), tables[-1]), quotas(after))
-    limiting = limiting_entities(known, rows_of_quotas(known, grouping, tables), calls_back=False)
+    unused = unused_quotas(known, grouping, tables[-1], (), quotas(after))
     change = None if before is None else quotas(before), quotas(after)
-    found = unjudged_changes(limiting, change, unused, {one.kind for one in known})
+    rows = rows_of_quotas(known, grouping, tables)
+    found = unjudged_changes(changed_quotas(*change), rows, change, unused, {one.kind for one in known})
     assert all(one.key == KEY for one in found)
     return [(str(one.entity), one.reason) for one in found]
 
@@ -303,8 +302,7 @@ def test_without_any_traffic_of_its_kind_no_change_is_judged() -> None:
     assert not unjudged({}, {ALICE: 5.0}, clients())
     tables = {"consumer_byte_rate": Resolver({}, "consumer_byte_rate"), KEY: Resolver({}, KEY)}
     rows = rows_of_quotas(fetches, group_series(fetches, tables, tables), (tables, tables))
-    limiting = limiting_entities(fetches, rows, calls_back=False)
-    (found,) = unjudged_changes(limiting, ({}, {ALICE: {KEY: 5.0}}), (), {Kind.FETCH})
+    (found,) = unjudged_changes([(ALICE, KEY)], rows, ({}, {ALICE: {KEY: 5.0}}), (), {Kind.FETCH})
     assert (found.entity, found.reason) == (ALICE, NotJudged.NO_TRAFFIC)
     assert found.why == "the history has no produce requests"
 

@@ -9,8 +9,8 @@ the consumer gets no record and stops.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.model import (
     HISTORY_INCOMPLETE,
@@ -37,7 +37,6 @@ from reconciler.text import amount_part, bound_text, count_of, duration, number_
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.judged_quotas import Quota
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
-from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import longest_throttle_ratio
 from reconciler.traffic.kinds import Kind
@@ -55,31 +54,48 @@ _WHILE: Final = {
 }
 
 
-def throttle_findings(hits: Mapping[HitQuota, Hits], sources: Mapping[Quota, Span], *, of_requests: bool) -> Iterator[Finding]:
+class _HitQuota(NamedTuple):
+    """What a finding about throttles is about. ``certain``: throttled, not only possibly."""
+
+    quota: LimitSource
+    key: str
+    changed: bool
+    certain: bool
+
+
+def throttle_findings(
+    verdicts: Iterable[BucketVerdict], sources: Mapping[Quota, Span], *, of_requests: bool
+) -> Iterator[Finding]:
     """A warning for every (entity, key) whose change would have throttled a client; an info where the limit is not what changes.
 
     What a quota callback limits has no entity: there is one for each bucket.
 
     An info, too, for a change that might have throttled a client, when there is none that it would have for certain.
-    ``sources``: where each proposed value is written. Certain ones come first, each kind worst first.
+    ``verdicts``: worst first. ``sources``: where each proposed value is written. Certain ones come first, each kind worst first.
     ``of_requests``: single requests are known, so that --exact decides.
     """
-    for quota, hit in sorted(by_worst(hits), key=lambda item: not item[0].certain):
+    hits: dict[_HitQuota, list[BucketVerdict]] = {}
+    for verdict in verdicts:
+        certain = verdict.verdict is Verdict.THROTTLED
+        if certain or (verdict.verdict is Verdict.POSSIBLE and verdict.changed):
+            hits.setdefault(_HitQuota(quota_of(verdict), verdict.key, verdict.changed, certain), []).append(verdict)
+    for quota, rows in sorted(hits.items(), key=lambda item: not item[0].certain):
         if not quota.certain and quota._replace(certain=True) in hits:
             continue
-        entity = hit.worst.limits.entity
+        entity = rows[0].limits.entity
         yield Finding(
             id=MAY_THROTTLE if not quota.certain else WOULD_THROTTLE if quota.changed else ALREADY_OVER,
             severity=Severity.WARNING if quota.certain and quota.changed else Severity.INFO,
-            message=_message(quota, hit, of_requests=of_requests),
+            message=_message(quota, rows, of_requests=of_requests),
             span=sources.get((entity, quota.key)) if entity else None,
             entity=entity,
             key=quota.key,
         )
 
 
-def _message(quota: HitQuota, hit: Hits, *, of_requests: bool) -> Message:
-    worst, others = hit.worst, hit.groups - 1
+def _message(quota: _HitQuota, rows: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
+    """``rows``: of one ``_HitQuota``, worst first."""
+    worst, others = rows[0], len({row.name for row in rows}) - 1
     also = f" (and {others} more {'quota group' if others == 1 else 'quota groups'} of the same quota)" if others else ""
     state = "would have been throttled" if quota.certain else "may have been throttled"
     if quota.certain and not quota.changed:
@@ -91,13 +107,13 @@ def _message(quota: HitQuota, hit: Hits, *, of_requests: bool) -> Message:
         state=state,
         doing=_WHILE[QuotaKey(worst.key)],
         broker=broker_words(worst.broker),
-        why=_proof(hit) if quota.certain else _doubt(hit, of_requests=of_requests),
+        why=_proof(rows) if quota.certain else _doubt(rows, of_requests=of_requests),
     )
 
 
-def _doubt(hit: Hits, *, of_requests: bool) -> Message:
+def _doubt(rows: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
     """Return the evidence that clients may be throttled: whole seconds, or samples of the brokers' own rates and averages."""
-    worst, key = hit.worst, QuotaKey(hit.worst.key)
+    worst, key = rows[0], QuotaKey(rows[0].key)
     limit = rate_part(key, worst.limits.after or 0.0)
     if worst.metrics is None or worst.recorded.requests:
         return compose(
@@ -109,7 +125,7 @@ def _doubt(hit: Hits, *, of_requests: bool) -> Message:
             peak=bound_text(key, worst.peak.rate, up=True),
             limit=limit,
             exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests else "",
-            safe=_safe_part(key, hit, "is safe"),
+            safe=_safe_part(key, rows, "is safe"),
         )
     metrics, recommended = worst.metrics, worst.advice.recommended
     of_gauges = metrics.semantics is MetricSemantics.GAUGE
@@ -128,21 +144,28 @@ def _doubt(hit: Hits, *, of_requests: bool) -> Message:
     )
 
 
-def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
+def _safe_part(key: QuotaKey, rows: Sequence[BucketVerdict], is_safe: str) -> Filling:
     """Return the limit that would have been enough, as a sentence. ``is_safe``: its verb."""
-    if hit.safe is None and hit.worst.recorded.uncharged:
-        return "No safe value is known, because some recorded rows could not be counted"
-    if hit.safe is None:
+    if any(map(_lacks_safe, rows)):
+        if rows[0].recorded.uncharged:
+            return "No safe value is known, because some recorded rows could not be counted"
         return "No safe value is known, because a request log lacks the time of network threads"
-    value = amount_part(key, safe_limit(key, hit.safe)[0])
-    if hit.is_censored:
+    safe = max(row.peak.rate if row.advice.safe is None else row.advice.safe for row in rows)
+    value = amount_part(key, safe_limit(key, safe)[0])
+    if any(row.recorded.censored for row in rows):
         return compose("At least {value} is needed, since quotas throttled these clients when they were recorded", value=value)
     return compose("{value} {is_safe}", value=value, is_safe=is_safe)
 
 
-def _proof(hit: Hits) -> Message:
+def _lacks_safe(row: BucketVerdict) -> bool:
+    return bool(row.recorded.uncharged) or (
+        row.advice.safe is None and row.advice.recommended is None and row.advice.reason is not None
+    )
+
+
+def _proof(rows: Sequence[BucketVerdict]) -> Message:
     """Return the evidence that clients are throttled: requests and seconds, or metrics and what brokers state."""
-    worst, key = hit.worst, QuotaKey(hit.worst.key)
+    worst, key = rows[0], QuotaKey(rows[0].key)
     over, peak, limit = worst.over, rate_part(key, worst.peak.rate), rate_part(key, worst.limits.after or 0.0)
     if worst.peak.bound is not PeakBound.LOWER:
         return compose(
@@ -155,7 +178,7 @@ def _proof(hit: Hits) -> Message:
             bound=worst.peak.bound.words,
             peak=bound_text(key, worst.peak.rate, up=None if worst.peak.bound is PeakBound.EXACT else True),
             limit=limit,
-            safe=_safe_part(key, hit, "would have been safe"),
+            safe=_safe_part(key, rows, "would have been safe"),
         )
     if worst.peak.rate <= (worst.limits.after or 0.0):
         # A broker itself stated it, and no rate proves it.
@@ -173,17 +196,31 @@ def _proof(hit: Hits) -> Message:
     )
 
 
-def reason_findings(reasons: Mapping[str, Inconclusive]) -> Iterator[Finding]:
-    """One for each reason why changed quota groups are inconclusive."""
-    for reason, rows in by_worst(reasons):
-        count = rows.groups
+CENSORED: Final = (
+    "quotas throttled their clients when they were recorded, and the history does not show how much they would have sent. Raise "
+    "their limits in steps, and judge the traffic of each step"
+)
+"""The reason of several such quota groups together."""
+
+
+def reason_findings(verdicts: Iterable[BucketVerdict]) -> Iterator[Finding]:
+    """One for each reason why changed quota groups are inconclusive. Clients that were throttled when recorded have one reason.
+
+    ``verdicts``: worst first.
+    """
+    reasons: dict[str, list[BucketVerdict]] = {}
+    for verdict in verdicts:
+        if verdict.verdict is Verdict.INCONCLUSIVE and verdict.changed:
+            reason = CENSORED if verdict.recorded.censored else verdict.reason
+            reasons.setdefault(reason or "the history does not show enough", []).append(verdict)
+    for reason, rows in reasons.items():
+        count = len(worst_of_buckets(rows))
         what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
+        why = rows[0].reason or reason if count == 1 else reason
         yield Finding(
             id=HISTORY_INCOMPLETE,
             severity=Severity.WARNING,
-            message=compose(
-                "{what} inconclusive: {reason}.", what=what, reason=rows.worst.reason or reason if count == 1 else reason
-            ),
+            message=compose("{what} inconclusive: {reason}.", what=what, reason=why),
         )
 
 
@@ -192,9 +229,19 @@ CONSUMER_STOPS: Final = "consumer-stops"
 _BYTES: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value})
 
 
-def unkept_findings(unkept: Mapping[UnkeptQuota, Unkept], sources: Mapping[Quota, Span]) -> Iterator[Finding]:
-    """One for each quota and way in which it is not kept; a warning where the change sets it."""
-    for (finding_id, _, key), (verdict, words) in by_worst(unkept):
+def unkept_findings(
+    verdicts: Iterable[BucketVerdict], unkept: Mapping[RowPlace, Mapping[str, str]], sources: Mapping[Quota, Span]
+) -> Iterator[Finding]:
+    """One for each quota and way in which it is not kept; a warning where the change sets it.
+
+    ``verdicts``: worst first. ``unkept``: by row, what ``unkept_limits`` has of its target.
+    """
+    worst: dict[tuple[str, LimitSource, str], tuple[BucketVerdict, str]] = {}
+    for verdict in verdicts:
+        for finding_id, words in unkept.get(verdict.place, {}).items():
+            if verdict.recorded.requests:
+                worst.setdefault((finding_id, quota_of(verdict), verdict.key), (verdict, words))
+    for (finding_id, _, key), (verdict, words) in worst.items():
         entity = verdict.limits.entity
         yield Finding(
             id=finding_id,
@@ -255,17 +302,6 @@ def with_unkept(verdict: BucketVerdict, ways: Mapping[str, str]) -> BucketVerdic
     return row
 
 
-def worst_unkept(verdicts: Sequence[BucketVerdict], unkept: Mapping[RowPlace, Mapping[str, str]]) -> dict[UnkeptQuota, Unkept]:
-    """Return, by quota and way in which it is not kept, the first of the verdicts, which are sorted worst first."""
-    worst: dict[UnkeptQuota, Unkept] = {}
-    for verdict in verdicts:
-        for finding_id, words in unkept.get(verdict.place, {}).items():
-            if verdict.recorded.requests:
-                worst.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
-    return worst
-
-
-Key = TypeVar("Key")
 LimitSource: TypeAlias = Entity | BucketName
 """The limits of a quota callback are each bucket's own."""
 
@@ -273,94 +309,3 @@ LimitSource: TypeAlias = Entity | BucketName
 def quota_of(verdict: BucketVerdict) -> LimitSource:
     """The entity whose quota limits a row, or the row's own quota group."""
     return verdict.limits.entity or verdict.name
-
-
-class HitQuota(NamedTuple):
-    """What a finding about throttles is about. ``certain``: throttled, not only possibly."""
-
-    quota: LimitSource
-    key: str
-    changed: bool
-    certain: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hits:
-    """Rows of one ``HitQuota``: the worst, of how many quota groups there are rows, and the largest rate that is safe."""
-
-    worst: BucketVerdict
-    groups: int
-    safe: float | None
-    """``None``: no rate is known to be, as where not all that was recorded is charged."""
-    is_censored: bool = False
-    """Whether quotas throttled clients of it when they were recorded, so that ``safe`` is a lower bound."""
-
-
-def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
-    """Throttled rows by quota, and possibly throttled rows of quotas that change, in the order of their worst."""
-    grouped: dict[HitQuota, list[BucketVerdict]] = {}
-    for verdict in verdicts:
-        certain = verdict.verdict is Verdict.THROTTLED
-        if certain or (verdict.verdict is Verdict.POSSIBLE and verdict.changed):
-            grouped.setdefault(HitQuota(quota_of(verdict), verdict.key, verdict.changed, certain), []).append(verdict)
-    return {
-        quota: Hits(
-            worst=rows[0],
-            groups=len({row.name for row in rows}),
-            safe=None
-            if any(map(_lacks_safe, rows))
-            else max(row.peak.rate if row.advice.safe is None else row.advice.safe for row in rows),
-            is_censored=any(row.recorded.censored for row in rows),
-        )
-        for quota, rows in grouped.items()
-    }
-
-
-def _lacks_safe(row: BucketVerdict) -> bool:
-    return bool(row.recorded.uncharged) or (
-        row.advice.safe is None and row.advice.recommended is None and row.advice.reason is not None
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inconclusive:
-    """Rows of changed quota groups that are inconclusive for one reason: the worst, and of how many quota groups there are."""
-
-    worst: BucketVerdict
-    groups: int
-
-
-CENSORED: Final = (
-    "quotas throttled their clients when they were recorded, and the history does not show how much they would have sent. Raise "
-    "their limits in steps, and judge the traffic of each step"
-)
-"""The reason of several such quota groups together."""
-
-
-def reasons_of(verdicts: Iterable[BucketVerdict]) -> dict[str, Inconclusive]:
-    """Group inconclusive rows by reason, in the order of the worst. Clients that were throttled when recorded have one reason."""
-    reasons: dict[str, list[BucketVerdict]] = {}
-    for verdict in verdicts:
-        if verdict.verdict is Verdict.INCONCLUSIVE and verdict.changed:
-            reason = CENSORED if verdict.recorded.censored else verdict.reason
-            reasons.setdefault(reason or "the history does not show enough", []).append(verdict)
-    return {reason: Inconclusive(worst=rows[0], groups=len(worst_of_buckets(rows))) for reason, rows in reasons.items()}
-
-
-UnkeptQuota: TypeAlias = tuple[str, LimitSource, str]
-"""A finding's id, a quota and its key."""
-
-
-class Unkept(NamedTuple):
-    """A row whose limit a broker does not keep, and why."""
-
-    worst: BucketVerdict
-    words: str
-
-
-Part = TypeVar("Part", Hits, Inconclusive, Unkept)
-
-
-def by_worst(parts: Mapping[Key, Part]) -> list[tuple[Key, Part]]:
-    """Sort by the worst rows."""
-    return sorted(parts.items(), key=lambda item: worst_first(item[1].worst))

@@ -109,13 +109,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Targets by index; groups by index, first those of the targets; then by series its groups, target and earlier limit."""
+    """Targets by index; groups by index, first those of the targets; then by series its groups, target, and quotas.
+
+    A quota of ``None`` is not decided, or, before the change, not known.
+    """
 
     targets: tuple[Target, ...]
     groups: tuple[Group, ...]
     groups_of_series: tuple[tuple[int, ...], ...]
-    target_of_series: tuple[int, ...]
     before_of_series: tuple[Resolved | None, ...]
+    after_of_series: tuple[Resolved | None, ...]
 
 
 def group_series(series: Sequence[Series], before: Tables | None, after: Tables) -> Grouping:
@@ -143,13 +146,11 @@ def group_series(series: Sequence[Series], before: Tables | None, after: Tables)
         groups.append(made.setdefault(group, group))
 
     groups_of: list[list[int]] = [[] for _ in series]
-    target_of = [0] * len(series)
-    for index, target in enumerate(targets):
+    for target in targets:
         side = before_of[target.members[0]] if earlier.pop(target.members, None) else None
         add_group(target.kind, side, target.after)
         for member in target.members:
             groups_of[member].append(len(groups) - 1)
-            target_of[member] = index
     for members in sorted(earlier):
         add_group(series[members[0]].kind, before_of[members[0]], None)
         for member in members:
@@ -158,8 +159,8 @@ def group_series(series: Sequence[Series], before: Tables | None, after: Tables)
         targets=targets,
         groups=tuple(groups),
         groups_of_series=tuple(tuple(g) for g in groups_of),
-        target_of_series=tuple(target_of),
         before_of_series=tuple(before_of),
+        after_of_series=tuple(after_of),
     )
 
 
