@@ -57,4 +57,3 @@ def test_commands_are_completed(shell: tuple[str, Path]) -> None:
 
 def test_values_of_an_option_are_completed(shell: tuple[str, Path]) -> None:
     assert completed(shell, "kafka-quotas validate --fail-on warn") == ["warning"]
-    assert completed(shell, "kafka-quotas alter --delete producer") == ["producer_byte_rate"]
