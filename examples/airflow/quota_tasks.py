@@ -18,7 +18,7 @@ def plan_quotas(cluster: str, repository: str = REPOSITORY) -> dict[str, Any]:
     return {
         "plan": planned.to_json(),
         "changes": len(planned.plan.changes),
-        "guards": sorted({guard.id for guard in planned.tripped}),
+        "guards": sorted({guard.id for guard in planned.plan.tripped}),
     }
 
 

@@ -25,7 +25,7 @@ Change one entity: first as a plan, with its guards, then for good. ``apply`` re
 raises otherwise. An entity within the scope of manifests belongs there, and is refused unless ``managed-entity`` is accepted:
 
 >>> with connect("b1:9092") as quotas:
-...     change = quotas.plan_alter(entity(user="reports"), add={"producer_byte_rate": "2MiB"})
+...     change = quotas.plan_alter({entity(user="reports"): {"producer_byte_rate": "2MiB"}})
 ...     report = change.apply()
 >>> report.verified
 True
@@ -34,13 +34,13 @@ Plan and apply manifests, as the commands do, with the same guards. ``docs/from-
 
 >>> quotas = manifests(["quotas"], cluster="prod")
 >>> planned = quotas.plan()
->>> print(planned.plan.summary.update, [guard.id for guard in planned.tripped])
+>>> print(planned.plan.summary.update, [guard.id for guard in planned.plan.tripped])
 1 []
 >>> planned.apply().verified
 True
 
-No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions. ``after_plan`` shows what would apply once
-manifests are applied, and ``compare`` whose limits differ between any two of them.
+No cluster at hand? ``manifests(..., snapshot="now.json").state("planned")`` shows what would apply once manifests are applied.
+``QuotaState.compare`` shows whose limits differ between two states.
 
 In a notebook on Spark, ``backtest_frame`` replays recorded traffic: ``docs/from-python.md`` has the whole example.
 """
@@ -51,128 +51,87 @@ from typing import TYPE_CHECKING
 
 from reconciler.faces import lazy_face
 
+# ruff: noqa: I001 - 'as' marks a name as public for type checkers, and would stand in an import of its own
 if TYPE_CHECKING:
-    from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
-    from reconciler.client.manifest_cluster import ManifestCluster, manifests
-    from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
-    from reconciler.client.outcomes import BacktestFrames, Description, Differences, FoundDrift, JudgedTraffic, PlannedManifests
-    from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
+    from reconciler.client.live import (
+        ClusterQuotas as ClusterQuotas,
+        connect as connect,
+    )
+    from reconciler.client.manifest_cluster import (
+        ManifestCluster as ManifestCluster,
+        manifests as manifests,
+    )
+    from reconciler.client.naming import (
+        ANY as ANY,
+        NAMED as NAMED,
+        entity as entity,
+        matching as matching,
+        prefix as prefix,
+    )
+    from reconciler.client.outcomes import (
+        BacktestFrames as BacktestFrames,
+        FoundDrift as FoundDrift,
+        JudgedTraffic as JudgedTraffic,
+        Outcome as Outcome,
+        PlannedChange as PlannedChange,
+    )
+    from reconciler.client.states import (
+        QuotaState as QuotaState,
+    )
     from reconciler.model import (
-        DEFAULT,
-        OTHER,
-        RECOMMENDATIONS_SCHEMA,
-        TRAFFIC_SCHEMA,
-        VERDICTS_SCHEMA,
-        Action,
-        ApplyReport,
-        ApplyResult,
-        Change,
-        ChangeOutcome,
-        ChangeStatus,
-        ClusterIdentity,
-        Direction,
-        Drift,
-        DriftClass,
-        Effect,
-        Entity,
-        FrameColumn,
-        FrameSchema,
-        GuardResult,
-        GuardStatus,
-        KeyChange,
-        KnownAddress,
-        KnownClient,
-        Limit,
-        MatchKind,
-        Observed,
-        ObservedFrom,
-        Plan,
-        QuotaKey,
-        Reason,
-        Selector,
-        TypeMatch,
+        DEFAULT as DEFAULT,
+        OTHER as OTHER,
+        RECOMMENDATIONS_SCHEMA as RECOMMENDATIONS_SCHEMA,
+        TRAFFIC_SCHEMA as TRAFFIC_SCHEMA,
+        VERDICTS_SCHEMA as VERDICTS_SCHEMA,
+        Action as Action,
+        ApplyReport as ApplyReport,
+        ApplyResult as ApplyResult,
+        Change as Change,
+        ChangeOutcome as ChangeOutcome,
+        ChangeStatus as ChangeStatus,
+        ClusterIdentity as ClusterIdentity,
+        CurrentState as CurrentState,
+        Direction as Direction,
+        Drift as Drift,
+        DriftClass as DriftClass,
+        Effect as Effect,
+        Entity as Entity,
+        FrameColumn as FrameColumn,
+        FrameSchema as FrameSchema,
+        GuardResult as GuardResult,
+        GuardStatus as GuardStatus,
+        KeyChange as KeyChange,
+        KnownAddress as KnownAddress,
+        KnownClient as KnownClient,
+        Limit as Limit,
+        MatchKind as MatchKind,
+        Observed as Observed,
+        ObservedFrom as ObservedFrom,
+        Plan as Plan,
+        QuotaKey as QuotaKey,
+        Reason as Reason,
+        Selector as Selector,
+        TypeMatch as TypeMatch,
     )
     from reconciler.resolution import (
-        Candidate,
-        ClientDifference,
-        KeyAnswer,
-        QuotaView,
-        Resolution,
-        Rung,
-        RungStatus,
-        SharedWith,
-        ViewKind,
+        Candidate as Candidate,
+        ClientDifference as ClientDifference,
+        KeyAnswer as KeyAnswer,
+        LimitDifferences as LimitDifferences,
+        QuotaView as QuotaView,
+        Resolution as Resolution,
+        Rung as Rung,
+        RungStatus as RungStatus,
+        SharedWith as SharedWith,
+        ViewComparison as ViewComparison,
+        ViewKind as ViewKind,
     )
 
-__all__ = [
-    "ANY",
-    "DEFAULT",
-    "NAMED",
-    "OTHER",
-    "RECOMMENDATIONS_SCHEMA",
-    "TRAFFIC_SCHEMA",
-    "VERDICTS_SCHEMA",
-    "Action",
-    "ApplyReport",
-    "ApplyResult",
-    "BacktestFrames",
-    "Candidate",
-    "Change",
-    "ChangeOutcome",
-    "ChangeStatus",
-    "ClientDifference",
-    "ClusterIdentity",
-    "ClusterQuotas",
-    "Description",
-    "Differences",
-    "Direction",
-    "Drift",
-    "DriftClass",
-    "Effect",
-    "Entity",
-    "FoundDrift",
-    "FrameColumn",
-    "FrameSchema",
-    "GuardResult",
-    "GuardStatus",
-    "JudgedTraffic",
-    "KeyAnswer",
-    "KeyChange",
-    "KnownAddress",
-    "KnownClient",
-    "Limit",
-    "ManifestCluster",
-    "MatchKind",
-    "Observed",
-    "ObservedFrom",
-    "Plan",
-    "PlannedAlteration",
-    "PlannedManifests",
-    "QuotaKey",
-    "QuotaView",
-    "Reason",
-    "RecordedQuotas",
-    "Resolution",
-    "Rung",
-    "RungStatus",
-    "Selector",
-    "SharedWith",
-    "TypeMatch",
-    "ViewKind",
-    "after_plan",
-    "compare",
-    "connect",
-    "entity",
-    "manifests",
-    "matching",
-    "open_manifests",
-    "open_snapshot",
-    "prefix",
-]
-
+_public = lazy_face(__name__)
 if not TYPE_CHECKING:  # a type checker would take every name for one of these
-    __getattr__ = lazy_face(__name__)
+    __getattr__ = _public
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
+def __dir__() -> object:
+    return _public("__all__")

@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.apply import ApplySettings, StepDown
-from reconciler.client.live import LoggedProgress, succeeded
-from reconciler.client.outcomes import BacktestFrames, FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
-from reconciler.client.recorded import access_of, listed
-from reconciler.documents import BACKTEST
+from reconciler.client.outcomes import (
+    BacktestFrames,
+    FoundDrift,
+    JudgedTraffic,
+    LoggedProgress,
+    PlannedChange,
+    names_of_guards,
+    succeeded,
+)
+from reconciler.client.states import QuotaState, access_of, listed
 from reconciler.errors import NotAppliedError, UsageError
 from reconciler.hooks import added, load
 from reconciler.model import ApplyReport, CurrentState, MetricServer
@@ -32,8 +38,10 @@ from reconciler.workflows import (
     Intent,
     PrometheusRequest,
     References,
+    Sources,
     Where,
     apply_manifests,
+    check_names,
     check_recordable,
     configured_server,
     configured_since,
@@ -66,25 +74,28 @@ _MOST_NAMED: Final = 5
 class ManifestCluster:
     """One cluster of some manifests. It keeps no connection, and threads can share it."""
 
-    def __init__(self, where: Where, *, baseline: str | None = None, owners: tuple[str, ...] = ()) -> None:
+    def __init__(self, where: Where, *, baseline: str | None = None) -> None:
         """Take arguments that ``manifests`` has checked."""
         self._where = where
         self._baseline = baseline
-        self._owners = owners
 
     def with_baseline(self, baseline: str) -> ManifestCluster:
         """Compare with a baseline: a file or a git reference."""
-        return ManifestCluster(self._where, baseline=baseline, owners=self._owners)
+        return ManifestCluster(self._where, baseline=baseline)
 
-    def of_owners(self, *owners: str) -> ManifestCluster:
-        """Plan and apply only the changes of these owners.
+    def state(self, name: str = "current") -> QuotaState:
+        """Read a state to resolve clients in: ``current``, ``manifests`` alone, or ``planned``, once they are applied.
 
-        >>> manifests(["quotas"]).of_owners("team-payments")
-        <ManifestCluster of quotas>
+        Raises as ``plan``, and ``UsageError`` for another name.
+
+        >>> answer = manifests(["quotas"]).state("manifests").resolve(entity(user="payments", client_id="settlement"))
+        >>> answer.quotas["producer_byte_rate"].value
+        20971520.0
         """
-        return ManifestCluster(self._where, baseline=self._baseline, owners=owners)
+        check_names([name])
+        return QuotaState(Sources(self._where).view(name))
 
-    def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False) -> PlannedManifests:
+    def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False) -> PlannedChange:
         """Compute the changes that ``apply`` would write, and the guards, with those of ``accept`` accepted.
 
         ``show_effects`` adds which clients move to other limits.
@@ -93,7 +104,7 @@ class ManifestCluster:
 
         >>> planned = manifests(["quotas"]).plan()
         >>> planned
-        <PlannedManifests of cluster prod: 1 change>
+        <PlannedChange of cluster prod: user=payments: producer_byte_rate 20000000.0 -> 20971520.0>
         >>> [(str(change.entity), change.action.value) for change in planned.plan.changes]
         [('user=payments', 'update')]
         """
@@ -102,21 +113,13 @@ class ManifestCluster:
         intent = self._intent()
         given = self._given(intent)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
-            plan = make_plan(
-                intent,
-                reader,
-                accepted=accepted,
-                clock=SystemClock(),
-                given=given,
-                show_effects=show_effects,
-            )
-        return PlannedManifests(plan=plan, accepted=accepted, write=self._write)
+            plan = make_plan(intent, reader, accepted=accepted, clock=SystemClock(), given=given, show_effects=show_effects)
+        return PlannedChange(plan=plan, accepted=accepted, write=self._write)
 
     def apply(
         self,
         *,
         accept: Sequence[str] = (),
-        expect_digest: str | None = None,
         saved_plan: str | None = None,
         step_down: float | None = None,
         watch: Sequence[str] = (),
@@ -125,10 +128,10 @@ class ManifestCluster:
     ) -> ApplyReport:
         """Plan, write behind the guards, and read back until every broker shows it.
 
-        ``accept`` names the guards that may be passed. ``expect_digest`` (``plan.digest``) or ``saved_plan`` (the
-        text of ``to_json``) refuse any other plan than the reviewed one. ``step_down`` lowers limits in steps of at most this
-        factor. With ``watch``, sources as in ``--watch``, a step that throttles clients is given back. ``audit`` gets a line
-        however the run ends, ``record_baseline`` a baseline after a complete run.
+        ``accept`` names the guards that may be passed. ``saved_plan`` (the text of ``to_json``) refuses any other plan than the
+        reviewed one. ``step_down`` lowers limits in steps of at most this factor. With ``watch``, sources as in ``--watch``, a
+        step that throttles clients is given back. ``audit`` gets a line however the run ends, ``record_baseline`` a baseline
+        after a complete run.
 
         Returns only when all is done and verified, or there was nothing to do. Raises ``GuardRefusedError`` for guards that were
         not accepted, ``FrozenError``, ``StalePlanError`` and other ``RefusedError``. Nothing was written in these cases. Raises
@@ -136,7 +139,7 @@ class ManifestCluster:
         withheld. Raises ``FileAccessError`` for a file of the arguments, and as ``plan``.
 
         >>> quotas = manifests(["quotas"])
-        >>> report = quotas.apply(expect_digest=quotas.plan().plan.digest, step_down=2)
+        >>> report = quotas.apply(saved_plan=quotas.plan().to_json(), step_down=2)
         >>> [(str(outcome.change.entity), outcome.status.value) for outcome in report.outcomes]
         [('user=payments', 'applied')]
         """
@@ -147,7 +150,6 @@ class ManifestCluster:
             raise UsageError("watch needs step_down, such as step_down=2")
         approval = Approval(
             accepted=accepted,
-            expected_digest=expect_digest,
             saved=saved,
             settings=ApplySettings(),
             step_down=None if step_down is None else StepDown(factor=step_down),
@@ -160,11 +162,10 @@ class ManifestCluster:
 
         With a ``baseline``, merged changes that are not applied yet and changes by hand are distinguished. Raises as ``plan``.
 
-        >>> found = manifests(["quotas"]).drift()
-        >>> found.differs, found
-        (True, <FoundDrift of cluster prod: 1 entity differs>)
+        >>> manifests(["quotas"]).drift()
+        <FoundDrift of cluster prod: 1 entity differs>
         """
-        intent = with_lint(self._intent(all_owners=True))
+        intent = with_lint(self._intent())
         given = self._given(intent)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
             return FoundDrift(drift=find_drift(intent, reader, given))
@@ -175,10 +176,7 @@ class ManifestCluster:
         *,
         since: datetime.datetime | None = None,
         until: datetime.datetime | None = None,
-        mapping: str | Path | None = None,
         exact: bool = False,
-        kafka_version: str | None = None,
-        max_unreadable: float = 0.01,
     ) -> JudgedTraffic:
         """Replay recorded traffic under the manifests, by the sources of ``kafka-quotas backtest --traffic``.
 
@@ -190,7 +188,7 @@ class ManifestCluster:
         for name, at in (("since", since), ("until", until)):
             if at is not None and at.tzinfo is None:
                 raise UsageError(f"{name} is a time without a time zone: add tzinfo=datetime.UTC")
-        intent = with_lint(self._intent(all_owners=True))
+        intent = with_lint(self._intent())
         sources = listed("traffic", traffic)
         if not sources:
             sources = configured_traffic(intent.spec, intent.trusted)
@@ -205,10 +203,7 @@ class ManifestCluster:
             between = Between.of(since, until)
         options = BacktestOptions(
             traffic=() if server is not None else sources,
-            kafka_version=kafka_version,
             exact=exact,
-            mapping=None if mapping is None else Path(mapping),
-            max_unreadable=max_unreadable,
             prometheus=None if server is None else PrometheusRequest.of(server, since=since, until=until),
             between=between,
         )
@@ -222,13 +217,10 @@ class ManifestCluster:
         *,
         mapping: str | Path | None = None,
         exact: bool = False,
-        kafka_version: str | None = None,
-        max_unreadable: float = 0.01,
     ) -> BacktestFrames:
         """Replay recorded traffic under the manifests, on the Spark session of the caller.
 
-        The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped, kept or
-        written.
+        The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped, kept or written.
 
         ``traffic``: a DataFrame in the canonical traffic schema (``TRAFFIC_SCHEMA``), or the name of a table. With ``mapping``, a
         file of kind TrafficMapping, it has other columns. Spark reads it several times: cache one that is expensive to compute.
@@ -241,37 +233,23 @@ class ManifestCluster:
         from reconciler.traffic import require_packages
 
         require_packages()
-        if not 0 <= max_unreadable <= 1:
-            raise UsageError(f"max_unreadable takes a share from 0 to 1, not {max_unreadable!r}")
-        intent = with_lint(self._intent(all_owners=True))
-        options = BacktestOptions(
-            traffic=(),
-            kafka_version=kafka_version,
-            exact=exact,
-            mapping=None if mapping is None else Path(mapping),
-            max_unreadable=max_unreadable,
-        )
+        intent = with_lint(self._intent())
+        options = BacktestOptions(traffic=(), exact=exact, mapping=None if mapping is None else Path(mapping))
         proposal = proposal_of(intent, self._current(intent))
         judge = next(added("SESSION_BACKTESTS"), None)
         if judge is None:
             raise UsageError("This installation judges no DataFrames. Pass files to backtest")
         report, verdicts, recommendations = load(judge)(spark, traffic, proposal, options)
-        return BacktestFrames(document=BACKTEST.write(report), verdicts=verdicts, recommendations=recommendations)
+        return BacktestFrames(report=report, verdicts=verdicts, recommendations=recommendations)
 
     def __repr__(self) -> str:
         where = self._where
         named = f" for {where.cluster}" if where.cluster else ""
         return f"<ManifestCluster of {list_some(list(where.paths), _MOST_NAMED)}{named}>"
 
-    def _intent(self, *, all_owners: bool = False) -> Intent:
+    def _intent(self) -> Intent:
         where = self._where
-        return load_intent(
-            where.paths,
-            cluster=where.cluster,
-            references=References(trusted=where.trusted_ref),
-            by_owner=True,
-            owners=() if all_owners else self._owners,
-        )
+        return load_intent(where.paths, cluster=where.cluster, references=References(trusted=where.trusted_ref), by_owner=True)
 
     def _given(self, intent: Intent) -> GivenBaseline | None:
         return None if self._baseline is None else given_baseline(self._baseline, self._where.paths, trusted=intent.trusted)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from reconciler.apply import ApplySettings
-from reconciler.documents import BACKTEST, DRIFT, PLAN
+from reconciler.documents import BACKTEST, DRIFT, PLAN, Document
+from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, RefusedError, StalePlanError
 from reconciler.formats import document_text
 from reconciler.model import (
     ApplyReport,
+    ApplyResult,
     BacktestReport,
-    ClusterIdentity,
     Drift,
     Entity,
     EntityName,
     EntityType,
-    Finding,
-    GuardResult,
-    Observed,
+    GuardStatus,
     Plan,
-    Quotas,
     Span,
     display_name,
 )
-from reconciler.render import backtest_view, drift_view, plan_view, view_fragment
-from reconciler.resolution import ClientDifference, QuotaView, ViewKind
+from reconciler.ports import NoProgress
+from reconciler.render import View, backtest_view, drift_view, plan_view, view_fragment
 from reconciler.text import count_of
 from reconciler.workflows import Approval
 
@@ -36,37 +35,46 @@ if TYPE_CHECKING:
 Cell: TypeAlias = EntityName | str | float | bool | None
 """A field of a row. ``DEFAULT`` stays what it is, so that nothing confuses it with a name."""
 
+_log: Final = logging.getLogger("reconciler.client")
+
+
+class Outcome:
+    """The document that a command prints, and a table in notebooks: what a planned change, drift and judged traffic have."""
+
+    __slots__ = ()
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The result as the command prints it with ``--format json``."""
+        codec, value, _ = self._forms()
+        return codec.write(value)
+
+    def to_json(self) -> str:
+        """Return the document as text. ``apply --plan FILE`` takes that of a plan."""
+        return document_text(dict(self.document))
+
+    def _repr_html_(self) -> str:
+        _, value, view = self._forms()
+        return view_fragment(view(value))
+
+    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PlannedManifests:
-    """The plan of ``ManifestCluster.plan``. Nothing happens before ``apply``.
+class PlannedChange(Outcome):
+    """What ``plan`` or ``plan_alter`` would write. Nothing happens before ``apply``: look at ``plan`` first.
 
     ``write``: what ``apply`` and ``validate`` call.
     """
 
     plan: Plan
-    accepted: tuple[str, ...]
-    """The guards that were accepted when the plan was made."""
+    """The values before and after, guards, findings and notes. ``plan.changes`` is empty when nothing changes."""
     write: Callable[[Approval], ApplyReport]
-
-    @property
-    def tripped(self) -> tuple[GuardResult, ...]:
-        """Guards that need acceptance before anything is written."""
-        return self.plan.tripped
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Findings of the manifests and of the live state. An error stops ``apply``."""
-        return self.plan.findings
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        """The plan as ``kafka-quotas plan --format json`` prints it."""
-        return PLAN.write(self.plan)
-
-    def to_json(self) -> str:
-        """Return the document as text. ``apply --plan FILE`` takes such a file."""
-        return PLAN.text(self.plan)
+    accepted: tuple[str, ...] = ()
+    """The guards that were accepted when the plan was made."""
+    warnings: tuple[str, ...] = ()
+    """Why a name is probably a mistake: a literal ``<default>``, blanks, percent encoding."""
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a row for each key that changes.
@@ -92,7 +100,7 @@ class PlannedManifests:
     def validate(self) -> ApplyReport:
         """Let the cluster check every change, without writing. Every guard counts as accepted here.
 
-        Raises ``StalePlanError`` when another plan would be written now, and as ``ManifestCluster.apply``.
+        Raises ``StalePlanError`` when another plan would be written now, and as ``apply``.
         """
         every_guard = tuple(dict.fromkeys(guard.id for guard in self.plan.guards))
         settings = ApplySettings(validate_only=True)
@@ -101,10 +109,18 @@ class PlannedManifests:
     def apply(self, *, accept: Sequence[str] | None = None) -> ApplyReport:
         """Write exactly this plan, and read it back until every broker shows it.
 
-        ``accept``: the guards that may be passed, by name. ``None``: those of ``plan``. Manifests and cluster are read again
-        first. Raises ``StalePlanError`` when they give another plan now, and as ``ManifestCluster.apply``.
+        ``accept``: the guards that may be passed, by name. ``None``: those that were accepted in the plan. Everything is read
+        again first. Returns only when all is done and verified, or there was nothing to do.
 
-        >>> report = manifests(["quotas"]).plan().apply(accept=["large-reduction"])
+        Raises ``GuardRefusedError`` for guards that were not accepted, ``StalePlanError`` when another plan would be written now,
+        and other ``RefusedError``, ``UsageError`` for an unknown guard, and ``BackendError``. Nothing was written in these cases.
+        Raises ``NotAppliedError``, whose report has the outcome of every change.
+
+        >>> with connect("b1:9092") as quotas:
+        ...     change = quotas.plan_alter({entity(user=DEFAULT): {"producer_byte_rate": "6MB"}})
+        ...     print([guard.id for guard in change.plan.tripped])
+        ...     report = change.apply(accept=["default-entity"])
+        ['default-entity']
         >>> report.result, report.verified
         (<ApplyResult.DONE: 'done'>, True)
         """
@@ -112,33 +128,27 @@ class PlannedManifests:
         return self.write(Approval(accepted=accepted, expected_digest=self.plan.digest))
 
     def __repr__(self) -> str:
-        tripped = "".join(f", guard {guard.id} needs acceptance" for guard in self.tripped)
-        count = count_of(len(self.plan.changes), "change")
-        return f"<PlannedManifests of {_cluster(self.plan)}: {count}{tripped}>"
+        tripped = "".join(f", guard {guard.id} needs acceptance" for guard in self.plan.tripped)
+        tripped += "".join(f", warning: {warning}" for warning in self.warnings)
+        return f"<PlannedChange of {_cluster(self.plan)}: {self._summary()}{tripped}>"
 
-    def _repr_html_(self) -> str:
-        return view_fragment(plan_view(self.plan))
+    def _summary(self) -> str:
+        if len(self.plan.changes) != 1:
+            counts = self.plan.summary
+            return f"{counts.create:,} to create, {counts.update:,} to update, {counts.delete:,} to delete"
+        (change,) = self.plan.changes
+        return f"{change.entity}: {', '.join(f'{key.key} {_shown(key.before)} -> {_shown(key.after)}' for key in change.keys)}"
+
+    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
+        return PLAN, self.plan, plan_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class FoundDrift:
+class FoundDrift(Outcome):
     """The result of ``ManifestCluster.drift``: how the live quotas differ from the declared ones."""
 
     drift: Drift
-
-    @property
-    def differs(self) -> bool:
-        """Whether any entity in the scope differs."""
-        return self.drift.differs
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        """The drift as ``kafka-quotas drift --format json`` prints it."""
-        return DRIFT.write(self.drift)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return DRIFT.text(self.drift)
+    """All entities of the scope. ``drift.differs``: whether any of them differs."""
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a row for each key that differs.
@@ -164,35 +174,19 @@ class FoundDrift:
         ]
 
     def __repr__(self) -> str:
-        return f"<FoundDrift of {_cluster(self.drift)}: {self._counted()}>"
-
-    def _repr_html_(self) -> str:
-        return view_fragment(drift_view(self.drift))
-
-    def _counted(self) -> str:
         differing = sum(entity.drift.is_difference for entity in self.drift.entities)
-        return f"{count_of(differing, 'entity differs', 'entities differ')}" if differing else "none"
+        return f"<FoundDrift of {_cluster(self.drift)}: {count_of(differing, 'entity differs', 'entities differ')}>"
+
+    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
+        return DRIFT, self.drift, drift_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JudgedTraffic:
+class JudgedTraffic(Outcome):
     """The result of ``ManifestCluster.backtest``: the verdicts about recorded traffic under the manifests, worst first."""
 
     report: BacktestReport
-
-    @property
-    def refused(self) -> bool:
-        """Whether a rule of the Cluster manifest fails."""
-        return self.report.refused
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        """The report as ``kafka-quotas backtest --format json`` prints it."""
-        return BACKTEST.write(self.report)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return BACKTEST.text(self.report)
+    """The verdicts, counts and findings. ``report.refused``: whether a rule of the Cluster manifest fails."""
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a row for each quota group on a broker, worst first.
@@ -218,39 +212,50 @@ class JudgedTraffic:
         ]
 
     def __repr__(self) -> str:
-        refused = ", fails a rule" if self.refused else ""
-        return f"<JudgedTraffic: {count_of(self.report.counts.groups, 'quota group')}{refused}>"
+        refused = ", fails a rule" if self.report.refused else ""
+        return f"<{type(self).__name__}: {count_of(self.report.counts.groups, 'quota group')}{refused}>"
 
-    def _repr_html_(self) -> str:
-        return view_fragment(backtest_view(self.report))
+    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
+        return BACKTEST, self.report, backtest_view
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BacktestFrames:
-    """The result of ``ManifestCluster.backtest_frame``. The DataFrames are on the session of the traffic.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BacktestFrames(JudgedTraffic):
+    """The result of ``ManifestCluster.backtest_frame``, with DataFrames on the session of the traffic."""
 
-    ``document``: the report, as ``kafka-quotas backtest --format json`` prints it. ``verdicts``: a row for each quota group on
-    each broker (``VERDICTS_SCHEMA``). ``recommendations``: a row for each quota group with a recommended limit
-    (``RECOMMENDATIONS_SCHEMA``).
-    """
-
-    document: Mapping[str, Any]
     verdicts: DataFrame
+    """A row for each quota group on each broker (``VERDICTS_SCHEMA``)."""
     recommendations: DataFrame
+    """A row for each quota group with a recommended limit (``RECOMMENDATIONS_SCHEMA``)."""
 
-    @property
-    def refused(self) -> bool:
-        """Whether a rule of the Cluster manifest fails."""
-        return bool(self.document["summary"]["refused"])
 
-    def to_json(self) -> str:
-        """Return the report as text."""
-        return document_text(dict(self.document))
+class LoggedProgress(NoProgress):
+    """Logs how far a write is to ``reconciler.client``, at INFO. Nothing is ever printed."""
+
+    def step(self, message: str) -> None:
+        """Log one line."""
+        if message:
+            _log.info("%s", message)
 
 
 def names_of_guards(accept: Sequence[str]) -> tuple[str, ...]:
     """A single name is one guard, not one for each letter."""
     return (accept,) if isinstance(accept, str) else tuple(accept)
+
+
+def succeeded(report: ApplyReport) -> ApplyReport:
+    """The report of a run that did what it was asked to. Raises for any other, so that no script goes on by mistake."""
+    if report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO):
+        return report
+    message = report.message or "the change was not written"
+    if report.result is not ApplyResult.REFUSED:
+        raise NotAppliedError(message, report=report)
+    if report.failure_reason == StalePlanError.failure_reason:
+        raise StalePlanError(message)
+    for kind in (FrozenError, GuardRefusedError):
+        if report.failure_reason == kind.failure_reason:
+            raise kind(message, guard_ids=[guard.id for guard in report.guards if guard.status is GuardStatus.NEEDS_ACCEPTANCE])
+    raise RefusedError(message)
 
 
 def _names(entity: Entity) -> dict[str, Cell]:
@@ -262,72 +267,10 @@ def _place(span: Span | None) -> str | None:
     return None if span is None else str(span)
 
 
+def _shown(value: float | None) -> str:
+    return "not set" if value is None else repr(value)
+
+
 def _cluster(result: Plan | Drift) -> str:
-    return shown_source(ViewKind.CLUSTER, result.cluster, None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Description:
-    """Entities with all their quotas: key to value, per broker, in the unit of the key.
-
-    Types and keys that this version does not know are among them.
-    """
-
-    kind: ViewKind
-    """What was asked: a cluster, a snapshot, manifests, or a cluster after its plan."""
-    cluster: ClusterIdentity
-    observed: Observed | None
-    """When (UTC) and from where it was read. ``None`` for manifests alone."""
-    entities: Mapping[Entity, Quotas]
-
-    def rows(self) -> list[dict[str, EntityName | float | None]]:
-        """Return a row for each quota: ``user``, ``client-id`` and ``ip`` (``None``: absent), ``key``, ``value``.
-
-        A default entity stays ``DEFAULT``, so that nothing confuses it with a name. Types that Kafka does not have get columns
-        of their own.
-
-        >>> with connect("b1:9092") as quotas:
-        ...     rows = quotas.describe(matching(user="payments")).rows()
-        >>> rows[0]["user"], rows[0]["client-id"], rows[0]["key"], rows[0]["value"]
-        ('payments', None, 'consumer_byte_rate', 40000000.0)
-        """
-        absent: dict[str, EntityName | float | None] = dict.fromkeys(kind.value for kind in EntityType)
-        return [
-            {**absent, **dict(entity.parts), "key": key, "value": value}
-            for entity, quotas in sorted(self.entities.items(), key=lambda item: item[0].sort_key)
-            for key, value in sorted(quotas.items())
-        ]
-
-    def __repr__(self) -> str:
-        count = count_of(len(self.entities), "entity", "entities")
-        return f"<Description of {shown_source(self.kind, self.cluster, self.observed)}: {count}>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Differences:
-    """Whose limits differ between two states, in value or in the entity that sets them."""
-
-    clients: tuple[ClientDifference, ...]
-    unknown: str | None
-    """Why the limits of users and client ids are not known. ``None``: they are."""
-    left_out: int
-    """Number of further differences that are not listed."""
-    notes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        if self.unknown is not None:
-            return f"<Differences: {self.unknown}>"
-        more = f" and {self.left_out:,} left out" if self.left_out else ""
-        return f"<Differences: {count_of(len(self.clients), 'client')}{more}>"
-
-
-def shown_view(view: QuotaView) -> str:
-    """A state in a few words, without anything that strangers could make it print."""
-    return shown_source(view.kind, view.cluster, view.observed)
-
-
-def shown_source(kind: ViewKind, cluster: ClusterIdentity, observed: Observed | None) -> str:
-    """The same of its parts."""
-    name = cluster.name or cluster.id
-    text = f"{kind.value} {display_name(name)}" if name else kind.value
-    return text if observed is None else f"{text} at {observed.at:%Y-%m-%d %H:%M:%S} UTC"
+    name = result.cluster.name or result.cluster.id
+    return f"cluster {display_name(name)}" if name else "a cluster"

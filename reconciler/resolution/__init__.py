@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of, tags_of_address
     from reconciler.resolution.views import (
         ClientDifference,
+        LimitDifferences,
         QuotaView,
         ViewComparison,
         ViewKind,

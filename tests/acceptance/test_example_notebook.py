@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from reconciler.client import FoundDrift, JudgedTraffic, PlannedManifests
+from reconciler.client import FoundDrift, JudgedTraffic, PlannedChange
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook" / "quotas.ipynb"
 
@@ -37,7 +37,7 @@ def test_every_cell_shows_a_table_and_the_verdict_is_that_of_the_traffic(monkeyp
 
     planned, rows, drift, judged, throttled = run_cells()
 
-    assert isinstance(planned, PlannedManifests)
+    assert isinstance(planned, PlannedChange)
     assert isinstance(drift, FoundDrift)
     assert isinstance(judged, JudgedTraffic)
     assert all("<table" in shown._repr_html_() for shown in (planned, drift, judged))

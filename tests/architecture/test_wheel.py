@@ -30,21 +30,21 @@ spec:
       quotas: {producer_byte_rate: 20MiB}
 """
 SCRIPT = """
-from reconciler.client import DEFAULT, NAMED, ApplyReport, KeyAnswer, PlannedAlteration, connect, entity, matching, open_snapshot
+from reconciler.client import DEFAULT, NAMED, ApplyReport, KeyAnswer, PlannedChange, connect, entity, manifests, matching
 from reconciler.errors import NotAppliedError
 
 def lower(server: str) -> ApplyReport | None:
     with connect(server, command_config="client.properties") as quotas:
         for found, values in quotas.describe(matching(user=NAMED, strict=True)).entities.items():
             print(found, values.get("producer_byte_rate", 0.0) / 2)
-        limit: KeyAnswer | None = quotas.resolve(entity(user="alice", client_id=DEFAULT)).quotas.get("producer_byte_rate")
-        change: PlannedAlteration = quotas.plan_alter(entity(user="alice"), add={"producer_byte_rate": "10MiB"}, delete=())
+        limit: KeyAnswer | None = quotas.read().resolve(entity(user="alice", client_id=DEFAULT)).quotas.get("producer_byte_rate")
+        change: PlannedChange = quotas.plan_alter({entity(user="alice"): {"producer_byte_rate": "10MiB"}})
         try:
             return change.apply(accept=["large-reduction"])
         except NotAppliedError as error:
             return error.report if limit is not None and limit.level < 8 else None
 
-rows = open_snapshot("now.json").describe().rows()
+rows = manifests(["quotas"], snapshot="now.json").plan().rows()
 """
 """What a user may write, with types everywhere."""
 

@@ -64,8 +64,6 @@ def test_a_plan_that_is_not_the_reviewed_one_is_refused(prod: Sandbox) -> None:
         planned.apply()
     with pytest.raises(StalePlanError, match="Plan again"):
         manifests(["quotas"]).apply(saved_plan=planned.to_json())
-    with pytest.raises(StalePlanError, match="Plan again"):
-        manifests(["quotas"]).apply(expect_digest=planned.plan.digest)
     assert live(prod) == 8_388_608.0
 
 
@@ -165,4 +163,3 @@ def test_an_owner_that_is_withheld_is_an_error_with_the_report_of_the_others(pro
     assert [each.owner for each in stopped.value.report.withheld] == ["pay"]
     assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "web")})] == {"producer_byte_rate": 1_048_576.0}
     assert live(prod) == 8_388_608.0
-    assert manifests(["quotas"]).of_owners("web").apply().result.value == "nothing_to_do"

@@ -47,11 +47,11 @@ def test_a_backtest_is_the_one_of_the_command_byte_for_byte(folder: Path) -> Non
 
 
 def test_a_rule_of_the_cluster_refuses_as_the_command_does(folder: Path) -> None:
-    assert not judged().refused
+    assert not judged().report.refused
 
     (folder / "quotas" / "cluster.yaml").write_text(CLUSTER + RULE, encoding="utf-8")
 
-    assert judged().refused
+    assert judged().report.refused
     assert '<span class="chip bad">fails' in judged()._repr_html_()
     assert invoke("backtest", "quotas", "--current", "now.json", "--traffic", LOG, cwd=folder).code == 1
 

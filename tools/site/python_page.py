@@ -42,7 +42,7 @@ _CHAPTERS: Final = {
     "A live cluster": "reconciler.client.live",
     "Manifests and their cluster": "reconciler.client.manifest_cluster",
     "Results": "reconciler.client.outcomes",
-    "States in memory": "reconciler.client.recorded",
+    "States in memory": "reconciler.client.states",
     "Naming entities": "reconciler.client.naming",
 }
 
@@ -70,11 +70,10 @@ def values_page() -> str:
 
 
 def _exported() -> dict[str, str]:
-    """What the package exports, and the module where it is defined."""
-    tree = _tree(PACKAGE)
-    imported = _imported(tree)
-    public = next(node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
-    return {name: _home(imported[name], name) for name in ast.literal_eval(public)}
+    """What the package exports, and the module where it is defined: imports below ``if TYPE_CHECKING:``."""
+    blocks = [node for node in _tree(PACKAGE).body if isinstance(node, ast.If)]
+    imported = _imported(ast.Module([node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)], []))
+    return {name: _home(module, name) for name, module in imported.items()}
 
 
 def _home(module: str, name: str) -> str:

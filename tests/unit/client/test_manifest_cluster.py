@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, manifests
+from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedChange, manifests
 from reconciler.errors import FileAccessError, ManifestError, StalePlanError, TrafficError, UsageError
 from tests.support.command import invoke
 
@@ -60,7 +60,7 @@ def test_a_plan_is_the_one_of_the_command_byte_for_byte(folder: Path) -> None:
 
     assert planned.to_json() == command.out
     assert json.loads(json.dumps(planned.document)) == json.loads(command.out)
-    assert [guard.id for guard in planned.tripped] == [
+    assert [guard.id for guard in planned.plan.tripped] == [
         guard["id"] for guard in command.json()["guards"] if guard["status"] == "needs-acceptance"
     ]
 
@@ -71,7 +71,7 @@ def test_drift_is_the_one_of_the_command_byte_for_byte(folder: Path) -> None:
     found = prod().drift()
 
     assert found.to_json() == command.out
-    assert found.differs
+    assert found.drift.differs
 
 
 def test_rows_of_a_plan_keep_the_default_apart_and_have_places() -> None:
@@ -172,7 +172,7 @@ def test_nothing_is_printed_and_no_signal_handler_changes(capfd: pytest.CaptureF
     thread.start()
     thread.join()
 
-    assert [type(result) for result in results] == [PlannedManifests, FoundDrift]
+    assert [type(result) for result in results] == [PlannedChange, FoundDrift]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert capfd.readouterr() == ("", "")
 
@@ -192,8 +192,8 @@ def test_the_import_loads_no_client_of_kafka_and_no_engine() -> None:
 def test_an_accepted_guard_is_accepted_in_the_plan_and_another_name_is_refused() -> None:
     planned = prod().plan(accept=["large-reduction"])
 
-    assert "large-reduction" not in [guard.id for guard in planned.tripped]
-    assert planned.tripped != ()
+    assert "large-reduction" not in [guard.id for guard in planned.plan.tripped]
+    assert planned.plan.tripped != ()
     with pytest.raises(UsageError, match="unknown guard"):
         prod().plan(accept=["everything"])
     with pytest.raises(UsageError, match="unknown guard"):

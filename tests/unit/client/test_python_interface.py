@@ -16,14 +16,13 @@ from reconciler.client import (
     NAMED,
     ClusterQuotas,
     Entity,
-    RecordedQuotas,
-    compare,
     connect,
     entity,
+    manifests,
     matching,
-    open_manifests,
     prefix,
 )
+from reconciler.client.states import QuotaState
 from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError, UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, WindowKind
 from reconciler.model.plan import ApplyResult
@@ -41,14 +40,14 @@ def opened(cluster: FakeCluster, target: ClusterTarget | None = None) -> Cluster
     return ClusterQuotas(cluster, target or ClusterTarget())
 
 
-def recorded(entities: Mapping[Entity, Mapping[str, float]]) -> RecordedQuotas:
+def recorded(entities: Mapping[Entity, Mapping[str, float]]) -> QuotaState:
     state = current(entities)
-    return RecordedQuotas(current_view(state, source=None))
+    return QuotaState(current_view(state, source=None))
 
 
 def test_a_plan_writes_nothing_and_its_apply_writes_what_it_shows() -> None:
     cluster = FakeCluster({ALICE: {KEY: 1000.0, "consumer_byte_rate": 7.0}})
-    change = opened(cluster).plan_alter(ALICE, add={KEY: "1MiB"}, delete=["consumer_byte_rate"])
+    change = opened(cluster).plan_alter({ALICE: {KEY: "1MiB", "consumer_byte_rate": None}})
     assert (cluster.writes, cluster.validations) == (0, 0)
     report = change.apply(accept="too-many-removals")
     assert (report.result, report.verified) == (ApplyResult.DONE, True)
@@ -63,10 +62,10 @@ def test_many_entities_are_planned_together_and_written_in_one_request() -> None
     keeps, goes = entity(user="keeps"), entity(user="goes")
     rises = [entity(user=f"batch-{number}", client_id="app") for number in range(1500)]
     cluster = FakeCluster({keeps: {KEY: 7.0}, goes: {KEY: 8.0, "request_percentage": 9.0}, **{one: {KEY: 1.0} for one in rises}})
-    rows: list[tuple[Entity, dict[str, str | float | None]]] = [(one, {KEY: "1MiB", "consumer_byte_rate": 5}) for one in rises]
-    change = opened(cluster).plan_alter_many([*rows, (keeps, {KEY: 7}), (goes, {KEY: None, "request_percentage": None})])
+    rows: dict[Entity, dict[str, str | float | None]] = {one: {KEY: "1MiB", "consumer_byte_rate": 5} for one in rises}
+    change = opened(cluster).plan_alter({**rows, keeps: {KEY: 7}, goes: {KEY: None, "request_percentage": None}})
     counts = "0 to create, 1,500 to update, 1 to delete"
-    assert repr(change) == f"<PlannedAlteration of 1,502 entities: {counts}, guard too-many-changes needs acceptance>"
+    assert repr(change) == f"<PlannedChange of cluster prod: {counts}, guard too-many-changes needs acceptance>"
     assert [str(note) for note in change.plan.notes] == ["producer_byte_rate for user=keeps is 7 B/s already."]
     with pytest.raises(GuardRefusedError, match="too-many-changes"):
         change.apply()
@@ -76,28 +75,16 @@ def test_many_entities_are_planned_together_and_written_in_one_request() -> None
     assert cluster.entities == {keeps: {KEY: 7.0}, **{one: {KEY: 1048576.0, "consumer_byte_rate": 5.0} for one in rises}}
 
 
-def test_an_entity_in_two_rows_is_refused_and_no_row_is_nothing_to_do() -> None:
-    quotas = opened(FakeCluster())
-    with pytest.raises(UsageError, match="user=alice stands in two rows"):
-        quotas.plan_alter_many([(ALICE, {KEY: 5}), (ALICE, {"consumer_byte_rate": 5})])
-    assert quotas.plan_alter_many([]).apply().result is ApplyResult.NOTHING_TO_DO
-
-
-def test_a_warning_about_one_of_many_names_the_entity() -> None:
-    change = opened(FakeCluster()).plan_alter_many([(ALICE, {KEY: 5}), (entity(user="User:bob"), {KEY: 5})])
-    assert change.warnings == ("user=User:bob: 'User:bob': quotas take the name without its type. Did you mean 'bob'?",)
-
-
 def test_validating_lets_the_cluster_check_and_writes_nothing() -> None:
     cluster = FakeCluster()
-    report = opened(cluster).plan_alter(entity(user=DEFAULT), add={KEY: 5}).validate()
+    report = opened(cluster).plan_alter({entity(user=DEFAULT): {KEY: 5}}).validate()
     assert report.validate_only
     assert (cluster.validations, cluster.writes, cluster.entities) == (1, 0, {})
 
 
 def test_a_guard_stops_a_change_until_it_is_accepted_by_its_name() -> None:
     cluster = FakeCluster()
-    change = opened(cluster).plan_alter(entity(user=DEFAULT), add={KEY: 5})
+    change = opened(cluster).plan_alter({entity(user=DEFAULT): {KEY: 5}})
     with pytest.raises(GuardRefusedError, match="--accept default-entity") as refused:
         change.apply()
     assert refused.value.guard_ids == ("default-entity",)
@@ -111,7 +98,7 @@ def test_a_guard_stops_a_change_until_it_is_accepted_by_its_name() -> None:
 
 def test_what_somebody_changed_after_the_plan_is_not_overwritten() -> None:
     cluster = FakeCluster({ALICE: {KEY: 1000.0}})
-    change = opened(cluster).plan_alter(ALICE, add={KEY: 900})
+    change = opened(cluster).plan_alter({ALICE: {KEY: 900}})
     cluster.write_from_outside(ALICE, {KEY: 5.0})
     with pytest.raises(StalePlanError):
         change.apply()
@@ -121,7 +108,7 @@ def test_what_somebody_changed_after_the_plan_is_not_overwritten() -> None:
 def test_what_the_cluster_refuses_is_an_error_with_the_report() -> None:
     cluster = FakeCluster(faults=Faults(refuse={ALICE: (42, "no such thing")}))
     with pytest.raises(NotAppliedError) as failed:
-        opened(cluster).plan_alter(ALICE, add={KEY: 5}).apply()
+        opened(cluster).plan_alter({ALICE: {KEY: 5}}).apply()
     (outcome,) = failed.value.report.outcomes
     assert (failed.value.report.result, outcome.error) == (ApplyResult.FAILED, "no such thing")
 
@@ -129,7 +116,7 @@ def test_what_the_cluster_refuses_is_an_error_with_the_report() -> None:
 def test_another_cluster_than_the_manifests_name_is_refused() -> None:
     named = ClusterTarget(spec=ClusterSpec(name="prod", cluster_id="another"))
     with pytest.raises(WrongClusterError):
-        opened(FakeCluster({ALICE: {KEY: 5.0}}), named).plan_alter(ALICE, add={KEY: 6})
+        opened(FakeCluster({ALICE: {KEY: 5.0}}), named).plan_alter({ALICE: {KEY: 6}})
 
 
 @pytest.mark.parametrize("name", [{"default": True}, 7, ["a"], b"a", True])
@@ -144,47 +131,33 @@ def test_a_name_that_is_neither_text_nor_the_default_is_a_usage_error(name: Any)
 def test_a_selector_keeps_names_defaults_and_absent_types_apart() -> None:
     literal, default, pair = entity(user="<default>"), entity(user=DEFAULT), entity(user="alice", client_id=DEFAULT)
     live = {one: {KEY: 1.0} for one in (ALICE, literal, default, pair, entity(client_id="alice"), entity(ip="10.0.0.1"))}
-    for quotas in (opened(FakeCluster(live)), recorded(live)):
-        assert set(quotas.describe().entities) == set(live)
-        assert set(quotas.describe(matching(user=ANY, strict=True)).entities) == {ALICE, literal, default}
-        assert set(quotas.describe(matching(user=NAMED)).entities) == {ALICE, literal, pair}
-        assert set(quotas.describe(matching(user=DEFAULT)).entities) == {default}
-        assert set(quotas.describe(matching(user="<default>")).entities) == {literal}
-        assert set(quotas.describe(matching(user=prefix("al"), client_id=ANY)).entities) == {pair}
-        assert set(quotas.describe(matching(strict=True)).entities) == set()
-
-
-def test_a_cluster_and_what_was_read_from_it_resolve_alike() -> None:
-    live = {entity(user=DEFAULT): {KEY: 5.0}, entity(client_id="app"): {KEY: 7.0}, ALICE: {"consumer_byte_rate": 1.0}}
     quotas = opened(FakeCluster(live))
-    asked = entity(user="alice", client_id="app")
-    answer = quotas.resolve(asked, include_overrides=True, explain=True, members=3)
-    assert answer == quotas.read().resolve(asked, include_overrides=True, explain=True, members=3)
-    limit = answer.quotas[KEY]
-    assert (limit.value, limit.source, limit.level, limit.bucket) == (5.0, entity(user=DEFAULT), 6, {"user": "alice"})
-    assert limit.overridden is not None
-    assert [one.entity for one in limit.overridden] == [entity(client_id="app")]
-    assert answer.ladder is not None
-    assert [rung.level for rung in answer.ladder[KEY]] == list(range(1, 9))
+    assert set(quotas.describe().entities) == set(live)
+    assert set(quotas.describe(matching(user=ANY, strict=True)).entities) == {ALICE, literal, default}
+    assert set(quotas.describe(matching(user=NAMED)).entities) == {ALICE, literal, pair}
+    assert set(quotas.describe(matching(user=DEFAULT)).entities) == {default}
+    assert set(quotas.describe(matching(user="<default>")).entities) == {literal}
+    assert set(quotas.describe(matching(user=prefix("al"), client_id=ANY)).entities) == {pair}
+    assert set(quotas.describe(matching(strict=True)).entities) == set()
 
 
-def test_two_states_are_compared_client_by_client() -> None:
+def test_a_state_resolves_a_client_and_is_compared_client_by_client() -> None:
     before, after = recorded({ALICE: {KEY: 5.0}}), recorded({ALICE: {KEY: 6.0}, entity(user="bob"): {KEY: 1.0}})
-    assert {moved.entity.name("user") for moved in compare(before, after).clients} >= {"alice", "bob"}
-    (moved,) = compare(before, after, [ALICE, entity(user="carol")]).clients
+    (limit,) = before.resolve(entity(user="alice", client_id="app")).quotas.values()
+    assert (limit.value, limit.source, limit.level, limit.bucket) == (5.0, ALICE, 3, {"user": "alice"})
+    assert {moved.entity.name("user") for moved in before.compare(after).comparison.clients} >= {"alice", "bob"}
+    (moved,) = before.compare(after, [ALICE, entity(user="carol")]).comparison.clients
     assert [(effect.key, effect.direction) for effect in moved.effects] == [(KEY, client.Direction.LOOSENS)]
-    assert repr(compare(before, after, [ALICE])) == "<Differences: 1 client>"
-    assert repr(compare(before, before)) == "<Differences: 0 clients>"
+    assert before.compare(before).comparison.clients == ()
 
 
 def test_a_closed_connection_says_so_and_closes_once() -> None:
     cluster = FakeCluster()
     with opened(cluster) as quotas:
-        change = quotas.plan_alter(ALICE, add={KEY: 5})
+        change = quotas.plan_alter({ALICE: {KEY: 5}})
     quotas.close()
     assert cluster.closes == 1
-    assert repr(quotas) == "<ClusterQuotas of cluster prod, closed>"
-    for use in (quotas.describe, quotas.read, lambda: quotas.resolve(ALICE), change.apply):
+    for use in (quotas.describe, quotas.read, change.apply):
         with pytest.raises(UsageError, match="Connect again"):
             use()
 
@@ -207,7 +180,7 @@ class OneAtATime(FakeCluster):
 def test_threads_that_share_a_connection_take_turns() -> None:
     quotas = opened(OneAtATime())
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: quotas.resolve(ALICE).quotas[KEY].value, range(200)))
+        answers = list(pool.map(lambda _: quotas.describe().entities[ALICE][KEY], range(200)))
     assert answers == [5.0] * 200
 
 
@@ -215,14 +188,13 @@ def test_nothing_shows_a_secret_or_what_a_name_would_do_to_a_terminal() -> None:
     evil = ClusterIdentity(name="\x1b[31mred", id="c1", kafka_version="4.3")
     state = current({entity(user="\x1b[2J"): {KEY: 1.0}})
     quotas = opened(FakeCluster(identity=evil))
-    read = RecordedQuotas(current_view(state, source=None, name="\u202eevil"))
-    shown = [repr(quotas), repr(read), repr(read.describe()), repr(quotas.plan_alter(entity(user="\x1b"), add={KEY: 5}))]
+    read = QuotaState(current_view(state, source=None, name="\u202eevil"))
+    shown = [repr(read), repr(quotas.plan_alter({entity(user="\x1b"): {KEY: 5}}))]
     assert all(text.isprintable() for text in shown), shown
-    assert shown[1].endswith("at 2026-01-02 12:00:00 UTC: 1 entity>")
 
 
 def test_a_string_is_no_list_of_paths() -> None:
-    for call in (lambda: connect(paths="quotas"), lambda: open_manifests("quotas")):
+    for call in (lambda: connect(paths="quotas"), lambda: manifests("quotas")):
         with pytest.raises(UsageError, match="paths is a list"):
             call()
 
@@ -231,20 +203,20 @@ def test_places_that_exclude_each_other_are_refused() -> None:
     with pytest.raises(UsageError, match="give one of"):
         connect("b1:9092", zookeeper="zk1:2181")
     with pytest.raises(UsageError, match="give one of"):
-        client.after_plan(["quotas"], snapshot="now.json", bootstrap_server="b1:9092")
+        manifests(["quotas"], snapshot="now.json", bootstrap_server="b1:9092")
 
 
 def test_a_frozen_cluster_is_told_from_other_guards() -> None:
     always = FreezeWindow(kind=WindowKind.DENY, when=Once(), reason="year's end")
     quotas = opened(FakeCluster(), ClusterTarget(spec=cluster_spec(freeze=(always,))))
     with pytest.raises(errors.FrozenError, match="freeze-window"):
-        quotas.plan_alter(ALICE, add={KEY: 5}).apply()
-    assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["freeze-window"]).verified
+        quotas.plan_alter({ALICE: {KEY: 5}}).apply()
+    assert quotas.plan_alter({ALICE: {KEY: 5}}).apply(accept=["freeze-window"]).verified
 
 
 def test_a_name_that_is_most_likely_a_mistake_is_warned_of_and_not_refused() -> None:
-    change = opened(FakeCluster()).plan_alter(entity(user="<default>"), add={KEY: 5})
+    change = opened(FakeCluster()).plan_alter({entity(user="<default>"): {KEY: 5}})
     assert any("<default>" in warning for warning in change.warnings)
     assert change.warnings[0] in repr(change)
     assert change.apply().verified
-    assert opened(FakeCluster()).plan_alter(ALICE, add={KEY: 5}).warnings == ()
+    assert opened(FakeCluster()).plan_alter({ALICE: {KEY: 5}}).warnings == ()
