@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         findings_on_page,
         findings_view,
         index_lines,
-        shown_findings,
         validation_lines,
     )
     from reconciler.render.html_page import html_text, view_fragment, view_html

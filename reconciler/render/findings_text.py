@@ -1,20 +1,15 @@
-"""Findings and their explanations for a terminal: one line each, in the form that editors and CI logs turn into links.
-
-Below a finding stands the line of the file, with a caret under the column; a wide line is cut around that column.
-"""
+"""Findings and their explanations for a terminal: one line each, in the form that editors and CI logs turn into links."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped, name_part
 from reconciler.render.layout import Block, Fold, Line, Style, View, chip, heading, line
-from reconciler.render.terminal import cells
 from reconciler.text import count_of
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
@@ -28,28 +23,17 @@ _SHORTEST_REASON: Final = 24
 
 _ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift", Topic.PAGE: "page"}
 _TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
-_WITHOUT_WIDTH: Final = 100
-_LEAST: Final = 12
-_MARK: Final = "..."
 
 
-def findings_lines(
-    findings: Sequence[Finding],
-    *,
-    sources: Mapping[Span, str] | None = None,
-    width: int | None = None,
-    listed: bool = False,
-) -> tuple[Line, ...]:
+def findings_lines(findings: Sequence[Finding], *, listed: bool = False) -> tuple[Line, ...]:
     """``file:line:column: severity: message [id]``, in the order given; related places follow, indented.
 
     Of a rule with many findings the first are shown, and lines below count the others. One more line counts those as before,
     unless they are ``listed``.
-    ``sources``: the source lines of places, of which each finding there shows its own, cut to ``width`` columns, with a caret
-    under the column.
     """
     new = [finding for finding in findings if listed or not finding.as_before]
     count = len(findings) - len(new)
-    return (*_findings(new, sources or {}, width), *((_as_before_line(count),) if count else ()))
+    return (*_findings(new), *((_as_before_line(count),) if count else ()))
 
 
 def _as_before_line(count: int) -> Line:
@@ -61,23 +45,13 @@ def as_before_words(count: int) -> str:
     return f"{count_of(count, 'finding')} as before"
 
 
-def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings that ``findings_lines`` shows: of each rule and severity the first ``MOST_OF_A_RULE``."""
+def _findings(findings: Sequence[Finding]) -> Iterator[Line]:
     counts: Counter[tuple[str, Severity]] = Counter()
     for finding in findings:
         counts[finding.id, finding.severity] += 1
         if counts[finding.id, finding.severity] <= MOST_OF_A_RULE:
-            yield finding
-
-
-def _findings(findings: Sequence[Finding], sources: Mapping[Span, str], width: int | None) -> Iterator[Line]:
-    for place, group in groupby(shown_findings(findings), key=lambda finding: finding.span):
-        *others, last = group
-        for finding in others:
-            yield from _lines(finding, {}, width)
-        # Of several findings about one place, the last shows it.
-        yield from _lines(last, sources if place is not None else {}, width)
-    for (rule_id, severity), count in Counter((finding.id, finding.severity) for finding in findings).items():
+            yield from _lines(finding)
+    for (rule_id, severity), count in counts.items():
         if count > MOST_OF_A_RULE:
             yield line(
                 (severity.value, _STYLES[severity]),
@@ -86,7 +60,7 @@ def _findings(findings: Sequence[Finding], sources: Mapping[Span, str], width: i
             )
 
 
-def _lines(finding: Finding, sources: Mapping[Span, str], width: int | None) -> Iterator[Line]:
+def _lines(finding: Finding) -> Iterator[Line]:
     place = f"{_place(finding.span)}: " if finding.span is not None else ""
     yield line(
         place,
@@ -96,8 +70,6 @@ def _lines(finding: Finding, sources: Mapping[Span, str], width: int | None) -> 
         " ",
         (f"[{finding.id}{', as before' if finding.as_before else ''}]", Style.FAINT),
     )
-    if finding.span is not None and (text := sources.get(finding.span)) is not None:
-        yield from excerpt_lines(text, finding.span, _STYLES[finding.severity], width=width)
     for related in finding.related:
         yield line((f"    {_place(related.span)}: {escaped(related.message)}", Style.FAINT))
 
@@ -145,15 +117,13 @@ def validation_lines(
     files: int,
     clusters: int,
     entities: int,
-    sources: Mapping[Span, str] | None = None,
-    width: int | None = None,
     listed: bool = False,
 ) -> tuple[Line, ...]:
     """The findings as ``findings_lines`` has them, then a line with counts of the findings and of what was checked."""
     checked = f"{count_of(files, 'file')}, {count_of(clusters, 'cluster')}, {count_of(entities, 'entity', 'entities')}"
     new = [finding.severity for finding in findings if not finding.as_before]
     style = _STYLES[min(new, key=lambda severity: severity.rank)] if new else Style.GOOD
-    lines = findings_lines(findings, sources=sources, width=width, listed=listed)
+    lines = findings_lines(findings, listed=listed)
     return (*lines, line((counts_sentence(findings), style), f" in {checked}"))
 
 
@@ -226,49 +196,3 @@ def _row(explanation: Explanation, longest: int, width: int | None) -> Line:
     if room < _SHORTEST_REASON:
         return line(name.rstrip())
     return line(name, (textwrap.shorten(explanation.text, room, placeholder=" ..."), Style.FAINT))
-
-
-def excerpt_lines(text: str, span: Span, style: Style, *, width: int | None) -> Iterator[Line]:
-    """The source ``text`` of the line of ``span`` behind its number, then a caret of this style under its column.
-
-    ``width``: the columns of the terminal; without it 100. Characters that do not print are escaped, tabs included.
-    """
-    number = f"  {span.line} | "
-    shown, column = _cut(text, span.column - 1, max((width or _WITHOUT_WIDTH) - len(number), _LEAST))
-    blank = f"{' ' * (len(number) - 2)}| {' ' * column}"
-    yield line((f"{number}{shown}", Style.FAINT), hang=0)
-    yield line((blank, Style.FAINT), ("^", style), hang=0)
-
-
-def _cut(text: str, at: int, room: int) -> tuple[str, int]:
-    """Return as much of the text around the character ``at`` as fits, and the column where that character begins."""
-    at = min(max(at, 0), len(text))
-    # Only what may be shown is looked at: a line can have millions of characters.
-    before = [escaped(letter) for letter in text[max(at - room, 0) : at]]
-    after = [escaped(letter) for letter in text[at : at + room + 1]]
-    starts, ends = at <= room, len(text) - at <= room + 1
-    right = cells("".join(after)) if ends else room
-    left = _taken(reversed(before), room - min(right, room // 3), whole=starts)
-    head = "".join(before[len(before) - left :])
-    if not (starts and left == len(before)):
-        head = f"{_MARK}{head}"
-    rest = room - cells(head)
-    kept = _taken(after, rest, whole=ends)
-    tail = "".join(after[:kept])
-    if not (ends and kept == len(after)):
-        tail = f"{tail}{_MARK}"
-    return f"{head}{tail}", cells(head)
-
-
-def _taken(pieces: Iterable[str], room: int, *, whole: bool) -> int:
-    """Return how many of the first pieces fit into ``room`` columns; where not all do, beside the mark of a cut."""
-    listed = list(pieces)
-    if whole and cells("".join(listed)) <= room:
-        return len(listed)
-    used = taken = 0
-    for piece in listed:
-        used += cells(piece)
-        if used > room - len(_MARK):
-            break
-        taken += 1
-    return taken

@@ -86,7 +86,6 @@ if TYPE_CHECKING:
         claimed_elsewhere,
         load_intent,
         owner_lookup,
-        source_lines,
         unread_owners,
         validate_loaded,
         validate_manifests,

@@ -64,9 +64,3 @@ def test_no_line_of_a_field_that_looks_secret_is_printed(tmp_path: Path, content
     text = f"apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {{name: prod}}\nspec:\n{IN_MANIFESTS[content]}"
     (folder / "cluster.yaml").write_text(text, encoding="utf-8")
     require_silent(folder, name="cluster.yaml")
-
-
-def test_other_lines_of_manifests_are_quoted(tmp_path: Path) -> None:
-    (tmp_path / "cluster.yaml").write_text(f"{cluster()}  prune_: never\n", encoding="utf-8")
-    done = run("validate", ".", cwd=tmp_path)
-    assert " |   prune_: never" in done.out

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, option_groups, output
+from reconciler.cli import exit_codes, option_groups
 from reconciler.cli.declaration import option
 from reconciler.cli.results import VALIDATE_FORMATS, OutFile, Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import Finding
-    from reconciler.render import Block
     from reconciler.workflows import LoadedManifests
 
 
@@ -45,8 +43,8 @@ def run(args: ValidateArguments) -> Result:
     from reconciler.cli.output import LiveProgress
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.model import Severity
-    from reconciler.render import findings_outputs, findings_view, shown_findings, validation_lines
-    from reconciler.workflows import References, source_lines, stop_on, validate_manifests
+    from reconciler.render import findings_outputs, findings_view, validation_lines
+    from reconciler.workflows import References, stop_on, validate_manifests
 
     with LiveProgress() as progress:
         progress.step("reading the manifests")
@@ -56,16 +54,9 @@ def run(args: ValidateArguments) -> Result:
     if args.write_baseline is not None:
         whole = args.cluster is None and checked.loaded.complete
         return Result(notes=(write_baseline(args.write_baseline, checked.findings, checked.loaded, whole=whole),))
-    width = output.text_width(sys.stdout)
-
-    def lines() -> Sequence[Block]:
-        shown = [finding for finding in checked.findings if args.all or not finding.as_before]
-        sources = source_lines(shown_findings(shown), checked.read) if shown else {}
-        return validation_lines(checked.findings, **counts, sources=sources, width=width, listed=args.all)
-
     return Result(
         exit=exit_codes.DONE,
-        view=lines,
+        view=lambda: validation_lines(checked.findings, **counts, listed=args.all),
         document=lambda: FINDINGS.write(FindingList.of(checked.findings, counts)),
         findings=lambda: checked.findings,
         page=lambda: findings_view(checked.findings),
