@@ -217,12 +217,9 @@ class LiveProgress:
                 done, total, unit = self._count
                 per_s = (done - first[0]) / max(now - first[1], 1e-9)
                 count = Counted(done=done, total=total, unit=unit, per_s=per_s)
-            width = None if self._live is None else text_width(self._stream) or _COLUMNS
-            draws = "utf" in (getattr(self._stream, "encoding", None) or "").lower()
-            marks = "━╺─" if draws else "=>-"
-            text = progress_text(self._now, count, seconds=now - self._begun, width=width, marks=marks)
+            text = progress_text(self._now, count, seconds=now - self._begun)
             if self._live is not None:
-                self._live.show_status(text, columns=width or _COLUMNS)
+                self._live.show_status(text, columns=text_width(self._stream) or _COLUMNS)
             else:
                 print(f"kafka-quotas: {escaped(text)}", file=self._stream, flush=True)
             self._timer = threading.Timer(self._every_s, self._show)

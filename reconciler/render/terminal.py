@@ -276,8 +276,6 @@ def _stacked(table: Table, columns: Sequence[Column], rows: Sequence[tuple[Line,
                 yield from _wrapped(Line(segments=(head, *cell.segments), hang=len(label)), width)
 
 
-_LEAST_BAR: Final = 8
-_MOST_BAR: Final = 30
 _SURE_S: Final = 1.0
 """A rate of a shorter time promises too much."""
 
@@ -292,31 +290,15 @@ class Counted:
     per_s: float
 
 
-def progress_text(step: str, counted: Counted | None, *, seconds: float, width: int | None, marks: str = "━╺─") -> str:
-    """``Reading traffic  ━━━━━╺───  61 %  14.2 of 23.3 GiB  1.1 GiB/s  0:08 left``; without a count, the time of the step.
-
-    ``seconds``: since the step began. ``width``: columns of a terminal; ``None`` for a log, which gets no bar. ``marks``: done,
-    the end of it, and to do.
-    """
+def progress_text(step: str, counted: Counted | None, *, seconds: float) -> str:
+    """``reading traffic: 61 %, 14.2 of 23.3 GiB, 1.1 GiB/s, 0:08 left (12 s)``; ``seconds``: since the step began."""
     if counted is None:
-        return f"{step} ({duration(seconds)})" if width is None else f"{step[:1].upper()}{step[1:]}  {duration(seconds)}"
-    share = min(counted.done / counted.total, 1.0) if counted.total else None
-    figures = [] if share is None else [f"{share * 100:.0f} %"]
+        return f"{step} ({duration(seconds)})"
+    figures = [f"{min(counted.done / counted.total, 1.0) * 100:.0f} %"] if counted.total else []
     figures.append(progress_amount(counted.done, counted.total, counted.unit))
-    rate = left = ""
     if seconds >= _SURE_S and counted.per_s >= (2 if counted.unit else 0.001):
-        rate = f"{progress_amount(counted.per_s, None, counted.unit)}/s"
+        figures.append(f"{progress_amount(counted.per_s, None, counted.unit)}/s")
     if seconds >= _SURE_S and counted.per_s > 0 and counted.total is not None and counted.done < counted.total:
         minutes, rest = divmod(round((counted.total - counted.done) / counted.per_s), 60)
-        left = f"{minutes}:{rest:02} left"
-    if width is None:
-        return f"{step}: {', '.join(filter(None, (*figures, rate, left)))} ({duration(seconds)})"
-    head = f"{step[:1].upper()}{step[1:]}"
-    for shown in ((*figures, rate, left), (*figures, left)):
-        text = "  ".join(filter(None, shown))
-        room = min(width - 1 - cells(head) - len(text) - 2 * _GAP, _MOST_BAR)
-        if share is not None and room >= _LEAST_BAR:
-            full = int(share * room)
-            bar = marks[0] * full + (marks[1] + marks[2] * (room - full - 1) if full < room else "")
-            return f"{head}  {bar}  {text}"
-    return f"{head}  {text}"
+        figures.append(f"{minutes}:{rest:02} left")
+    return f"{step}: {', '.join(figures)} ({duration(seconds)})"

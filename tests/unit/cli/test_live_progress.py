@@ -93,14 +93,14 @@ def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Scre
     live, sink = at_terminal(screen, monkeypatch)
     with live:
         live.step("reading")
-        wait_until(lambda: "Reading" in screen.getvalue())
+        wait_until(lambda: "reading" in screen.getvalue())
         sink.write("a warning\n")
         live.step("writing")
         live.count(2, 4, "files")
         wait_until(lambda: "2 of 4 files" in screen.getvalue())
     shown = screen.getvalue()
-    assert re.search(r"Reading  [\d.]+ s\r\x1b\[K", shown)
-    assert re.search(r"Writing  =+>-+  50 %  2 of 4 files", shown)
+    assert re.search(r"reading \([\d.]+ s\)\r\x1b\[K", shown)
+    assert "writing: 50 %, 2 of 4 files" in shown
     assert "\r\x1b[Ka warning\n" in shown
     assert shown.count("\n") == 1
     assert shown.endswith("\r\x1b[K")
@@ -131,22 +131,17 @@ READING = Counted(done=14.2 * GIB, total=23.3 * GIB, unit="", per_s=1.1 * GIB)
 
 
 @pytest.mark.parametrize(
-    ("counted", "width", "expected"),
+    ("counted", "expected"),
     [
-        (READING, 80, "Reading traffic  ━━━━━━━━━╺──────  61 %  14.2 of 23.3 GiB  1.1 GiB/s  0:08 left"),
-        (READING, 64, "Reading traffic  ━━━━━━╺────  61 %  14.2 of 23.3 GiB  0:08 left"),
-        (READING, 50, "Reading traffic  61 %  14.2 of 23.3 GiB  0:08 left"),
-        (READING, None, "reading traffic: 61 %, 14.2 of 23.3 GiB, 1.1 GiB/s, 0:08 left (12 s)"),
-        (Counted(done=3, total=24, unit="hours", per_s=0.5), None, "reading traffic: 12 %, 3 of 24 hours, 0:42 left (12 s)"),
-        (Counted(done=2e7, total=None, unit="rows", per_s=90_000.0), 48, "Reading traffic  20.0 million rows"),
-        (Counted(done=7, total=7, unit="tasks", per_s=0.1), None, "reading traffic: 100 %, 7 of 7 tasks (12 s)"),
-        (None, 80, "Reading traffic  12 s"),
+        (READING, "reading traffic: 61 %, 14.2 of 23.3 GiB, 1.1 GiB/s, 0:08 left (12 s)"),
+        (Counted(done=3, total=24, unit="hours", per_s=0.5), "reading traffic: 12 %, 3 of 24 hours, 0:42 left (12 s)"),
+        (Counted(done=2e7, total=None, unit="rows", per_s=1.0), "reading traffic: 20.0 million rows (12 s)"),
+        (Counted(done=7, total=7, unit="tasks", per_s=0.1), "reading traffic: 100 %, 7 of 7 tasks (12 s)"),
+        (None, "reading traffic (12 s)"),
     ],
 )
-def test_a_line_has_the_bar_and_the_figures_that_fit(counted: Counted | None, width: int | None, expected: str) -> None:
-    text = progress_text("reading traffic", counted, seconds=12, width=width)
-    assert text == expected
-    assert width is None or cells(text) <= width
+def test_a_line_has_the_figures_that_are_known(counted: Counted | None, expected: str) -> None:
+    assert progress_text("reading traffic", counted, seconds=12) == expected
 
 
 def test_an_empty_step_takes_the_line_away(screen: Screen) -> None:
