@@ -48,10 +48,6 @@ def test_a_server_that_is_not_kafka(folder: Path, command: tuple[str, ...], serv
         assert_one_message(invoke(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder), f"127.0.0.1:{port}")
 
 
-def test_a_host_that_does_not_exist(folder: Path) -> None:
-    assert_one_message(invoke("plan", "--bootstrap-server", "no-such-host.invalid:9092", cwd=folder), "no-such-host.invalid")
-
-
 @pytest.mark.parametrize("content", [None, b"", b"a: [1\n", b"\xff\xfe", b"kind: Nonsense\n", b"\0"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_folder_without_a_sound_manifest_never_reaches_the_cluster(
@@ -81,15 +77,6 @@ def test_a_file_that_cannot_be_written(folder: Path) -> None:
     )
     done = invoke("plan", "--current", "now.json", "--out", "json=no/such/folder/plan.json", cwd=folder)
     assert_one_message(done, "no/such/folder/plan.json")
-
-
-@pytest.mark.parametrize(
-    "arguments", [(), ("nonsense",), ("plan", "--nonsense"), ("plan", "--format", "xml"), ("plan", "--out", "plan.json")]
-)
-def test_wrong_usage_is_64_not_2(folder: Path, arguments: tuple[str, ...]) -> None:
-    done = invoke(*arguments, cwd=folder)
-    assert done.code == 64
-    assert done.out == ""
 
 
 def test_a_closed_stdout_is_told_before_anything_is_done(folder: Path) -> None:

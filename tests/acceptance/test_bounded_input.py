@@ -77,17 +77,6 @@ def test_a_file_of_100_megabytes_is_refused_without_being_read(tmp_path: Path) -
 
 
 @pytest.mark.large
-def test_a_file_with_a_problem_in_every_second_byte_is_read_up_to_a_bound(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_bytes(HEAD.encode().replace(b"\n", b"\r") + b"  -\r" * 1_000_000)
-
-    done = limited("validate", "--format", "json", cwd=tmp_path, memory=GIB)
-
-    assert done.returncode == 1, done.stderr
-    ids = [one["id"] for one in json.loads(done.stdout)["findings"]]
-    assert (len(ids), ids.count("too-many-findings")) == (100_001, 1)
-
-
-@pytest.mark.large
 def test_a_hundred_thousand_findings_are_all_reported_in_bounded_memory(tmp_path: Path) -> None:
     entries = "".join(f"    - {{match: {{user: User:u{n}}}, quotas: {{producer_byte_rate: 1MiB}}}}\n" for n in range(100_000))
     (tmp_path / "a.yaml").write_text(HEAD + entries, encoding="utf-8")
@@ -135,12 +124,6 @@ def damaged(draw: st.DrawFn) -> bytes:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged())
 def test_no_damage_to_good_manifests_breaks_validate(content: bytes) -> None:
-    assert exit_code_of(content) in (0, 1)
-
-
-@settings(max_examples=30)
-@given(st.binary(max_size=200))
-def test_no_bytes_break_validate(content: bytes) -> None:
     assert exit_code_of(content) in (0, 1)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
-from tests.support.metrics_exporter import served
 from tests.support.schemas import valid
 
 MIB = 2.0**20
@@ -89,43 +86,3 @@ def test_a_pull_request_does_not_raise_the_budget_that_judges_it(tmp_path: Path)
     refused = invoke("plan", "--current", "../live.json", "--trusted-ref", "main", cwd=made.folder)
     assert refused.code == 1
     assert "[above-budget]" in refused.out
-
-
-def test_a_report_shows_how_much_of_a_budget_is_used_now(folder: Path) -> None:
-    rates = {("app-0", "1"): 30 * MIB, ("app-1", "1"): 12 * MIB, ("app-0", "2"): 40 * MIB, ("stranger", "1"): 90 * MIB}
-
-    def answer(_: str, __: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        at = float(urllib.parse.parse_qs(body.decode())["time"][0]) - 1
-        result = [
-            {
-                "metric": {"__name__": "kafka_server_produce_byte_rate", "user": name, "broker_id": broker},
-                "values": [[at, str(rate)]],
-            }
-            for (name, broker), rate in rates.items()
-        ]
-        document = {"status": "success", "data": {"resultType": "matrix", "result": result}}
-        return 200, "application/json", json.dumps(document).encode()
-
-    manifests(folder, "50MiB", "20MiB")
-    (folder / "live.json").write_text(snapshot({user(f"app-{n}"): {"producer_byte_rate": 50 * MIB} for n in range(2)}))
-    with served(answer) as port:
-        traffic = {"prometheus": f"http://127.0.0.1:{port}"}
-        (folder / "prod.yaml").write_text(cluster(traffic=traffic))
-        done = invoke("report", ".", "--current", "live.json", "--format", "json", cwd=folder)
-        text = invoke("report", ".", "--current", "live.json", cwd=folder).out
-    assert done.code == 0, done.err
-    (found,) = done.json()["clusters"]
-    (budget,) = found["budgets"]
-
-    assert (budget["allocated"], budget["used"]) == (70 * MIB, 42 * MIB), "the largest sum on one broker"
-    assert [group["percent"] for group in found["loads"]["groups"]][:2] == [80, 60]
-    assert "70 MiB/s of 100 MiB/s allocated, 42 MiB/s used" in text
-
-
-def test_budgets_differ_between_clusters_and_the_smallest_applies(folder: Path) -> None:
-    smaller = {**BUDGET, "clusters": ["prod"], "producer_byte_rate": "20MiB"}
-    manifests(folder, "30MiB", budgets=(BUDGET, smaller))
-    assert "budget of 20 MiB/s" in findings(folder)["above-budget"]
-
-    manifests(folder, "30MiB", budgets=(BUDGET, {**smaller, "clusters": {"labels": {"tier": "test"}}}))
-    assert "above-budget" not in findings(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from pathlib import Path
@@ -89,23 +88,6 @@ def test_guards_measure_an_expired_value_that_the_base_does_not_have(folder: Pat
     assert plan(folder, "--base", "HEAD", "--format", "json").json()["applyable"] is True
 
 
-def test_validate_warns_a_week_before_and_names_an_expired_value(folder: Path) -> None:
-    soon = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=5)).date()
-    manifests(folder, soon.isoformat())
-    warned = invoke("validate", "quotas", cwd=folder)
-    manifests(folder, PAST)
-    expired = invoke("validate", "quotas", cwd=folder)
-    manifests(folder, FUTURE)
-    later = invoke("validate", "quotas", cwd=folder)
-
-    assert warned.code == expired.code == later.code == 0
-    assert f"expires on {soon}: then 10 MiB/s" in " ".join(warned.out.split())
-    assert "[expires-soon]" in warned.out
-    assert f"expired on {PAST}: now 10 MiB/s" in " ".join(expired.out.split())
-    assert "[expired-value]" in expired.out
-    assert "expire" not in later.out
-
-
 def test_a_plan_from_before_the_expiry_is_stale_afterwards_and_states_why(folder: Path) -> None:
     manifests(folder, PAST)
     live(folder, 10 * MIB)
@@ -188,16 +170,3 @@ def test_describe_has_a_column_for_people_and_a_note_beside_what_programs_read(t
     assert FUTURE not in plain.out
     assert f"note: {KEY} of user=alice is temporary: until {FUTURE}: then {follows}" in plain.err
     assert FUTURE not in quiet.err
-
-
-def test_report_lists_temporary_values_with_what_follows(tmp_path):
-    write(tmp_path, FUTURE, live=20 * MIB)
-    arguments = ("report", ".", "--current", "live.json")
-    document = invoke(*arguments, "--format", "json", cwd=tmp_path).json()
-    valid(document, "report")
-    entities = {str(row["entity"]): row for row in document["clusters"][0]["entities"]}
-
-    assert [row.get("expiries") for row in entities.values()] == [{KEY: BEFORE}, None]
-    page = re.sub("</?span[^>]*>", "", invoke(*arguments, "--format", "html", cwd=tmp_path).out).replace("\xa0", " ")
-    assert "Temporary values" in page
-    assert f"until {FUTURE}: then 10 MiB/s" in page

@@ -16,7 +16,6 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Example, Explanation, Severity, Topic
 from reconciler.model.plan import GuardStatus
 from reconciler.policy.guards import GUARDS
-from reconciler.render import explanation_lines, plain
 from reconciler.workflows.explain import explanations, page_names
 from reconciler.workflows.intent import load_intent, validate_manifests
 from reconciler.workflows.plan import plan_from
@@ -27,50 +26,6 @@ from tests.support.command import invoke, warm_process
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
-WITHOUT_EXAMPLE = {
-    "leftover-throttle",
-    "quota-without-user",
-    "empty-entity",
-    "traffic-not-read",
-    "refused-by-broker",
-    "withheld-in-stage",
-    "duplicate-group",
-    "member-of-two-groups",
-    "group-needs-plugin",
-    "group-prefix-too-long",
-    "unknown-leaders",
-    "member-with-own-quota",
-    "would-throttle",
-    "over-current-limit",
-    "may-throttle",
-    "history-incomplete",
-    "throttle-overflow",
-    "consumer-stops",
-    "traffic-not-recorded",
-    "backtest-answer",
-    "backtest-policy",
-    "counts-after-merge",
-    "base-not-found",
-    "managed-entity",
-    "rebalance",
-    "unknown-brokers",
-    "no-longer-declared",
-    "overrides-declared",
-    "may-override-declared",
-    "quota-callback",
-    "unalterable-entity",
-    "unreadable-node",
-    "expires-soon",
-}
-"""What needs recorded traffic, a broker, a git repository, a change by hand, or a ZooKeeper.
-
-They have tests of their own."""
-
-ON_EXPORT = {
-    "value-not-declarable": ("user=batch producer_byte_rate=0", "user=batch producer_byte_rate=1024"),
-    "entity-not-declarable": ("client-id-prefix=app producer_byte_rate=1024", "client-id=app producer_byte_rate=1024"),
-}
-"""Findings about a cluster that is exported: what it has that cannot be declared, and what can."""
 
 
 def live_state(lines: tuple[str, ...]):
@@ -117,12 +72,6 @@ def test_the_wrong_example_produces_the_id_and_the_right_one_does_not(one: Expla
     assert one.id not in ids_of(one.example, one.example.good, tmp_path / "right")
 
 
-def test_everything_that_can_have_an_example_has_one() -> None:
-    without = {one.id for one in ALL.values() if one.example is None and one.topic is not Topic.DRIFT}
-
-    assert without == WITHOUT_EXAMPLE | ON_EXPORT.keys()
-
-
 def test_every_guard_and_every_class_of_drift_is_explained() -> None:
     assert {one.id for one in ALL.values() if one.topic is Topic.GUARD} == set(GUARDS)
     assert {one.id for one in ALL.values() if one.topic is Topic.DRIFT} == set(DriftClass)
@@ -155,20 +104,6 @@ def test_one_id_prints_its_reason_and_an_example(tmp_path: Path) -> None:
     assert "lint: {user-prefix:" in done.out
 
 
-def test_without_an_id_all_are_listed(tmp_path: Path) -> None:
-    done = invoke("explain", cwd=tmp_path)
-
-    listed = {line.split()[0] for line in done.out.splitlines() if line.startswith("  ")}
-    assert listed == {*ALL, *page_names()}
-
-
-def test_an_unknown_id_is_a_usage_error_with_a_suggestion(tmp_path: Path) -> None:
-    done = invoke("explain", "user-prefx", cwd=tmp_path)
-
-    assert (done.code, done.out) == (64, "")
-    assert "user-prefix" in done.err
-
-
 @pytest.mark.parametrize("arguments", [(), ("duplicate-entity",), ("prune",)])
 def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     document = invoke("explain", "--format", "json", *arguments, cwd=tmp_path).json()
@@ -188,13 +123,3 @@ def test_each_page_of_the_documentation_is_printed_by_its_name(tmp_path: Path) -
     assert invoke("explain", "install", cwd=tmp_path).out == pages["install"]
     document = json.loads(invoke("explain", "install", "--format", "json", cwd=tmp_path).out)
     assert [(one["topic"], one["text"]) for one in document["explanations"]] == [("page", pages["install"])]
-
-
-def test_code_and_tables_of_a_page_are_not_wrapped() -> None:
-    command = f"kafka-quotas plan quotas --cluster {'c' * 80}"
-    text = f"Words that are {'very ' * 20}long.\n\n```sh\n{command}\n```\n\n| a | {'b' * 90} |\n"
-    page = Explanation(id="page", topic=Topic.PAGE, text=text)
-    rows = plain(explanation_lines(page, width=80), width=80).splitlines()
-    assert command in rows
-    assert f"| a | {'b' * 90} |" in rows
-    assert max(len(row) for row in rows if row.startswith(("Words", " "))) <= 80

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.prometheus import foreign_page
-from reconciler.model.entity import Entity
 from tests.support.command import Done, invoke
-from tests.support.manifests import snapshot
 from tests.support.metrics_exporter import served
 
 REDPANDA = (
@@ -50,14 +48,6 @@ def test_a_broker_of_kafka_without_quotas_gets_the_advice_for_it(tmp_path: Path)
     done = doctor(tmp_path, BROKER)
     assert "has no series of quota groups." in done.out
     assert "--expose-clients" in done.out
-
-
-def test_headroom_of_another_programs_page_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "now.json").write_text(snapshot({Entity.of({"user": "alice"}): {"producer_byte_rate": 1000.0}}))
-    with served(lambda *_: (200, "text/plain", REDPANDA.encode())) as port:
-        address = f"1=metrics+http://127.0.0.1:{port}/metrics"
-        done = invoke("headroom", "--current", "now.json", "--traffic", address, cwd=tmp_path)
-    assert (done.code, "is a page of Redpanda, for example redpanda_application_build" in done.err) == (1, True)
 
 
 def test_a_metric_name_is_the_text_of_a_stranger() -> None:

@@ -11,7 +11,6 @@ import pytest
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
-from tests.support.metrics_exporter import served
 from tests.support.schemas import valid
 
 MIB = 2.0**20
@@ -93,16 +92,6 @@ def stored(shared: Path) -> Path:
     document = json.loads((shared / "live.json").read_text())
     (shared / "stored.json").write_text(json.dumps({**document, "entities": entities}))
     return shared
-
-
-@pytest.mark.parametrize(("state", "has_groups"), [("stored.json", True), ("live.json", False)])
-def test_headroom_states_that_members_share_one_limit(stored: Path, state: str, has_groups: bool) -> None:
-    page = b'kafka_server_Produce_byte_rate{user="bob"} 1000000\n'
-    with served(lambda *_: (200, "text/plain; version=0.0.4", page)) as port:
-        traffic = f"1=metrics+http://127.0.0.1:{port}"
-        done = invoke("headroom", "quotas", "--current", state, "--traffic", traffic, cwd=stored)
-    assert done.code == 0, done.err
-    assert ("Members of a group share one limit" in " ".join(done.out.split())) == has_groups
 
 
 def test_why_follows_groups_and_names_the_gap_where_the_plugin_is_not_declared(stored: Path) -> None:

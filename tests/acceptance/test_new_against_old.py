@@ -79,17 +79,6 @@ def test_a_change_of_one_line_shows_its_own_finding_and_counts_the_others(repo: 
     assert {"warnings=1", "as_before=29"} <= set(outputs)
 
 
-def test_a_moved_and_reformatted_file_has_no_new_finding(repo: GitRepository) -> None:
-    change(repo, *entries())
-
-    done = invoke("validate", "--trusted-ref", "main", "--fail-on", "warning", cwd=repo.folder)
-    every = invoke("validate", "--trusted-ref", "main", "--all", cwd=repo.folder)
-
-    assert (done.code, len(done.out.splitlines())) == (0, 2)
-    assert "no new findings, 30 as before" in done.out
-    assert every.out.count("[percentage-small, as before]") == 20  # the terminal shows 20 of one rule
-
-
 def test_only_a_new_finding_fails_the_job(repo: GitRepository) -> None:
     unchanged = plan(repo, "--fail-on", "warning")
     change(repo, *entries(user_3=0.4))
@@ -157,34 +146,6 @@ def test_a_base_with_errors_counts_as_nothing_known(repo: GitRepository, base: s
     assert {each["file"] for each in wrong.json()["findings"] if each["severity"] == "error"} == {"quotas.yaml"}
 
 
-def test_a_base_of_its_own_decides_what_validate_counts_as_before(repo: GitRepository) -> None:
-    repo.git("checkout", "-q", "main")
-    repo.write("kafka-quotas.yaml", repository(lint={"percentage-small": "info"}))
-    repo.commit()
-    repo.git("checkout", "-q", "pull-request")
-    change(repo, *entries(user_3=0.4))
-
-    done = invoke("validate", "--base", "main~1", "--trusted-ref", "main", "--format", "json", cwd=repo.folder)
-
-    # The severities are those of the trusted reference.
-    assert [each["severity"] for each in done.json()["findings"] if each["id"] == "percentage-small"] == ["info"] * 30
-    marks = Counter(each.get("as_before", False) for each in done.json()["findings"] if each["id"] == "percentage-small")
-    assert marks == {True: 29, False: 1}
-
-
-def test_everything_is_new_where_the_base_cannot_be_planned(repo: GitRepository) -> None:
-    repo.git("checkout", "-q", "main")
-    # The snapshot does not have the brokers that a total is divided by.
-    repo.write("total.yaml", quotas(({"user": "total"}, {"producer_byte_rate": {"clusterTotal": "60MiB"}})))
-    repo.commit()
-    repo.git("checkout", "-q", "pull-request")
-
-    document = invoke("plan", "--base", "main", "--current", "../now.json", "--format", "json", cwd=repo.folder).json()
-
-    assert len(findings(document, as_before=False)) == 30
-    assert any("Everything counts as new, because the manifests at main cannot be planned" in each for each in document["notes"])
-
-
 def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitRepository) -> None:
     live(repo.folder.parent, user_1=5.0)
     change(repo, *entries(user_2=0.4))
@@ -200,60 +161,6 @@ def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitReposi
     assert "not from this change" in text
     assert "The cluster already differs from main in 1 limit" in text
     assert "1 effect as before" in text
-
-
-def test_old_findings_without_room_are_counted_in_their_fold_and_not_above(repo: GitRepository) -> None:
-    many: list[tuple[dict[str, object], dict[str, object]]] = [
-        ({"user": f"user-{number}"}, {"request_percentage": 0.5}) for number in range(2000)
-    ]
-    repo.git("checkout", "-q", "main")
-    repo.write("quotas.yaml", quotas(*many))
-    repo.commit()
-    repo.git("checkout", "-q", "-B", "pull-request")
-    change(repo, *many, ({"user": "new"}, {"request_percentage": 0.4}))
-    (repo.folder.parent / "plan.json").write_text(plan(repo, "--format", "json", "--accept", "too-many-changes").out)
-
-    comment = invoke("comment", "../plan.json", "--dry-run", cwd=repo.folder).out
-
-    above, _, folded = comment.partition("2,000 findings as before")
-    left_out = re.search(r"Left out[^*]*", above)
-    assert left_out is not None
-    assert "findings" not in left_out[0]
-    assert re.search(r"- and 1,\d{3} more", folded)
-
-
-def test_the_comment_folds_limits_that_differ_without_the_change(repo: GitRepository) -> None:
-    live(repo.folder.parent, user_1=5.0, user_4=5.0)
-    change(repo, *entries(user_2=0.4))
-    (repo.folder.parent / "plan.json").write_text(plan(repo, "--format", "json").out)
-
-    comment = invoke("comment", "../plan.json", "--dry-run", cwd=repo.folder).out
-
-    above, _, folded = comment.partition("2 limits differ from the cluster without this change")
-    rows = [[name for name in ("user-1", "user-2", "user-4") if f"{name}`" in part] for part in (above, folded)]
-    assert rows[0] == ["user-2"]
-    assert {"user-1", "user-4"} <= set(rows[1])
-
-
-def test_drift_at_a_base_that_is_checked_out_is_what_apply_is_for(repo: GitRepository) -> None:
-    live(repo.folder.parent, user_1=5.0)
-
-    document = plan(repo, "--format", "json").json()
-
-    assert [key.get("as_before") for each in document["changes"] for key in each["keys"].values()] == [None]
-
-
-def test_the_comment_folds_what_was_there_before(repo: GitRepository) -> None:
-    change(repo, *entries(user_3=0.4))
-    (repo.folder.parent / "plan.json").write_text(plan(repo, "--format", "json").out)
-
-    comment = invoke("comment", "../plan.json", "--dry-run", cwd=repo.folder).out
-
-    above = comment[: comment.index("<details>")]
-    assert "as before" not in above
-    assert sum(line.startswith("| <span") for line in above.splitlines()) == 1
-    assert "0.4 % of one thread is little" in comment
-    assert comment.index("0.4 % of one thread") < comment.index("29 findings as before") < comment.index("0.5 % of one thread")
 
 
 def baseline_of(repo: GitRepository) -> str:
@@ -328,30 +235,6 @@ def test_writing_for_some_files_keeps_the_entries_of_others(repo: GitRepository)
     assert file.read_text().count("reason: ") == 2  # that of the others, and one to write for the new entry
 
 
-def test_a_plan_adds_the_findings_that_only_the_cluster_shows(repo: GitRepository) -> None:
-    baseline_of(repo)
-    live(repo.folder.parent, "%40")
-
-    before = invoke("plan", *NOW, "--format", "json", cwd=repo.folder).json()
-    written = invoke("plan", *NOW, "--write-baseline", BASELINE, cwd=repo.folder)
-    after = invoke("plan", *NOW, "--format", "json", cwd=repo.folder).json()
-
-    new = [each["id"] for each in before["findings"] if not each.get("as_before")]
-    assert "migrated-name" in new
-    assert (written.code, f"lists {30 + len(new)} findings" in written.err) == (0, True)
-    assert [each["id"] for each in after["findings"] if not each.get("as_before")] == []
-    assert "baseline-stale" not in [each["id"] for each in validated(repo)]
-
-
-def test_a_repository_without_findings_has_an_empty_baseline(repo: GitRepository) -> None:
-    repo.write("quotas.yaml", quotas(({"user": "a"}, {"request_percentage": 50})))
-
-    written = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
-
-    assert "lists 0 findings" in written.err
-    assert [each["id"] for each in validated(repo)] == ["baseline-stale"]
-
-
 @pytest.mark.parametrize(
     ("text", "rule", "place"),
     [
@@ -419,14 +302,6 @@ def test_a_baseline_is_written_only_where_it_counts(repo: GitRepository, file: s
 
     assert (done.code, words in done.err) == (64, True), done.err
     assert (repo.folder / "quotas.yaml").read_text() == text
-
-
-def test_errors_are_in_no_baseline(repo: GitRepository) -> None:
-    repo.write("quotas.yaml", quotas(*entries(user_3="many")))
-
-    done = invoke("validate", "--write-baseline", BASELINE, cwd=repo.folder)
-
-    assert (done.code, (repo.folder / BASELINE).exists()) == (1, False)
 
 
 HOSTILE = ["a b", 'x"y', "line\nbreak", "#c", "ü: 1", "'", "- z", "\u2028", "`", "::warning::", "😀", "\ufeff", "NaN", "[]"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.support.command import Done, invoke, run, run_on
+from tests.support.command import Done, invoke, run_on
 from tests.support.markdown_views import by_github, seen
 from tests.support.sarif_schema import sarif_schema
 from tests.support.schemas import valid
@@ -105,32 +105,6 @@ def test_what_is_no_plan_ends_with_1_and_one_line(folder: Path, text: str, words
     assert done.err.count("\n") == 1
 
 
-def test_validate_annotates_below_the_root_of_the_repository(folder: Path) -> None:
-    (folder / ".git").mkdir()
-    (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + ENTRIES.replace("10MiB", "-10"))
-    done = invoke("validate", "--format", "github", cwd=folder / "manifests")
-    assert done.code == 1
-    assert done.out.startswith("::error file=manifests/quotas.yaml,line=6,")
-    workspace = {"GITHUB_WORKSPACE": str(folder.parent)}
-    there = invoke("validate", "--format", "github", cwd=folder / "manifests", env=workspace)
-    assert there.out.startswith(f"::error file={folder.name}/manifests/quotas.yaml,line=6,")
-
-
-def test_validate_prints_sarif_with_the_reason_of_every_rule(folder: Path) -> None:
-    (folder / "manifests" / "quotas.yaml").write_text(
-        QUOTAS + ENTRIES.replace("10MiB", "-10").replace("user: same", "user: User:same")
-    )
-    done = invoke("validate", "manifests", "--format", "sarif", cwd=folder)
-    assert done.code == 1
-    document = done.json()
-    jsonschema.validators.validator_for(sarif_schema())(sarif_schema()).validate(document)
-    (sarif,) = document["runs"]
-    assert "user-prefix" in [rule["id"] for rule in sarif["tool"]["driver"]["rules"]]
-    assert all(rule["help"]["text"] for rule in sarif["tool"]["driver"]["rules"])
-    uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in sarif["results"]}
-    assert uris == {"manifests/quotas.yaml"}
-
-
 PLAN = ("plan", "manifests", "--current", "live.json")
 VALIDATE = ("validate", "manifests")
 RENDER = ("tool", "render", "plan.json")
@@ -181,33 +155,17 @@ def test_colour_at_a_terminal(folder: Path, arguments: tuple[str, ...], env: dic
     assert (COLOUR.search(written.decode()) is not None) is coloured
 
 
-@pytest.mark.parametrize("arguments", [PLAN, VALIDATE, RENDER], ids=lambda one: one[0])
 @pytest.mark.parametrize(
     ("env", "more", "coloured"),
     [
         ({}, (), False),
         ({"FORCE_COLOR": "1"}, (), True),
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, (), False),
-        ({"FORCE_COLOR": "1"}, ("--color", "never"), False),
         ({"NO_COLOR": "1"}, ("--color", "always"), True),
         ({"FORCE_COLOR": "1"}, ("--format", "json"), False),
-        ({"FORCE_COLOR": "1"}, ("--format", "github"), False),
-        ({"FORCE_COLOR": "1"}, ("--format", "sarif"), False),
     ],
     ids=str,
 )
-def test_colour_in_a_pipe(
-    folder: Path, arguments: tuple[str, ...], env: dict[str, str], more: tuple[str, ...], coloured: bool
-) -> None:
-    saved(folder)
-    written = invoke(*arguments, *more, cwd=folder, env=env).out
+def test_colour_in_a_pipe(folder: Path, env: dict[str, str], more: tuple[str, ...], coloured: bool) -> None:
+    written = invoke(*PLAN, *more, cwd=folder, env=env).out
     assert ("\x1b" in written) is (COLOUR.search(written) is not None) is coloured
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_stream_that_cannot_spell_a_name_gets_its_escape(folder: Path, form: str) -> None:
-    snapshot(folder, [{"entity": {"user": "é😀"}, "quotas": {"producer_byte_rate": 1}}])
-    done = run(*PLAN, "--format", form, cwd=folder, env={"PYTHONIOENCODING": "ascii"})
-    assert done.code == 0, done.err
-    if form != "sarif":
-        assert "\\U0001f600" in done.out or "\\ud83d\\ude00" in done.out

@@ -16,7 +16,6 @@ from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 from tests.support import manifests
 from tests.support.command import COMMAND, Done, environment, invoke, run
-from tests.support.git_repository import GitRepository
 
 PRODUCE, CONSUME, CONNECT = "producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"
 ODD = "tab\there\u202e\u00e4"
@@ -119,19 +118,6 @@ def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: P
     assert rungs[0]["entity"] == {"user": ODD, "client-id": "app"}
 
 
-def test_an_empty_client_id_is_a_client_that_sends_none_and_differs_from_the_default(folder: Path) -> None:
-    none = resolve(folder, "--current", "snap.json", "--name", "user=bob", "--name", "client-id=", "--format", "json").json()
-    default = resolve(
-        folder, "--current", "snap.json", "--name", "user=bob", "--defaults", "client-id", "--format", "json"
-    ).json()
-    absent = resolve(folder, "--current", "snap.json", "--name", "user=bob", "--format", "json").json()
-    assert "request_percentage" not in none["quotas"]
-    assert default["quotas"]["request_percentage"]["bucket"] == {"user": "bob", "client-id": None}
-    assert absent["quotas"] == none["quotas"]
-    assert (none["entity"], absent["entity"]) == ({"user": "bob", "client-id": ""}, {"user": "bob"})
-    assert any("--defaults client-id" in note for note in none["notes"])
-
-
 def test_a_list_on_stdin_gives_one_line_each_in_order(folder: Path) -> None:
     asked = [
         {"user": "alice", "client-id": "x"},
@@ -211,38 +197,6 @@ def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
     assert text.out.splitlines()[-1] == "Of 1 asked about, 1 differs."
     same = resolve(folder, "team", "--current", "snap.json", "--all", "--diff", "snap.json", "--detailed-exitcode")
     assert (same.code, same.out.splitlines()[-1]) == (0, "Of all known clients, none differs.")
-
-
-def test_the_whole_root_decides_what_the_manifests_alone_hold(folder: Path) -> None:
-    (folder / "team" / "kafka-quotas.yaml").write_text(manifests.repository())
-    (folder / "team" / "more.yaml").write_text(
-        manifests.quotas(({"user": "new", "client-id": "x"}, {PRODUCE: "2MiB"}), clusters=["prod"])
-    )
-    (folder / "team" / "cluster.yaml").write_text(manifests.cluster())
-    asked = ("--state", "manifests", "--name", "user=new", "--name", "client-id=x", "--format", "json")
-    document = resolve(folder, "team/quotas.yaml", *asked).json()
-    assert document["quotas"][PRODUCE]["level"] == 1
-    partial = resolve(
-        folder, "team/quotas.yaml", "--current", "snap.json", "--diff", "planned", "--all", "--format", "json"
-    ).json()
-    assert any("only some of the manifests" in note for note in partial["notes"])
-    assert not any(one["entity"].get("client-id") == "x" for one in partial["differences"])
-
-
-def test_with_a_trusted_reference_what_a_pull_request_prunes_counts_only_after_merge(tmp_path: Path) -> None:
-    git = GitRepository(tmp_path)
-    git.write("kafka-quotas.yaml", manifests.repository())
-    git.write("cluster.yaml", manifests.cluster(prune="never"))
-    git.write("quotas.yaml", manifests.quotas(({"user": "alice"}, {PRODUCE: "10MiB"})))
-    git.commit()
-    git.branch()
-    git.write("cluster.yaml", manifests.cluster(prune="always"))
-    git.write("snap.json", manifests.snapshot(LIVE))
-    asked = (".", "--current", "snap.json", "--state", "planned", "--name", "user=bob", "--format", "json")
-    assert PRODUCE not in resolve(tmp_path, *asked).json()["quotas"]
-    trusted = resolve(tmp_path, *asked, "--trusted-ref", "main").json()
-    assert trusted["quotas"][PRODUCE]["source"] == {"user": None}
-    assert [note for note in trusted["notes"] if "prune" in note]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from reconciler.model.quota import LeaderSpread
 from tests.builders import user
 from tests.support.command import Done, invoke
-from tests.support.manifests import cluster, quotas, repository, snapshot
+from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.schemas import valid
 
 MIB = 2.0**20
@@ -109,18 +109,6 @@ def test_a_snapshot_without_brokers_cannot_be_planned(folder: Path) -> None:
     assert "quotas.yaml:4" in done.out
 
 
-def test_a_limit_of_the_repository_counts_for_the_part_of_each_broker(folder: Path) -> None:
-    manifests(folder)
-    (folder / "quotas" / "kafka-quotas.yaml").write_text(repository(limits=[{"producer_byte_rate": {"max": "25MiB"}}]))
-    live(folder, None, 1, 2, 3)
-    assert plan(folder).code == 0
-
-    live(folder, None, 1, 2)
-    done = plan(folder)
-    assert done.code == 1
-    assert "30 MiB/s" in done.out
-
-
 def test_a_broker_that_left_changes_the_parts_and_is_named(folder: Path) -> None:
     manifests(folder, rebalance="always")
     spread = LeaderSpread(partitions=((1, 4), (2, 4), (3, 4)), absent=(4,))
@@ -162,15 +150,6 @@ def by_leaders(folder: Path, **target: object) -> None:
     live(folder, None, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 6), (2, 3), (3, 3))))
 
 
-def test_a_snapshot_has_no_leaders_of_single_topics(folder: Path) -> None:
-    by_leaders(folder, topics=["orders"])
-    done = plan(folder)
-
-    assert done.code == 1
-    assert "[unknown-leaders]" in done.out
-    assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in " ".join(done.out.split())
-
-
 def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path) -> None:
     by_leaders(folder, to="leaders")
     assert "30 MiB/s" in plan(folder, "--out", "json=plan.json").out
@@ -183,17 +162,6 @@ def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path
     }  # fmt: skip
     text = " ".join(invoke("tool", "render", "plan.json", cwd=folder).out.split())
     assert "one number for all brokers: the largest part" in text
-
-
-def test_parts_for_other_leaders_stay_where_the_cluster_never_rebalances(folder: Path) -> None:
-    by_leaders(folder, to="leaders")
-    live(folder, 20 * MIB, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 6), (2, 3), (3, 3))))
-    assert "20 MiB/s -> 30 MiB/s" in plan(folder).out
-    (folder / "quotas" / "prod.yaml").write_text(cluster(rebalance="never"))
-    text = " ".join(plan(folder).out.split())
-
-    assert "1 value was computed for other leaders of partitions and stays, because of rebalance: never." in text
-    assert plan(folder, "--format", "json").json()["changes"] == []
 
 
 SHARES = quotas(
@@ -212,17 +180,3 @@ def test_a_plan_lists_the_shares_of_a_capacity(folder: Path) -> None:
         "user=carol 1 (50 MiB/s)." in words
     )
     assert "declared: 1 of 4 shares of 200 MiB/s" in words
-
-
-def test_limits_above_the_capacity_of_a_broker_are_found_with_their_factor(folder: Path) -> None:
-    manifests(folder, capacity={"producer_byte_rate": "40MiB"})
-    live(folder, None, 1)
-    (finding,) = [each for each in plan(folder, "--format", "json").json()["findings"] if each["id"] == "capacity-overcommitted"]
-
-    assert finding["message"] == (
-        "The limits of producer_byte_rate add up to 60 MiB/s on each broker, 1.5 x its capacity of 40 MiB/s "
-        "(1 entity, the largest user=alice)."
-    )
-    assert finding["severity"] == "info"
-    live(folder, None, 1, 2)
-    assert "capacity-overcommitted" not in plan(folder, "--format", "json").out
