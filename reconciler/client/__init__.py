@@ -40,7 +40,6 @@ Plan and apply manifests, as the commands do, with the same guards. ``docs/from-
 True
 
 No cluster at hand? ``manifests(..., snapshot="now.json").state("planned")`` shows what would apply once manifests are applied.
-``QuotaState.compare`` shows whose limits differ between two states.
 
 In a notebook on Spark, ``backtest_frame`` replays recorded traffic: ``docs/from-python.md`` has the whole example.
 """
@@ -116,15 +115,12 @@ if TYPE_CHECKING:
     )
     from reconciler.resolution import (
         Candidate as Candidate,
-        ClientDifference as ClientDifference,
         KeyAnswer as KeyAnswer,
-        LimitDifferences as LimitDifferences,
         QuotaView as QuotaView,
         Resolution as Resolution,
         Rung as Rung,
         RungStatus as RungStatus,
         SharedWith as SharedWith,
-        ViewComparison as ViewComparison,
         ViewKind as ViewKind,
     )
 

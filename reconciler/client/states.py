@@ -1,16 +1,16 @@
-"""One state in memory: resolved as often as needed, and compared with another, without asking the cluster."""
+"""One state in memory: resolved as often as needed, without asking the cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from reconciler.errors import UsageError
 from reconciler.model import Entity, display_name
-from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions, ViewComparison
+from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions
 from reconciler.text import count_of
-from reconciler.workflows import Access, difference_between, require_client, resolve_known
+from reconciler.workflows import Access, require_client, resolve_known
 
 
 class QuotaState:
@@ -54,20 +54,6 @@ class QuotaState:
     def resolve_known(self) -> Iterator[Resolution]:
         """Resolve every client that the state names."""
         return resolve_known(self._view)
-
-    def compare(self, after: QuotaState, clients: Iterable[Entity] | None = None) -> ViewComparison:
-        """Compare the limits of ``clients``, in their order, or (``None``) of all that either state names.
-
-        Raises ``UsageError`` for an entity that no client can be.
-
-        >>> quotas = manifests(["quotas"], snapshot="now.json")
-        >>> before, after = quotas.state("current"), quotas.state("planned")
-        >>> for moved in before.compare(after).comparison.clients:
-        ...     for effect in moved.effects:
-        ...         print(effect.client, effect.key, effect.direction)
-        user=payments client-id=(any other) producer_byte_rate loosens
-        """
-        return difference_between(self._view, after.view, clients)
 
     @cached_property
     def _answers(self) -> EffectiveQuotas:

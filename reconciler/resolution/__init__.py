@@ -93,13 +93,8 @@ if TYPE_CHECKING:
     )
     from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of, tags_of_address
     from reconciler.resolution.views import (
-        ClientDifference,
-        LimitDifferences,
         QuotaView,
-        ViewComparison,
         ViewKind,
-        compare,
-        compare_known,
     )
 
 __getattr__ = lazy_face(__name__)

@@ -111,7 +111,6 @@ if TYPE_CHECKING:
         Where,
         check_names,
         current_view,
-        difference_between,
         has_group_plugin,
         is_unknown,
         notes_about,

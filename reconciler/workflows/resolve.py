@@ -1,11 +1,11 @@
-"""Resolve: the effective quotas of clients in a state, and what differs between two states.
+"""Resolve: the effective quotas of clients in a state.
 
 The states are ``QuotaView`` values: of the cluster, a snapshot, the manifests, or the cluster after the plan of the manifests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,12 +37,9 @@ from reconciler.resolution import (
     QuotaView,
     Resolution,
     ResolveOptions,
-    ViewComparison,
     ViewKind,
     address_of,
     client_of,
-    compare,
-    compare_known,
 )
 from reconciler.text import count_of, list_some, near_miss, number_text, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader, with_facts
@@ -50,9 +47,6 @@ from reconciler.workflows.intent import Intent, intent_of, with_lint
 from reconciler.workflows.load import LoadedManifests, References, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.trusted import ReadReferences, TrustedTree, read_references, read_trusted_files
 from reconciler.workflows.units import divide_totals, live_expiries, needs_leaders, with_leaders
-
-MOST_EFFECTS: Final = 100_000
-"""Differences that are listed when no person was asked about in particular."""
 
 _PLAIN: Final = ResolveOptions()
 
@@ -69,20 +63,6 @@ def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[
     """The effective quotas of every entity that the state names, and a user's other client ids where those differ."""
     answers = view.answers()
     return (answers.answer(entity, wanted) for entity, _ in answers.known_clients())
-
-
-def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[Entity] | None = None) -> ViewComparison:
-    """Compare limits and their sources: of these clients, in their order, or of all known clients of both states.
-
-    Raises ``UsageError`` for an entity that no client can be.
-    """
-    old, other = before.answers(), after.answers()
-    notes = tuple(dict.fromkeys((*before.notes, *after.notes, *_two_clusters(before, after))))
-    if entities is None:
-        compared = compare_known(old, other, most=MOST_EFFECTS)
-        return ViewComparison(before=before, after=after, comparison=compared, asked=None, notes=notes)
-    pairs = [require_client(entity) for entity in entities]
-    return ViewComparison(before=before, after=after, comparison=compare(old, other, pairs), asked=len(pairs), notes=notes)
 
 
 def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, ...]:
@@ -109,17 +89,10 @@ def is_unknown(resolution: Resolution) -> bool:
     return bool(resolution.unknown) and set(resolution.unknown) >= set(resolution.keys)
 
 
-def _two_clusters(before: QuotaView, after: QuotaView) -> Iterator[str]:
-    first, other = before.cluster.id, after.cluster.id
-    if first is not None and other is not None and first != other:
-        yield f"these are two clusters: {first} before, {other} after"
-
-
 CURRENT: Final = "current"
-CLUSTER: Final = "cluster"
 MANIFESTS: Final = "manifests"
 PLANNED: Final = "planned"
-WORDS: Final = (CURRENT, CLUSTER, MANIFESTS, PLANNED)
+WORDS: Final = (CURRENT, MANIFESTS, PLANNED)
 """The names of states; anything else is the path of a snapshot."""
 
 
@@ -150,8 +123,6 @@ class Sources:
         """
         if name == CURRENT:
             return self._with_expiries(self._current)
-        if name == CLUSTER:
-            return self._with_expiries(self._current if self._where.access.current is None else self._cluster)
         if name == MANIFESTS:
             return manifests_view(self._computed(self._intent(everything=True)))
         if name == PLANNED:
@@ -194,15 +165,8 @@ class Sources:
 
     @cached_property
     def _current(self) -> QuotaView:
-        return self._read(self._where.access)
-
-    @cached_property
-    def _cluster(self) -> QuotaView:
-        return self._read(replace(self._where.access, current=None))
-
-    def _read(self, access: Access) -> QuotaView:
         spec, trusted = self._spec
-        with quota_reader(spec, access, trusted=trusted) as reader:
+        with quota_reader(spec, self._where.access, trusted=trusted) as reader:
             return current_view(read_state(spec, reader), source=reader, name=spec.name, spec=spec)
 
     @property

@@ -42,7 +42,7 @@ def test_every_cell_shows_a_table_and_the_verdict_is_that_of_the_traffic(monkeyp
     assert isinstance(judged, JudgedTraffic)
     assert all("<table" in shown._repr_html_() for shown in (planned, drift, judged))
     assert "user payments: producer_byte_rate" in judged._repr_html_()
-    assert [guard.id for guard in planned.tripped] == ["default-entity", "large-reduction"]
+    assert [guard.id for guard in planned.plan.tripped] == ["default-entity", "large-reduction"]
     assert isinstance(rows, pd.DataFrame)
     assert set(rows["key"]) == {"producer_byte_rate", "consumer_byte_rate"}
     assert list(throttled["user"]) == ["payments"]

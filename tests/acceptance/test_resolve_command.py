@@ -19,7 +19,7 @@ from tests.support.command import COMMAND, Done, environment, invoke, run
 
 PRODUCE, CONSUME, CONNECT = "producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"
 ODD = "tab\there\u202e\u00e4"
-NAMES = ("resolve", "resolve-list", "resolve-diff")
+NAMES = ("resolve", "resolve-list")
 REGISTRY: Registry[Any] = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in map(load_schema, NAMES)])
 LIVE = {
     user("alice"): {PRODUCE: 20971520.0},
@@ -166,7 +166,7 @@ def test_all_names_every_entity_and_can_be_asked_again(folder: Path) -> None:
     assert "user=(any other) client-id=app" in text
 
 
-def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
+def test_manifests_alone_and_the_plan(folder: Path) -> None:
     alone = valid(resolve(folder, "team", "--state", "manifests", "--name", "user=alice", "--format", "json").json())
     assert (alone["state"], alone["observed"]) == ("manifests", None)
     assert alone["quotas"][PRODUCE]["value"] == 10 * 1024**2
@@ -176,27 +176,6 @@ def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
     ).json()
     assert planned["state"] == "planned"
     assert planned["quotas"][PRODUCE] == {**planned["quotas"][PRODUCE], "value": 3000000, "source": {"user": None}}
-
-    done = resolve(
-        folder, "team", "--current", "snap.json", "--all", "--diff", "planned", "--format", "json", "--detailed-exitcode"
-    )
-    document = valid(done.json(), "resolve-diff")
-    assert done.code == 2
-    assert document["summary"] == {"asked": None, "differing": len(document["differences"]), "left_out": 0}
-    moved = {json.dumps(one["entity"]): one["keys"] for one in document["differences"]}
-    assert moved['{"user": "alice", "client-id": null}'][PRODUCE]["direction"] == "tightens"
-    assert moved['{"user": "new", "client-id": null}'][PRODUCE]["before"]["source"] == {"user": None}
-    assert moved['{"user": "new", "client-id": null}'][PRODUCE]["after"] == {
-        "value": 1048576, "source": {"user": "new"}, "level": 3, "bucket": {"user": "new"},
-    }  # fmt: skip
-    assert not any("app" in entity for entity in moved)
-
-    text = resolve(folder, "team", "--current", "snap.json", "--name", "user=alice", "--diff", "planned")
-    assert text.code == 0
-    assert f"{PRODUCE}  20 MiB/s from user=alice, level 3 -> 10 MiB/s from user=alice, level 3  tightens" in text.out
-    assert text.out.splitlines()[-1] == "Of 1 asked about, 1 differs."
-    same = resolve(folder, "team", "--current", "snap.json", "--all", "--diff", "snap.json", "--detailed-exitcode")
-    assert (same.code, same.out.splitlines()[-1]) == (0, "Of all known clients, none differs.")
 
 
 @pytest.mark.parametrize(
@@ -211,10 +190,6 @@ def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
         (("--name", "user=a", "--name", "ip=10.0.0.7"), "cannot be combined"),
         (("--name", "ip=::1::"), "neither an address nor a host name"),
         (("--name", "user=a", "--state", "mainfests"), "Did you mean 'manifests'"),
-        (("--name", "user=a", "--diff", "other.json"), "unknown state 'other.json'"),
-        (("--name", "user=a", "--detailed-exitcode"), "needs --diff"),
-        (("--name", "user=a", "--diff", "cluster", "--explain"), "--diff and --explain exclude each other"),
-        (("--name", "user=a", "--diff", "cluster", "--format", "jsonl"), "--diff prints text or json"),
         (("--name", "user=a", "--bootstrap-server", "127.0.0.1:1"), "--current and --bootstrap-server exclude each other"),
     ],
 )

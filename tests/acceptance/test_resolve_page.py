@@ -30,9 +30,6 @@ LIVE = {
 
 def prepare(folder: Path) -> None:
     (folder / "prod.json").write_text(manifests.snapshot(LIVE, "lu69iAKIJEwaUOPC1DZgJg"))
-    (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    (folder / "quotas").mkdir()
-    (folder / "quotas" / "payments.yaml").write_text(manifest)
 
 
 def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
@@ -49,4 +46,4 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
 
 
 def test_all_commands_of_the_page_are_found() -> None:
-    assert len(SHOWN) == PAGE.count("\n$ ") == 7
+    assert len(SHOWN) == PAGE.count("\n$ ") == 6

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.features.resolving.documents import RESOLVE, answer_json_lines
-from reconciler.model.effect import OTHER, Direction, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution import Resolution
 from reconciler.resolution.effective_quotas import KEYS, EffectiveQuotas, ResolveOptions, RungStatus
-from reconciler.resolution.views import LimitDifferences, compare, compare_known
 from tests.support.quota_walk import Names, limit_of, tags_of
 
 Table = Mapping[Names, Mapping[str, float]]
@@ -23,13 +20,6 @@ NAMES = ["a", "b", "<default>"]
 PARTS: list[EntityName | None] = [None, DEFAULT, *NAMES]
 SHAPES = [(u, c) for u in PARTS for c in PARTS if (u, c) != (None, None)]
 ALL = ResolveOptions(include_overrides=True, explain=True, members=99)
-MIRRORED = {
-    Direction.TIGHTENS: Direction.LOOSENS,
-    Direction.LOOSENS: Direction.TIGHTENS,
-    Direction.FIRST_LIMIT: Direction.REMOVED,
-    Direction.REMOVED: Direction.FIRST_LIMIT,
-    Direction.OTHER_SOURCE: Direction.OTHER_SOURCE,
-}
 
 tables = st.dictionaries(
     st.sampled_from(SHAPES),
@@ -190,38 +180,3 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(table: Table)
                 (k, a.source) for k, a in answers.answer(others).quotas.items()
             ]
             assert same or others in {e for e, _ in asked}
-
-
-def moves_of(found: LimitDifferences) -> set[tuple[Any, ...]]:
-    return {
-        (effect.client, effect.key, effect.before, effect.after, effect.direction)
-        for one in found.clients
-        for effect in one.effects
-    }
-
-
-@given(one=tables, other=tables)
-def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(one: Table, other: Table) -> None:
-    before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
-    asked = [(e, c) for side in (before, after) for e, c in side.known_clients()]
-    for compared in (lambda a, b: compare(a, b, asked), lambda a, b: compare_known(a, b, most=100_000)):
-        assert compared(before, EffectiveQuotas(quotas_of(one))) == LimitDifferences()
-        mirrored = {(c, k, a, b, MIRRORED[d]) for c, k, b, a, d in moves_of(compared(after, before))}
-        assert moves_of(compared(before, after)) == mirrored
-
-
-@given(one=tables, other=tables)
-def test_comparing_all_known_misses_no_named_client_that_moves(one: Table, other: Table) -> None:
-    before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
-    told = {(c.user, c.client_id, *rest) for c, *rest in moves_of(compare_known(before, after, most=100_000))}
-    users: list[EntityName] = [*NAMES, DEFAULT]
-    clients = [(u, c) for u in users for c in ("", *users)]
-    for compared in compare(
-        before, after, [(entity_of(u, c), EffectiveQuotas({}).answer(entity_of(u, c)).client) for u, c in clients]
-    ).clients:
-        for effect in compared.effects:
-            assert isinstance(effect.client, KnownClient)
-            user, client_id = effect.client.user, effect.client.client_id
-            rest = (effect.key, effect.before, effect.after, effect.direction)
-            rows = {(user, client_id), (user, OTHER), (OTHER, client_id), (OTHER, OTHER)}
-            assert any((u, c, *rest) in told for u, c in rows), effect

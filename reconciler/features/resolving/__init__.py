@@ -18,7 +18,7 @@ COMMANDS: Final = (
                 "Show the limits of a client, and draw the precedence levels",
                 "resolve quotas --name user=alice --name client-id=app --explain",
             ),
-            ("Show which clients get other limits by a change", "resolve quotas --all --diff planned"),
+            ("Show the limits of every client once the manifests are applied", "resolve quotas --all --state planned"),
         ),
         is_short=True,
     ),

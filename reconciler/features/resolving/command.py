@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,10 +16,10 @@ from reconciler.errors import FileAccessError, UsageError
 if TYPE_CHECKING:
     from reconciler.model import Entity
     from reconciler.render import Block
-    from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions, ViewComparison
+    from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions
     from reconciler.workflows import AskedClient, Sources
 
-_STATES: Final = "current (the cluster, or the snapshot of --current), cluster, manifests, planned, or the file of a snapshot"
+_STATES: Final = "current (the cluster, or the snapshot of --current), manifests, planned, or the file of a snapshot"
 _MEMBERS: Final = 10
 
 
@@ -29,7 +29,6 @@ class ResolveArguments:
 
     paths: tuple[str, ...] = option_groups.connection_paths(", and the planned quotas")
     state: str = option("--state", default="current", metavar="STATE", help=f"ask {_STATES} [default: current]")
-    diff: str | None = option("--diff", metavar="STATE", help="show only the differences of this state from --state")
     explain: bool = option("--explain", help="show also the precedence levels, and the quotas that a limit overrides")
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     from_file: str | None = option(
@@ -39,30 +38,22 @@ class ResolveArguments:
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     current: str | None = option_groups.CURRENT
-    detailed_exitcode: bool = option_groups.detailed_exitcode("with --diff: exit 2 on differences")
     format: str = option_groups.format_option(("text", "json", "jsonl"))
 
 
 def run(args: ResolveArguments) -> Result:
-    """Read the states and answer; exit 1 when nothing of the answer is known, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.workflows import Sources, Where, check_names, difference_between
+    """Read the state and answer; exit 1 when nothing of the answer is known."""
+    from reconciler.workflows import Sources, Where, check_names
 
     single = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
-    if "cluster" in (args.state, args.diff):
-        access = replace(args.connection.access(), current=args.current)
-    else:
-        access = args.connection.access(args.current)
+    access = args.connection.access(args.current)
     _check(args, single)
     for warning in entity_options.literal_default_warnings(args.entity):
         output.tell(f"warning: {warning}")
-    check_names([args.state, *([] if args.diff is None else [args.diff])])
+    check_names([args.state])
     clients = _asked(args, single)
     sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
     view = sources.view(args.state)
-    if args.diff is not None:
-        other = sources.view(args.diff)
-        compared = difference_between(view, other, None if clients is None else [entity for entity, _ in clients])
-        return _comparison(args, compared, sources)
     wanted = _wanted(args)
     if clients is not None and args.from_file is None:
         return _one(args, view, clients[0][0], wanted, sources)
@@ -79,14 +70,6 @@ def _check(args: ResolveArguments, single: Entity | None) -> None:
         raise UsageError(
             "name a client: --name user=NAME --name client-id=NAME (or ip=ADDRESS), --from FILE with JSON lines, or --all"
         )
-    if args.diff is None:
-        if args.detailed_exitcode:
-            raise UsageError("--detailed-exitcode needs --diff")
-        return
-    if args.explain:
-        raise UsageError("--diff and --explain exclude each other")
-    if args.format == "jsonl":
-        raise UsageError("--diff prints text or json")
 
 
 def _asked(args: ResolveArguments, single: Entity | None) -> list[AskedClient] | None:
@@ -172,20 +155,6 @@ def _many(
         view=lines,
         forms={"json": document, "jsonl": lambda: _json_lines(answers, questions, wanted, seen)},
         notes=_notes_aside(args, view.notes),
-    )
-
-
-def _comparison(args: ResolveArguments, compared: ViewComparison, sources: Sources) -> Result:
-    """Two states compared."""
-    from reconciler.features.resolving.documents import RESOLVE_DIFF
-    from reconciler.features.resolving.view import comparison_lines
-
-    code = exit_codes.DIFFERENCES if args.detailed_exitcode and compared.comparison.clients else exit_codes.DONE
-    return Result(
-        exit=code if compared.comparison.unknown is None else exit_codes.NOT_DONE,
-        beside=sources.findings,
-        view=lambda: comparison_lines(compared),
-        document=lambda: RESOLVE_DIFF.write(compared),
     )
 
 

@@ -1,4 +1,4 @@
-"""Effective quotas as documents: one answer, a list, and two states compared.
+"""Effective quotas as documents: one answer, and a list.
 
 A key that is neither in ``quotas`` nor in ``unknown`` is unlimited. In a bucket, and in an entity that is asked about, ``null``
 is any name that no quota names.
@@ -7,29 +7,25 @@ is any name that no quota names.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
 from reconciler.formats import FORMAT_VERSION, value_to_json
-from reconciler.model import OTHER, ClientName, Direction, Effect, Entity, Known, KnownAddress, KnownClient, Limit
+from reconciler.model import OTHER, ClientName, Entity, Known, KnownClient
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
     USER_LEVELS,
     Candidate,
     Caveats,
-    ClientDifference,
     EffectiveQuotas,
     KeyAnswer,
     NameMatch,
     QuotaView,
     Resolution,
     ResolveOptions,
-    ViewComparison,
-    tags_of,
-    tags_of_address,
 )
 
 
@@ -58,104 +54,18 @@ class ResolveList:
     """One answer for each client."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedLimit:
-    """A limit of a client."""
-
-    value: float
-    """The limit, in the unit of its key."""
-    source: Entity
-    """The entity that sets it."""
-    level: int
-    """Its precedence level: 1 to 8, for addresses 1 or 2."""
-    bucket: Mapping[str, str | None]
-    """Tags of the quota group."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedKey:
-    """The limits of one key, which differ."""
-
-    before: ComparedLimit | None
-    """The limit in the state before. ``None``: unlimited."""
-    after: ComparedLimit | None
-    """The limit in the state after. ``None``: unlimited."""
-    direction: Direction
-    """What the difference means to the client."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedClient:
-    """A client whose limits differ."""
-
-    entity: Entity
-    """The client."""
-    keys: Mapping[str, ComparedKey]
-    """By quota key, its limits before and after."""
-    unknown: Mapping[str, str] = field(default_factory=dict)
-    """By quota key, why its limit is not known. Absent when all are known."""
-
-
-def client_differences(compared: ViewComparison) -> tuple[ComparedClient, ...]:
-    """The clients whose limits differ."""
-    return tuple(map(_compared_client, compared.comparison.clients))
-
-
-def count_of_differences(compared: ViewComparison) -> int:
-    """Number of clients whose limits differ and that are listed."""
-    return len(compared.comparison.clients)
-
-
-def unlisted_differences(compared: ViewComparison) -> int:
-    """Number of clients whose limits differ and that are not listed."""
-    return compared.comparison.left_out
-
-
-def unknown_comparison(compared: ViewComparison) -> str | None:
-    """Return why nothing can be compared. ``None``: the states can be."""
-    return compared.comparison.unknown
-
-
 _CODEC: Final = VALUES.extended(
     {
-        ComparedClient: row("entity keys unknown?"),
         KeyAnswer: row("value source level bucket profile? declared=unit? expiry? overridden? shared_with?"),
         QuotaView: row("state=kind cluster observed"),
         Resolution: row("entity quotas unknown? ladder?"),
         ResolveAnswer: row("*view *resolution notes"),
         ResolveList: row("*view notes resolutions"),
-        ViewComparison: row(
-            "before after unknown differences summary(asked differing left_out) notes",
-            unknown=unknown_comparison,
-            differences=client_differences,
-            summary="Numbers of clients.",
-            differing=count_of_differences,
-            left_out=unlisted_differences,
-        ),
     }
 )
 RESOLVE: Final = Document(cls=ResolveAnswer, name="resolve", title="kafka-quotas resolve", codec=_CODEC)
 RESOLVE_LINE: Final = Document(cls=Resolution, name="resolve-line", title="kafka-quotas resolve --format jsonl", codec=_CODEC)
 RESOLVE_LIST: Final = Document(cls=ResolveList, name="resolve-list", title="kafka-quotas resolve, many clients", codec=_CODEC)
-RESOLVE_DIFF: Final = Document(cls=ViewComparison, name="resolve-diff", title="kafka-quotas resolve --diff", codec=_CODEC)
-
-
-def _compared_client(client: ClientDifference) -> ComparedClient:
-    keys = {
-        effect.key: ComparedKey(
-            before=_compared_limit(effect, effect.before), after=_compared_limit(effect, effect.after), direction=effect.direction
-        )
-        for effect in client.effects
-    }
-    return ComparedClient(entity=client.entity, keys=keys, unknown=client.unknown)
-
-
-def _compared_limit(effect: Effect, limit: Limit | None) -> ComparedLimit | None:
-    if limit is None:
-        return None
-    client = effect.client
-    tags = tags_of_address(client) if isinstance(client, KnownAddress) else tags_of(client, limit.level)
-    return ComparedLimit(value=limit.value, source=limit.entity, level=limit.level, bucket=tags)
 
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)

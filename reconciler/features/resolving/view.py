@@ -13,7 +13,7 @@ from reconciler.model import (
     KnownAddress,
     display_name,
 )
-from reconciler.render import Block, Column, Line, Style, cluster_title, effect_table, labelled, line, read_words, table
+from reconciler.render import Block, Column, Line, Style, cluster_title, labelled, line, read_words, table
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -24,7 +24,6 @@ from reconciler.resolution import (
     Rung,
     RungStatus,
     Tags,
-    ViewComparison,
     ViewKind,
 )
 from reconciler.text import amount, live_expiry_text, unit_text
@@ -164,28 +163,3 @@ def _shown(name: ClientName | EntityName) -> str:
     if name is OTHER:
         return "(any other)"
     return display_name(name) if name else "(none)"
-
-
-def comparison_lines(compared: ViewComparison) -> tuple[Block, ...]:
-    """Both states, one block a client, the notes, and a last line that counts."""
-    return tuple(_comparison_lines(compared))
-
-
-def _comparison_lines(compared: ViewComparison) -> Iterator[Block]:
-    comparison = compared.comparison
-    yield line(("Before: ", Style.STRONG), view_title(compared.before))
-    yield line(("After:  ", Style.STRONG), view_title(compared.after))
-    yield line()
-    for client in comparison.clients:
-        yield effect_table([(str(client.client), client.effects)], unknown=tuple(client.unknown.items()))
-    if comparison.clients:
-        yield line()
-    if comparison.left_out:
-        yield line((f"and {comparison.left_out} more differences that are not listed", Style.FAINT))
-    yield from note_lines(compared.notes)
-    if comparison.unknown is not None:
-        yield line(("Users and client-ids: unknown", Style.WARN))
-    who = "all known clients" if compared.asked is None else f"{compared.asked} asked about"
-    count = len(comparison.clients)
-    differ = "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
-    yield line((f"Of {who}, {differ}.", Style.STRONG))

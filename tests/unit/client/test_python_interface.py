@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler import client, errors
+from reconciler import errors
 from reconciler.client import (
     ANY,
     DEFAULT,
@@ -141,14 +141,13 @@ def test_a_selector_keeps_names_defaults_and_absent_types_apart() -> None:
     assert set(quotas.describe(matching(strict=True)).entities) == set()
 
 
-def test_a_state_resolves_a_client_and_is_compared_client_by_client() -> None:
-    before, after = recorded({ALICE: {KEY: 5.0}}), recorded({ALICE: {KEY: 6.0}, entity(user="bob"): {KEY: 1.0}})
-    (limit,) = before.resolve(entity(user="alice", client_id="app")).quotas.values()
+def test_a_state_resolves_a_client() -> None:
+    state = recorded({ALICE: {KEY: 5.0}})
+    (limit,) = state.resolve(entity(user="alice", client_id="app")).quotas.values()
     assert (limit.value, limit.source, limit.level, limit.bucket) == (5.0, ALICE, 3, {"user": "alice"})
-    assert {moved.entity.name("user") for moved in before.compare(after).comparison.clients} >= {"alice", "bob"}
-    (moved,) = before.compare(after, [ALICE, entity(user="carol")]).comparison.clients
-    assert [(effect.key, effect.direction) for effect in moved.effects] == [(KEY, client.Direction.LOOSENS)]
-    assert before.compare(before).comparison.clients == ()
+    assert [answer.entity for answer in state.resolve_known()] == [ALICE]
+    with pytest.raises(UsageError, match="no client can be"):
+        state.resolve(entity(ip="::1::"))
 
 
 def test_a_closed_connection_says_so_and_closes_once() -> None:

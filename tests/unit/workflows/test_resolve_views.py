@@ -15,7 +15,7 @@ from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.resolver import ADDRESS_KEY
 from reconciler.resolution.views import ViewKind
 from reconciler.workflows.intent import Intent
-from reconciler.workflows.resolve import current_view, difference_between, is_unknown, manifests_view, notes_about, planned_view
+from reconciler.workflows.resolve import current_view, is_unknown, manifests_view, notes_about, planned_view
 from tests.builders import cluster_spec, current, declared, desired, ip, pair, user
 from tests.fakes import FakeCluster
 
@@ -157,19 +157,6 @@ def test_after_the_plan_unmanaged_entities_and_those_outside_the_scope_still_hol
     assert set(pruned.entities) == {user("a"), user("other")}
     assert [note for note in pruned.notes if "guard 'prune'" in note and note.startswith("1 entities")]
     assert not any("guard" in note for note in planned_view(intent_of(wanted, prune=Prune.ALWAYS), before).notes)
-
-
-def test_two_clusters_are_told_apart_in_a_comparison_and_notes_are_said_once() -> None:
-    one, other = current({user("a"): {PRODUCE: 1.0}}, "c1"), current({user("a"): {PRODUCE: 2.0}}, "c2")
-    found = difference_between(current_view(one, source=FakeCluster()), current_view(other, source=FakeCluster()))
-    assert "these are two clusters: c1 before, c2 after" in found.notes
-    assert len(set(found.notes)) == len(found.notes)
-    assert found.asked is None
-    assert [str(effect.client) for moved in found.comparison.clients for effect in moved.effects] == [
-        "user=a client-id=(any other)"
-    ]
-    about_b = difference_between(current_view(one, source=Broker()), current_view(other, source=Broker()), [user("b"), user("a")])
-    assert (about_b.asked, len(about_b.comparison.clients)) == (2, 1)
 
 
 def test_notes_about_an_answer_name_what_stands_beside_it() -> None:
