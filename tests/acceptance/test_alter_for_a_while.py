@@ -11,7 +11,7 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
-from tests.support.manifests import cluster, repository
+from tests.support.manifests import cluster
 
 pytestmark = pytest.mark.kafka
 
@@ -79,14 +79,6 @@ def test_the_value_is_live_and_the_manifest_takes_it_back(team: Team) -> None:
     assert (applied.code, team.live()) == (0, 10 * MIB)
 
 
-def test_the_manifest_gets_the_expiry_of_a_value_that_the_cluster_has_already(team: Team) -> None:
-    raw_quotas.alter(team.server, {ALICE: {"producer_byte_rate": 40 * MIB}})
-    raw_quotas.settled(team.server)
-
-    assert team.alter().code == 0
-    assert "{value: 40MiB, until: " in team.file.read_text()
-
-
 @pytest.mark.parametrize(
     ("user", "arguments", "words"),
     [
@@ -102,14 +94,6 @@ def test_what_no_manifest_could_take_back_is_refused(team: Team, user: str, argu
 
     assert (done.code, words in done.err) == (64, True), done
     assert (team.file.read_text(), team.live()) == (TEXT, None)
-
-
-@pytest.mark.parametrize("length", ["2", "0h", "2 hours", "400d", "1w"])
-def test_a_length_of_time_has_a_unit_and_an_end(team: Team, length: str) -> None:
-    done = team.alter(length=length)
-
-    assert (done.code, "--for takes minutes, hours or days" in done.err) == (64, True), done
-    assert team.file.read_text() == TEXT
 
 
 def test_a_refused_write_leaves_the_manifest_alone(team: Team) -> None:
@@ -147,14 +131,6 @@ OVERRIDE = r"{clusters: [prod], quotas: {producer_byte_rate: {value: 40MiB, unti
             ),
         ),
         (
-            "    - quotas: {producer_byte_rate: 10MiB}\n      match: {user: alice}",
-            "    - overrides: [NEW]\n      quotas: {producer_byte_rate: 10MiB}\n      match: {user: alice}",
-        ),
-        (
-            "    - {match: {user: alice}, quotas: {producer_byte_rate: 10MiB}}",
-            "    - {match: {user: alice}, overrides: [NEW], quotas: {producer_byte_rate: 10MiB}}",
-        ),
-        (
             (
                 "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n      overrides:\n"
                 "        - clusters: [staging]\n          quotas: {consumer_byte_rate: 1MiB}"
@@ -162,16 +138,6 @@ OVERRIDE = r"{clusters: [prod], quotas: {producer_byte_rate: {value: 40MiB, unti
             (
                 "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n      overrides:\n"
                 "        - NEW\n        - clusters: [staging]\n          quotas: {consumer_byte_rate: 1MiB}"
-            ),
-        ),
-        (
-            (
-                "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
-                "      overrides: [{clusters: [staging], quotas: {consumer_byte_rate: 1MiB}}]"
-            ),
-            (
-                "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
-                "      overrides: [NEW, {clusters: [staging], quotas: {consumer_byte_rate: 1MiB}}]"
             ),
         ),
     ],
@@ -198,25 +164,3 @@ def test_a_value_that_several_clusters_share_gets_an_override_for_this_one(team:
     applied = ("apply", "quotas", "--cluster", "prod", "--bootstrap-server", team.server, "--auto-approve")
     assert invoke(*applied, cwd=team.folder).code == 0
     assert team.live() == 10 * MIB
-
-
-def test_an_override_for_this_cluster_that_does_not_have_the_key_is_left_to_a_person(team: Team) -> None:
-    (team.file.parent / "staging.yaml").write_text(cluster("staging", prune="never"))
-    entry = "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
-    entry += "      overrides: [{clusters: [prod], quotas: {consumer_byte_rate: 1MiB}}]"
-    team.file.write_text(SHARED.replace("ALICE", entry))
-
-    done = team.alter("--cluster", "prod", "--add", "producer_byte_rate=40MiB")
-
-    assert (done.code, team.live()) == (64, None), done
-    assert "user=alice has an override for this cluster already, and producer_byte_rate is also that of staging" in done.err
-
-
-def test_a_value_above_the_limit_of_the_repository_is_refused(team: Team) -> None:
-    (team.file.parent / "kafka-quotas.yaml").write_text(
-        repository(limits=[{"match": {"user": {"any": True}}, "producer_byte_rate": {"max": "30MiB"}}])
-    )
-    done = team.alter()
-
-    assert (done.code, "above-limit" in done.out) == (1, True), done
-    assert (team.file.read_text(), team.live()) == (TEXT, None)

@@ -72,16 +72,6 @@ def test_each_cluster_may_have_a_reference_of_its_own_and_one_without_is_new(rep
     assert found == {"a": ("changed", ["quotas"]), "b": ("same", []), "c": ("new", [])}
 
 
-def test_manifests_with_errors_count_as_a_change_everywhere(repo: GitRepository) -> None:
-    repo.write("broken.yaml", "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n")
-    repo.commit()
-    assert {reasons[0] for _, reasons in changes(repo, "--changed-since", "before").values()} == {"errors here"}
-    repo.git("tag", "broken")
-    repo.git("rm", "-q", "broken.yaml")
-    repo.commit()
-    assert {reasons[0] for _, reasons in changes(repo, "--changed-since", "broken").values()} == {"errors there"}
-
-
 def test_outputs_are_a_matrix_on_one_line_without_what_is_not_trusted_yet(repo: GitRepository) -> None:
     hostile = 'x"\n${{ evil }}'
     repo.write("clusters/new.yaml", cluster(hostile))

@@ -125,35 +125,10 @@ def test_clients_in_metric_names_are_unknown_and_the_message_names_the_repair(tm
     assert f"kafka-quotas doctor --traffic prometheus+http://127.0.0.1:{port}" in unknown.err
 
 
-def test_a_mapping_gives_the_verdict_of_own_metrics(tmp_path: Path) -> None:
-    labels = {"__name__": "acme_produce_rate", "who": "a%lice", "node": "n7", "job": "acme"}
-    metrics = [{"name": "acme_*_rate", "kind": "produce", "user": "who", "broker": "node", "names": "plain"}]
-    mapping = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": {"metrics": metrics}}
-    (tmp_path / "mapping.yaml").write_text(json.dumps(mapping))
-    manifests = write(tmp_path / "quotas")
-    (manifests / "quotas.yaml").write_text(quotas(({"user": "a%lice"}, {"producer_byte_rate": "1MiB"})))
-    server = MetricsServer(labels=labels)
-    with served(server) as port:
-        source = f"prometheus+http://127.0.0.1:{port}"
-        command = ("backtest", str(manifests), "--traffic", source, *TIMES, "--traffic-store", "store", "--format", "json")
-        without = invoke(*command, cwd=tmp_path)
-        done = invoke(*command, "--mapping", "mapping.yaml", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "|acme_.*_rate" in server.queries[-1]
-    found = [(row["bucket"], row["broker"], row["verdict"]) for row in json.loads(done.out)["verdicts"]]
-    assert found == [({"user": "a%lice"}, 7, "throttled")]
-    assert not any(row["verdict"] == "throttled" for row in json.loads(without.out or '{"verdicts": []}')["verdicts"])
-
-
 def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:
     done = invoke("backtest", str(write(tmp_path / "quotas")), cwd=tmp_path)
     assert done.code == 64
     assert "Pass --traffic, or set spec.traffic of the Cluster manifest" in done.err
-
-
-def test_a_matcher_in_another_form_is_refused(tmp_path: Path) -> None:
-    done = invoke("backtest", ".", "--traffic", "prometheus+http://127.0.0.1:9", "--match", "prod", cwd=write(tmp_path / "q"))
-    assert (done.code, "--match 'prod' is not a label matcher" in done.err) == (64, True)
 
 
 @pytest.mark.parametrize("changed", ["cluster.yaml", "prometheus.login"])

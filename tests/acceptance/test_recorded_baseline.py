@@ -76,20 +76,6 @@ def test_from_a_clean_apply_to_drift_of_each_class(folder: Folder) -> None:
     assert folder.live() == {}
 
 
-def test_nothing_to_do_records_too_and_a_refused_run_records_nothing(folder: Folder) -> None:
-    refused = invoke("apply", "--record-baseline", "baseline.json", cwd=folder.path)
-    assert refused.code == 3
-    assert "no baseline was recorded" in refused.err
-    assert not (folder.path / "baseline.json").exists()
-    assert folder.apply().code == 0
-    again = folder.apply("--record-baseline", "baseline.json", "--format", "json")
-    assert (again.code, again.json()["result"]) == (0, "nothing_to_do")
-    before = (folder.path / "baseline.json").read_bytes()
-    folder.declare(5)
-    assert invoke("apply", "--record-baseline", "baseline.json", cwd=folder.path).code == 3
-    assert (folder.path / "baseline.json").read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

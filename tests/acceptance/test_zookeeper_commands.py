@@ -106,20 +106,6 @@ def test_what_somebody_changed_is_drift_and_its_credentials_stay(repository: Zoo
     }  # fmt: skip
 
 
-def test_an_export_is_planned_without_a_change_and_names_the_zookeeper(
-    repository: ZooKeeperRepository, zookeeper_kafka: Sandbox, tmp_path: Path
-) -> None:
-    repository.declare(*TEN)
-    assert "verified in ZooKeeper." in repository.run(*APPLY).out
-    assert invoke("export", "--zookeeper", repository.zookeeper, "--folder", "exported", cwd=tmp_path).code == 0
-
-    cluster = (tmp_path / "exported" / "cluster.yaml").read_text()
-    assert f'zookeeper: "{repository.zookeeper}"' in cluster
-    assert zookeeper_kafka.cluster_id in cluster
-    plan = invoke("plan", "exported", "--format", "json", "--detailed-exitcode", cwd=tmp_path)
-    assert (plan.code, plan.json()["summary"]["unchanged"]) == (0, len(TEN)), plan.err
-
-
 def test_nodes_that_brokers_cannot_read_are_told_of_everywhere(repository: ZooKeeperRepository, tmp_path: Path) -> None:
     repository.put("/config/users/broken", b"hello")
     repository.put("/config/users/raw name", b'{"version":1,"config":{"producer_byte_rate":"5"}}')
