@@ -77,14 +77,6 @@ def test_from_a_first_plan_to_an_empty_one(repository: Repository) -> None:
     assert (again.code, again.json()["result"]) == (0, "nothing_to_do")
 
 
-def test_the_plan_is_the_same_bytes_each_time_but_for_the_time_of_reading(repository: Repository) -> None:
-    first, second = (repository.run("plan", "--format", "json").json() for _ in range(2))
-    valid(first, "plan")
-    assert first.pop("observed")["from"] == second.pop("observed")["from"] == "broker"
-    assert json.dumps(first) == json.dumps(second)
-    assert first["cluster"]["id"]
-
-
 def test_without_a_terminal_and_without_auto_approve_nothing_is_written(repository: Repository) -> None:
     done = repository.run("apply")
     assert done.code == 3

@@ -124,10 +124,3 @@ def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(rep
     assert repository.run(*stepping, "--step-wait", "0").code == 0
     assert repository.live() == {ALICE: 10 * MIB}
     assert repository.run(*stepping, "--format", "json").json()["result"] == "nothing_to_do"
-
-
-@pytest.mark.parametrize("options", [("--step-down", "1"), ("--step-down", "nan"), ("--step-wait", "5"), ("--step-down", "inf")])
-def test_steps_that_make_no_sense_are_usage_errors(repository: Repository, options: tuple[str, ...]) -> None:
-    repository.declare(alice="10MiB")
-    assert repository.run(*APPLY, *options).code == 64
-    assert repository.live() == {}
