@@ -10,7 +10,6 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
-from tests.support.manifests import cluster, repository
 
 pytestmark = pytest.mark.kafka
 
@@ -48,32 +47,11 @@ def test_init_adopts_a_cluster_without_edits(server: str, tmp_path: Path) -> Non
     assert (planned.code, planned.json()["changes"], planned.json()["summary"]["unmanaged"]) == (0, [], 0)
     assert "isolate: owner" in (folder / "clusters" / "prod.yaml").read_text()
     text = (folder / "teams" / "payments" / "users.yaml").read_text()
+    assert text.splitlines()[0].endswith("=../../.schemas/client-quotas.v1.schema.json")
     changed = re.sub(r"producer_byte_rate: \w+", "producer_byte_rate: 900", text)
     (folder / "teams" / "payments" / "users.yaml").write_text(changed)
     plan = invoke("plan", "--owner", "payments", "--format", "json", cwd=folder).json()
     assert [change["entity"] for change in plan["changes"]] == [{"user": "payments-api"}]
-
-
-def test_export_writes_each_owner_to_its_folder(server: str, tmp_path: Path) -> None:
-    owners = {
-        "pay": {"paths": ["teams/pay/**"], "entities": [{"user": {"prefix": "payments-"}}]},
-        "rest": {"paths": ["shared/**"]},
-    }
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    (folder / "kafka-quotas.yaml").write_text(repository(owners=owners))
-    (folder / "prod.yaml").write_text(cluster("prod", connection={"bootstrapServers": [server]}))
-    assert invoke("export", ".", "--folder", ".", "--overwrite", "--split-by", "owner", cwd=folder).code == 0
-    assert sorted(path.name for path in (folder / "teams" / "pay").iterdir()) == ["users-with-client-ids.yaml", "users.yaml"]
-    (folder / "cluster.yaml").unlink()
-    planned = invoke("plan", "--detailed-exitcode", "--format", "json", cwd=folder)
-    assert (planned.code, planned.json()["changes"]) == (0, [])
-
-    by_prefix = invoke("export", "--bootstrap-server", server, "--folder", "../three", "--split-by", "prefix", cwd=folder)
-    assert by_prefix.code == 0
-    assert (tmp_path / "three" / "teams" / "payments" / "users.yaml").is_file()
-    modeline = (tmp_path / "three" / "teams" / "payments" / "users.yaml").read_text().splitlines()[0]
-    assert modeline.endswith("=../../.schemas/client-quotas.v1.schema.json")
 
 
 MESSY: dict[raw_quotas.RawEntity, dict[str, float | None]] = {

@@ -111,7 +111,7 @@ def test_an_entity_with_one_value_that_cannot_be_declared_is_left_out_whole_and_
 
 @given(types=st.sampled_from([("client-id-prefix",), ("ip", "user"), ("user", "x\n- y")]), name=NAMES)
 @settings(deadline=None)
-def test_entities_that_the_tool_does_not_write_become_comments_and_never_content(types, name):
+def test_entities_that_the_tool_does_not_write_are_findings_and_never_content(types, name):
     entity = Entity.of(dict.fromkeys(types, name))
     export = emit(current({entity: {"producer_byte_rate": 1.0, "odd\nkey": 2.0}}))
     _, findings, values = read_back(export)

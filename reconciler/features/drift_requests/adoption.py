@@ -16,7 +16,7 @@ from reconciler.features.manifest_edits import (
     with_override,
     without_field,
 )
-from reconciler.features.starting.manifests import emit_clusters
+from reconciler.features.starting.manifests import quota_files, undeclarable
 from reconciler.formats import value_text
 from reconciler.model import DriftClass, Entity, EntityDrift, FileRevision, QuotaKey, Quotas, slug_of
 from reconciler.workflows import Intent
@@ -113,22 +113,17 @@ class _Editor:
 
     def add(self, drift: Sequence[EntityDrift]) -> list[EntityDrift]:
         """Declare entities that no manifest has, in new files beside the Cluster manifest. Returns those that can be declared."""
-        added: dict[Entity, Quotas] = {}
         name = self._intent.spec.name
+        added: dict[Entity, Quotas] = {}
         chosen = []
         for each in drift:
             quotas = {key.key: key.live for key in each.keys if key.live is not None}
-            try:
-                emit_clusters({name: {each.entity: quotas}}, mark=_MARK)
-            except ValueError:
-                continue
-            added[each.entity] = quotas
-            chosen.append(each)
+            if not any(undeclarable(each.entity, quotas)):
+                added[each.entity] = quotas
+                chosen.append(each)
         span = self._intent.spec.span
         folder = Path(span.file).parent if span is not None else Path(self._intent.paths[0])
-        for made in emit_clusters({name: added}, mark=_MARK) if added else ():
-            if made.path.startswith("cluster.") or not made.path.endswith(".yaml") or made.path == "kafka-quotas.yaml":
-                continue
+        for made in quota_files(added, name, mark=_MARK):
             stem = f"found-on-{slug_of(name or 'kafka')}-{PurePosixPath(made.path).stem}"
             names = (stem, *(f"{stem}-{number}" for number in range(2, 1000)))
             path = next(path for path in (folder / f"{each}.yaml" for each in names) if not path.exists())

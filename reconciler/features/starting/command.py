@@ -66,12 +66,13 @@ class InitArguments:
 def init(args: InitArguments) -> Result:
     """Write the files."""
     from reconciler.features.starting.export import require_free
-    from reconciler.features.starting.repository import TEMPLATE_CLUSTERS, Setting, make_repository, parse_workflows
+    from reconciler.features.starting.repository import TEMPLATE_CLUSTERS, Setting, make_repository, require_workflows
 
     access = args.place.access(args.current)
     if args.place.command_config and not args.place.named:
         raise UsageError("--command-config needs --bootstrap-server or --zookeeper")
-    workflows = parse_workflows(args.workflows) if args.workflows else None
+    if args.workflows:
+        require_workflows(args.workflows)
     if args.workflows and args.ci == "none":
         raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from. Pass --ci, too")
     folder = Path(args.folder)
@@ -89,7 +90,7 @@ def init(args: InitArguments) -> Result:
         Setting(
             forge=args.ci,
             version=reconciler.__version__,
-            workflows=workflows,
+            workflows=args.workflows,
             traffic=args.traffic,
             cluster=args.name or TEMPLATE_CLUSTERS[-1],
         ),
@@ -181,12 +182,6 @@ class ExportArguments:
     snapshot: Path | None = option(
         "--snapshot", metavar="FILE", help="write a snapshot for plan --current and backtest --current"
     )
-    split_by: str | None = option(
-        "--split-by",
-        choices=("owner", "prefix"),
-        metavar="WHAT",
-        help="write a folder for each owner of the Repository manifest (owner), or for each prefix of names (prefix)",
-    )
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     format: str = option_groups.format_option()
 
@@ -195,7 +190,7 @@ def export(args: ExportArguments) -> Result:
     """Read the cluster, and write the files."""
     from reconciler.cli.output import LiveProgress
     from reconciler.documents import FINDINGS, FindingList
-    from reconciler.features.starting.export import connection_to_write, export_cluster, owners_to_split, require_free
+    from reconciler.features.starting.export import connection_to_write, export_cluster, require_free
     from reconciler.resolution import callback_notes
     from reconciler.workflows import load_target, open_cluster
 
@@ -205,9 +200,6 @@ def export(args: ExportArguments) -> Result:
     folder = args.folder
     if folder is not None:
         require_free(folder, overwrite=args.overwrite)
-    if args.split_by and folder is None:
-        raise UsageError("--split-by needs --folder")
-    owners = owners_to_split(args.split_by, args.paths)
     spec = load_target(args.paths, cluster=args.connection.cluster).spec
     connection = None
     if folder is not None:
@@ -222,14 +214,7 @@ def export(args: ExportArguments) -> Result:
         progress.step("connecting to the cluster")
         with contextlib.closing(open_cluster(spec, args.connection.access())) as cluster:
             progress.step("reading the cluster's quotas")
-            result = export_cluster(
-                cluster,
-                spec,
-                folder=folder,
-                snapshot=args.snapshot,
-                connection=connection,
-                owners=owners,
-            )
+            result = export_cluster(cluster, spec, folder=folder, snapshot=args.snapshot, connection=connection)
     for note in (*callback_notes(result.state.cluster), *result.state.notes):
         output.tell(note)
     findings = result.export.findings if result.export else ()
@@ -258,7 +243,7 @@ def _export_lines(result: ExportResult) -> list[Line]:
         )
         lines += [line(f"  {file.path}") for file in result.export.files]
         if result.export.declared < total:
-            lines.append(line(f"{total - result.export.declared} could not be declared. They are comments in cluster.yaml."))
+            lines.append(line(f"{total - result.export.declared} could not be declared. The warnings name them."))
     if result.snapshot is not None:
         lines.append(line(f"Wrote a snapshot of {total} entities to {escaped(str(result.snapshot))}."))
     return lines

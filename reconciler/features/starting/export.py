@@ -5,25 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reconciler.errors import FileAccessError, UsageError
+from reconciler.errors import FileAccessError
 from reconciler.features.starting.manifests import (
     MARK,
     SCHEMA_FOLDER,
     Export,
     ExportedFile,
     emit,
-    owners_by_prefix,
-    places_of_owners,
 )
 from reconciler.formats import schema_folder
-from reconciler.manifest import Owner
 from reconciler.model import ClusterSpec, Connection, CurrentState, QuotaKey
 from reconciler.ports import QuotaReader
-from reconciler.workflows import load_manifests, read_state, with_leaders
+from reconciler.workflows import read_state, with_leaders
 
 _SCHEMAS = ("client-quotas", "cluster", "repository")
 
@@ -36,21 +33,6 @@ class ExportResult:
     export: Export | None = None
     folder: Path | None = None
     snapshot: Path | None = None
-
-
-def owners_to_split(split_by: str | None, paths: Sequence[str]) -> Callable[[CurrentState], Mapping[str, Owner]]:
-    """The owners whose folders a state is written to. ``split_by``: ``owner``, ``prefix`` or ``None``.
-
-    Raises ``UsageError`` for owners without a Repository manifest that declares them.
-    """
-    if split_by == "prefix":
-        return lambda state: owners_by_prefix(state.entities)
-    owners = load_manifests(list(paths) or ["."]).repository.owners if split_by == "owner" else {}
-    if split_by == "owner" and not owners:
-        raise UsageError(
-            "--split-by owner needs a PATH with a Repository manifest that declares owners. Or use --split-by prefix"
-        )
-    return lambda _: owners
 
 
 def connection_to_write(
@@ -80,7 +62,6 @@ def export_cluster(
     folder: Path | None = None,
     snapshot: Path | None = None,
     connection: Connection | None = None,
-    owners: Callable[[CurrentState], Mapping[str, Owner]] = lambda _: {},
 ) -> ExportResult:
     """Read the cluster once, then write manifests to ``folder``, a snapshot to ``snapshot``, or both.
 
@@ -92,7 +73,7 @@ def export_cluster(
         state = replace(state, cluster=state.cluster.named(spec.name))
     made = None
     if folder is not None:
-        made = emit(state, connection=connection, place=places_of_owners(owners(state)))
+        made = emit(state, connection=connection)
         write_files((*made.files, *schema_files()), folder, stale=MARK)
     if snapshot is not None:
         from reconciler.documents import write_snapshot

@@ -1,4 +1,4 @@
-"""A cluster's quotas as manifests: what can be declared as entries, everything else as comments, so that nothing is lost unseen.
+"""A cluster's quotas as manifests: what can be declared as entries, everything else as findings, so that nothing is lost unseen.
 
 Reading the result back gives exactly the declared part of the state. An entity is declared whole or not at all, because a
 declared entity loses the known keys that its manifest does not give.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.formats import declarable, value_text
-from reconciler.manifest import API_VERSION, REPOSITORY_FILE, Owner, literal_start, name_problems, owner_of_entity
+from reconciler.manifest import API_VERSION, REPOSITORY_FILE, Owner, name_problems, owner_of_entity
 from reconciler.model import (
     DEFAULT,
     KNOWN_KEYS,
@@ -57,7 +57,6 @@ MARK: Final = "# Written by kafka-quotas export."
 _TOP: Final = FilePlace()
 _UNALTERABLE: Final = ("empty-name", "ip-invalid")
 _ENTRIES_PER_FILE: Final = 2000
-_BYTES_PER_FILE: Final = 4 * 1024 * 1024
 _GROUPS: Final = {
     ("user",): "users",
     ("client-id",): "client-ids",
@@ -79,7 +78,7 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """All files, the settings last; what could not be declared is in ``findings`` and as comments in the Cluster manifest."""
+    """All files, the settings last. ``findings`` name what could not be declared."""
 
     files: tuple[ExportedFile, ...]
     findings: tuple[Finding, ...]
@@ -92,42 +91,51 @@ def emit(
     *,
     connection: Connection | None = None,
     place: Callable[[Entity], FilePlace] = lambda _: _TOP,
-    isolate: bool = False,
-    traffic: MetricServer | TrafficPlace | None = None,
+    settings: Sequence[str] = (),
 ) -> Export:
     """The manifests of a state.
 
-    ``place``: the folder and the owner of each entity. ``isolate``: let the Cluster manifest isolate owners. ``traffic``: its
-    ``spec.traffic``.
+    ``place``: the folder and the owner of each entity. ``settings``: more lines for the ``spec`` of the Cluster manifest.
     """
     name = name_of_cluster(state)
-    groups: dict[tuple[FilePlace, str], list[str]] = {}
-    left_out: list[str] = []
+    declared: dict[Entity, Quotas] = {}
     findings: list[Finding] = []
-    lowered: set[str] = set()
-    declared = 0
     for entity in in_canonical_order(state.entities):
         quotas = state.entities[entity]
-        problems = tuple(_undeclarable(entity, quotas))
-        if problems:
-            findings += problems
-            left_out += _commented(entity, quotas, problems)
-            continue
-        declared += 1
-        groups.setdefault((place(entity), _GROUPS[entity.types]), []).append(_entry(entity, quotas))
-        lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id))
+        problems = tuple(undeclarable(entity, quotas))
+        findings += problems
+        if not problems:
+            declared[entity] = quotas
     for node in state.unreadable:
         rule = rules("lint")["unreadable-node"]
         findings.append(Finding(id=rule.id, severity=rule.severity, message=node.message, entity=node.entity))
-        left_out.append(f"#   {node.message}")
-    files = [file for (at, group), entries in groups.items() for file in _quota_files(group, entries, name, at=at)]
+    files = [*quota_files(declared, name, place=place)]
+    lowered = {rule_id for entity in declared for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id)}
     if lowered:
         files.append(_repository_file(sorted(lowered)))
-    settings = ["  isolate: owner"] if isolate else []
-    if traffic is not None:
-        settings.append(traffic_setting(traffic))
-    files.append(_cluster_file(state, name, connection, left_out, settings=settings))
-    return Export(files=tuple(files), findings=tuple(findings), declared=declared, cluster_name=name)
+    files.append(_cluster_file(state, name, connection, settings))
+    return Export(files=tuple(files), findings=tuple(findings), declared=len(declared), cluster_name=name)
+
+
+def quota_files(
+    entities: Mapping[Entity, Quotas],
+    cluster: str | None,
+    *,
+    mark: str = MARK,
+    place: Callable[[Entity], FilePlace] = lambda _: _TOP,
+) -> Iterator[ExportedFile]:
+    """The ClientQuotas manifests of entities that can be declared. ``mark``: the comment that names the writer of the files."""
+    groups: dict[tuple[FilePlace, str], list[str]] = {}
+    for entity in in_canonical_order(entities):
+        groups.setdefault((place(entity), _GROUPS[entity.types]), []).append(_entry(entity, entities[entity]))
+    for (at, group), entries in groups.items():
+        owner = "" if at.owner is None else f", owner: {scalar_text(at.owner)}"
+        clusters = "" if cluster is None else f"  clusters: [{scalar_text(cluster)}]\n"
+        for number, first in enumerate(range(0, len(entries), _ENTRIES_PER_FILE), start=1):
+            stem = group if number == 1 else f"{group}-{number}"
+            head = f"{_head('ClientQuotas', 'client-quotas', mark, folder=at.folder)}metadata: {{name: {stem}{owner}}}\nspec:\n"
+            part = "".join(entries[first : first + _ENTRIES_PER_FILE])
+            yield ExportedFile(path=f"{at.folder}{stem}.yaml", text=f"{head}{clusters}  quotas:\n{part}")
 
 
 def traffic_setting(traffic: MetricServer | TrafficPlace) -> str:
@@ -143,45 +151,7 @@ def name_of_cluster(state: CurrentState) -> str:
     return state.cluster.name or state.cluster.id or "kafka"
 
 
-def emit_clusters(clusters: Mapping[str | None, Mapping[Entity, Quotas]], *, mark: str) -> tuple[ExportedFile, ...]:
-    """The manifests of what was read elsewhere, by the name of the cluster; ``None`` has no Cluster manifest.
-
-    ``mark`` is the comment that names the writer of the files. Raises ``ValueError`` for an entity
-    that no manifest can declare.
-    """
-    files: list[ExportedFile] = []
-    lowered: set[str] = set()
-    prefixes: set[str] = set()
-    for cluster, state in clusters.items():
-        prefix = f"{_file_prefix(cluster or 'all', prefixes)}-" if len(clusters) > 1 else ""
-        groups: dict[str, list[str]] = {}
-        for entity in in_canonical_order(state):
-            if problem := next(_undeclarable(entity, state[entity]), None):
-                raise ValueError(problem.message)
-            groups.setdefault(prefix + _GROUPS[entity.types], []).append(_entry(entity, state[entity]))
-            lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id))
-        files += [file for group, entries in groups.items() for file in _quota_files(group, entries, cluster, mark)]
-        if cluster is not None:
-            text = f"{_head('Cluster', 'cluster', mark)}metadata: {{name: {scalar_text(cluster)}}}\nspec:\n  prune: never\n"
-            files.append(ExportedFile(path=f"{prefix}cluster.yaml", text=text))
-    if lowered:
-        files.append(_repository_file(sorted(lowered), mark))
-    return tuple(files)
-
-
-def _file_prefix(cluster: str, taken: set[str]) -> str:
-    """A part of a file name that distinguishes clusters, even those whose names differ only in letters that files cannot have."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", cluster)[:60].strip("-") or "cluster"
-    name = next(
-        candidate
-        for candidate in (plain, *(f"{plain}-{number}" for number in range(2, 10_000)))
-        if candidate.lower() not in taken
-    )
-    taken.add(name.lower())
-    return name
-
-
-def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
+def undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
     """Yield a finding for each reason why an entity must be left out; none for one that can be declared."""
     if not entity.is_known:
         yield _warning("entity-not-declarable", f"{escaped(str(entity))}: this tool does not write such entities", entity)
@@ -222,12 +192,6 @@ def _warning(rule_id: str, message: str, entity: Entity, key: str | None = None)
     return Finding(id=rule_id, severity=manifest_rules()[rule_id].severity, message=message, entity=entity, key=key)
 
 
-def _commented(entity: Entity, quotas: Quotas, problems: Sequence[Finding]) -> Iterator[str]:
-    yield f"#   {escaped(str(entity))}"
-    yield from (f"#     {escaped(key)}: {number_text(value)}" for key, value in sorted(quotas.items()))
-    yield from (f"#     ({escaped(problem.message)})" for problem in problems)
-
-
 def _entry(entity: Entity, quotas: Quotas) -> str:
     match = ", ".join(f"{entity_type}: {_name(name)}" for entity_type, name in entity.parts)
     legal = _LEGAL[entity.types].values()
@@ -247,47 +211,19 @@ def _head(kind: str, schema: str, mark: str = MARK, *, folder: str = "") -> str:
     return f"{modeline}\n{mark}\napiVersion: {API_VERSION}\nkind: {kind}\n"
 
 
-def _quota_files(
-    group: str, entries: Sequence[str], cluster: str | None, mark: str = MARK, *, at: FilePlace = _TOP
-) -> Iterator[ExportedFile]:
-    owner = "" if at.owner is None else f", owner: {scalar_text(at.owner)}"
-    for number, part in enumerate(_parts(entries), start=1):
-        stem = group if number == 1 else f"{group}-{number}"
-        head = f"{_head('ClientQuotas', 'client-quotas', mark, folder=at.folder)}metadata: {{name: {stem}{owner}}}\nspec:\n"
-        clusters = "" if cluster is None else f"  clusters: [{scalar_text(cluster)}]\n"
-        yield ExportedFile(path=f"{at.folder}{stem}.yaml", text=f"{head}{clusters}  quotas:\n{''.join(part)}")
-
-
-def _parts(entries: Sequence[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    size = 0
-    for entry in entries:
-        if part and (len(part) >= _ENTRIES_PER_FILE or size + len(entry) > _BYTES_PER_FILE):
-            yield part
-            part, size = [], 0
-        part.append(entry)
-        size += len(entry)
-    if part:
-        yield part
-
-
-def _repository_file(rule_ids: Iterable[str], mark: str = MARK) -> ExportedFile:
+def _repository_file(rule_ids: Iterable[str]) -> ExportedFile:
     lint = ", ".join(f"{rule_id}: {Severity.WARNING}" for rule_id in rule_ids)
     settings = f"spec:\n  # The cluster has entities that are errors by default.\n  lint: {{{lint}}}\n"
-    return ExportedFile(path=REPOSITORY_FILE, text=_head("Repository", "repository", mark) + settings)
+    return ExportedFile(path=REPOSITORY_FILE, text=_head("Repository", "repository") + settings)
 
 
-def _cluster_file(
-    state: CurrentState, name: str, connection: Connection | None, left_out: Sequence[str], *, settings: Sequence[str]
-) -> ExportedFile:
+def _cluster_file(state: CurrentState, name: str, connection: Connection | None, settings: Sequence[str]) -> ExportedFile:
     lines = [f"metadata: {{name: {scalar_text(name)}}}", "spec:"]
     if state.cluster.id:
         lines.append(f"  clusterId: {scalar_text(state.cluster.id)}")
     if connection is not None:
         lines += _connection(connection)
     lines += ["  prune: never", *settings]
-    if left_out:
-        lines += ["# On the cluster, and not declared:", *left_out]
     return ExportedFile(path="cluster.yaml", text=_head("Cluster", "cluster") + "\n".join(lines) + "\n")
 
 
@@ -313,21 +249,10 @@ REST: Final = "platform"
 """The owner of every entity that no prefix lists."""
 
 
-def places_of_owners(owners: Mapping[str, Owner]) -> Callable[[Entity], FilePlace]:
-    """Return a function that gives an entity its folder and owner, by the entities that owners list.
-
-    All other entities belong to the first owner that lists none.
-    """
-    others = next((name for name, owner in owners.items() if owner.entities is None), None)
-
-    def place(entity: Entity) -> FilePlace:
-        name = owner_of_entity(entity, owners) or others
-        if name is None:
-            return FilePlace()
-        paths = owners[name].paths or ()
-        return FilePlace(folder=literal_start(paths[0]) if paths else "", owner=name)
-
-    return place
+def place_of_owner(entity: Entity, owners: Mapping[str, Owner]) -> FilePlace:
+    """The folder and the owner of an entity, by the entities that owners list."""
+    name = owner_of_entity(entity, owners) or REST
+    return FilePlace(folder=f"teams/{name}/", owner=name)
 
 
 def owners_by_prefix(entities: Iterable[Entity]) -> dict[str, Owner]:

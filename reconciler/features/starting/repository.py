@@ -15,11 +15,12 @@ from reconciler.features.starting.manifests import (
     SCHEMA_FOLDER,
     Export,
     ExportedFile,
+    FilePlace,
     emit,
     name_of_cluster,
     owners_by_prefix,
     owners_yaml,
-    places_of_owners,
+    place_of_owner,
     traffic_setting,
 )
 from reconciler.files import bundled_folder
@@ -52,36 +53,19 @@ _GIVEN_WORKFLOWS: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workflows:
-    """Where kafka-quotas' reusable workflows are, pinned by commit."""
-
-    repository: str
-    commit: str
-
-
-def parse_workflows(text: str) -> Workflows:
-    """``OWNER/NAME@COMMIT``. Raises ``UsageError``: a branch or tag may be moved by its owner, so it is not taken."""
-    match = _GIVEN_WORKFLOWS.fullmatch(text)
-    if match is None:
+def require_workflows(text: str) -> None:
+    """Raise ``UsageError`` unless it is ``OWNER/NAME@COMMIT``: a branch or tag may be moved by its owner, so it is not taken."""
+    if _GIVEN_WORKFLOWS.fullmatch(text) is None:
         raise UsageError(f"--workflows takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {escaped(text)!r}")
-    return Workflows(repository=match["repository"], commit=match["commit"])
 
 
-def template_files(*, forge: str, version: str, workflows: Workflows | None) -> Iterator[ExportedFile]:
-    """The files for a forge, in the order of their paths, the schemas that they name included.
-
-    ``forge``: ``github``, ``gitlab`` or ``none``. ``version``: of kafka-quotas, which the pipelines install. Raises
-    ``FileAccessError``.
-    """
+def template_files(setting: Setting) -> Iterator[ExportedFile]:
+    """The files for a forge, in the order of their paths, the schemas that they name included. Raises ``FileAccessError``."""
     source = bundled_folder(TEMPLATE, with_file=REPOSITORY_FILE)
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         path = file.relative_to(source).as_posix()
-        if _OF_FORGE.get(path.split("/", maxsplit=1)[0], forge) == forge:
-            yield ExportedFile(
-                path=path,
-                text=_adapted(file.read_text(encoding="utf-8"), path, forge=forge, version=version, workflows=workflows),
-            )
+        if _OF_FORGE.get(path.split("/", maxsplit=1)[0], setting.forge) == setting.forge:
+            yield ExportedFile(path=path, text=_adapted(file.read_text(encoding="utf-8"), path, setting))
     yield from schema_files()
 
 
@@ -96,12 +80,13 @@ def for_clusters(text: str, names: Sequence[str]) -> str:
     return text.replace("CLUSTER: [staging, production]", f"CLUSTER: [{', '.join(names)}]")
 
 
-def _adapted(text: str, path: str, *, forge: str, version: str, workflows: Workflows | None) -> str:
-    text = _ONLY.sub(lambda match: match[2] if match[1] == forge else "", text)
+def _adapted(text: str, path: str, setting: Setting) -> str:
+    text = _ONLY.sub(lambda match: match[2] if match[1] == setting.forge else "", text)
     text = with_schema_place(text, path)
-    if workflows is not None:
-        text = _PINNED.sub(rf"{workflows.repository}\g<1>@{workflows.commit} # kafka-quotas {version}", text)
-        text = _CLONED.sub(rf'\g<1>{workflows.repository}\g<2>"{workflows.commit}" # {version}', text)
+    if setting.workflows is not None:
+        repository, _, commit = setting.workflows.partition("@")
+        text = _PINNED.sub(rf"{repository}\g<1>@{commit} # kafka-quotas {setting.version}", text)
+        text = _CLONED.sub(rf'\g<1>{repository}\g<2>"{commit}" # {setting.version}', text)
     return text
 
 
@@ -146,11 +131,14 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How the repository is to be: its forge, the tool's version, and where its workflows come from."""
+    """How the repository is to be."""
 
     forge: str
+    """``github``, ``gitlab`` or ``none``."""
     version: str
-    workflows: Workflows | None = None
+    """Of kafka-quotas, which the pipelines install."""
+    workflows: str | None = None
+    """``OWNER/NAME@COMMIT`` of the reusable workflows. ``None``: a placeholder."""
     traffic: str | None = None
     """As ``--traffic`` of ``backtest`` takes it."""
     cluster: str = TEMPLATE_CLUSTERS[-1]
@@ -183,15 +171,16 @@ def make_repository(
     have been replaced, and none is half written.
     """
     require_free(folder, overwrite=overwrite)
-    files = tuple(template_files(forge=setting.forge, version=setting.version, workflows=setting.workflows))
+    files = tuple(template_files(setting))
     export = None
     clusters: tuple[str, ...] = TEMPLATE_CLUSTERS
     of_traffic = setting.cluster
     if state is not None:
         owners = owners_by_prefix(state.entities) if adopt else {}
-        place = places_of_owners(owners)
         traffic = setting.traffic_of(name_of_cluster(state))
-        export = emit(state, connection=connection, place=place, isolate=adopt, traffic=traffic)
+        settings = [*(["  isolate: owner"] if adopt else []), *([] if traffic is None else [traffic_setting(traffic)])]
+        place = (lambda entity: place_of_owner(entity, owners)) if adopt else (lambda _: FilePlace())
+        export = emit(state, connection=connection, place=place, settings=settings)
         of_traffic = export.cluster_name
         clusters = (of_traffic,)
         files = tuple(_adopted(files, export, forge=setting.forge, owners=owners_yaml(owners) if adopt else ""))
