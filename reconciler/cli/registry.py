@@ -17,7 +17,7 @@ CORE: Final = (
         page="change-a-quota.md",
         examples=(
             ("Check all manifests below a folder", "validate quotas"),
-            ("Fail on warnings, and keep a JUnit file for CI", "validate quotas --fail-on warning --out junit=junit.xml"),
+            ("Fail on warnings, and keep a SARIF file for CI", "validate quotas --fail-on warning --out sarif=findings.sarif"),
         ),
         is_short=True,
     ),

@@ -54,7 +54,7 @@ class Result:
     """The JSON."""
 
     findings: Callable[[], Sequence[Finding]] = _no_findings
-    """What lists of findings have: SARIF, annotations, Code Quality, JUnit."""
+    """What lists of findings have: SARIF, annotations, Code Quality."""
 
     forms: Mapping[str, Callable[[], str | Iterable[str]]] = field(default_factory=dict)
     """Every other format by its name."""

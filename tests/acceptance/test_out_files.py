@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -59,7 +58,6 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
     validated(files["json"], "findings")
     assert all("unknown-unit" in text for name, text in files.items() if name != "outputs")
     assert files["outputs"] == "errors=1\nwarnings=0\ninfos=0\nas_before=0\n"
-    assert "junit" not in files or ET.fromstring(files["junit"])[0].get("failures") == "1"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Findings for CI systems: annotations, SARIF, Code Quality and JUnit."""
+"""Findings for CI systems: annotations, SARIF and Code Quality."""
 
 from __future__ import annotations
 
@@ -8,5 +8,4 @@ FINDING_LISTS: Final = (
     ("github", "reconciler.features.ci.reports:render_annotations"),
     ("sarif", "reconciler.features.ci.reports:render_sarif"),
     ("code-quality", "reconciler.features.ci.reports:render_code_quality"),
-    ("junit", "reconciler.features.ci.reports:render_junit"),
 )

@@ -1,7 +1,5 @@
-"""Findings in the forms that CI systems read: JUnit, Code Quality, workflow commands and SARIF.
+"""Findings in the forms that CI systems read: Code Quality, workflow commands and SARIF.
 
-- JUnit XML has no standard. This is what Ant's JUnit task writes and its readers agree on: ``testsuites``, ``testsuite`` with
-  counts, ``testcase`` with ``failure`` or ``skipped``.
 - Code Quality: GitLab's documentation of custom reports. Of two issues with one fingerprint GitLab shows the first only, so a
   number distinguishes equal ones.
 - Workflow commands become annotations beside the lines of a pull request: GitHub's documentation; a step shows about ten of each
@@ -13,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import urllib.parse
-import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +23,8 @@ from reconciler.render import DRIFT_PREFIX, GUARD_PREFIX, RepoPaths, WorkflowCom
 from reconciler.text import count_of
 from reconciler.workflows import explanations
 
-MOST_CASES: Final = 5000
-"""Of JUnit and SARIF, what GitHub keeps of one run. The worst come first, and the others are counted."""
+MOST_RESULTS: Final = 5000
+"""Of SARIF, what GitHub keeps of one run. The worst come first, and the others are counted."""
 
 MOST_OF_A_KIND: Final = 9
 """One less than GitHub shows: the tenth states how many more there are."""
@@ -76,45 +73,6 @@ def _fingerprints(findings: Sequence[Finding], places: RepoPaths) -> Iterator[tu
 
 def _related(finding: Finding, places: RepoPaths) -> list[str]:
     return [f"{places.relative(r.span.file)}:{r.span.line}:{r.span.column}: {r.message}" for r in finding.related]
-
-
-def render_junit(findings: Sequence[Finding], places: RepoPaths, _: Mapping[str, Json]) -> str:
-    """One suite: an error is a failed case, a warning or info a skipped one.
-
-    Without an error there is one case that passes, so that a good run is not an empty report.
-    """
-    ordered = _sorted(findings, places)
-    shown = ordered[:MOST_CASES]
-    failed = sum(finding.severity is Severity.ERROR for finding in shown)
-    more = len(ordered) - len(shown)
-    tests, skipped = len(shown) + (more > 0) + (not failed), len(shown) - failed + (more > 0)
-    name = "kafka-quotas validate"
-    counts = {"tests": str(tests), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
-    whole = ET.Element("testsuites", {"name": name, **counts})
-    suite = ET.SubElement(whole, "testsuite", {"name": name, **counts})
-    for finding in shown:
-        _test_case(suite, finding, places)
-    if more > 0:
-        case = ET.SubElement(suite, "testcase", {"classname": name, "name": f"{more} more findings have no room here"})
-        ET.SubElement(case, "skipped")
-    if not failed:
-        ET.SubElement(suite, "testcase", {"classname": name, "name": "no errors"})
-    ET.indent(whole)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(whole, encoding="unicode")}\n'
-
-
-def _test_case(suite: ET.Element, finding: Finding, places: RepoPaths) -> None:
-    # Everything that does not print is escaped: XML cannot have controls, surrogates and non-characters.
-    span, message = finding.span, escaped(finding.message)
-    place = f"{places.relative(span.file)}:{span.line}:{span.column}: " if span else ""
-    title = escaped(place) + message
-    attributes = {"file": escaped(places.relative(span.file)), "line": str(span.line)} if span else {}
-    case = ET.SubElement(suite, "testcase", {"classname": escaped(finding.id), "name": title, **attributes})
-    if finding.severity is Severity.ERROR:
-        failure = ET.SubElement(case, "failure", {"message": message, "type": escaped(finding.id)})
-        failure.text = "\n".join((title, *map(escaped, _related(finding, places))))
-    else:
-        ET.SubElement(case, "skipped", {"message": f"{finding.severity.value}: {message}"})
 
 
 def render_code_quality(findings: Sequence[Finding], places: RepoPaths, _: Mapping[str, Json]) -> str:
@@ -170,7 +128,7 @@ def render_sarif(findings: Sequence[Finding], places: RepoPaths, properties: Map
     """A SARIF 2.1.0 log with one run, which has these properties. Rules are explained as ``explain`` does."""
     prefixes = {Topic.GUARD: GUARD_PREFIX, Topic.DRIFT: DRIFT_PREFIX}
     rules = {f"{prefixes.get(each.topic, '')}{each.id}": each.text for each in explanations().values()}
-    kept = _sorted(findings, places)[:MOST_CASES]
+    kept = _sorted(findings, places)[:MOST_RESULTS]
     ids = sorted({finding.id for finding in kept})
     invocation: dict[str, Json] = {"executionSuccessful": True}
     if len(findings) > len(kept):
