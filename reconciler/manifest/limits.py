@@ -112,10 +112,15 @@ class OwnerBudget:
     """The budget of one owner for one key on one cluster, and what its entities have of it on each broker."""
 
     owner: str
+    """The owner."""
     key: QuotaKey
+    """The quota key."""
     budget: DesiredQuota
+    """What the limits may add up to on each broker."""
     allocated: float = 0.0
+    """What they add up to."""
     entities: int = 0
+    """How many entities have a limit of this key."""
 
     @property
     def free(self) -> float:

@@ -152,8 +152,12 @@ def test_the_search_finds_by_name_owner_file_and_note_and_by_state(browser: Chro
     assert browser.run(look, "TEAM-Search", "", "")[1] == ["user=search-indexer"]
     assert browser.run(look, "runbook nightly", "", "")[0] == "2 entities"
     assert browser.run(look, "payments/quotas.yaml:9", "", "1")[1] == ["user=payments-api"]
-    assert browser.run(look, "", "changed by hand", "")[1] == ["user=payments-api client-id=settlement"]
-    assert browser.run(look, "", "added", "0")[1] == ['user="<default>"']
+    assert browser.run(look, "", "differs", "")[1] == [
+        "user=payments-api client-id=settlement",
+        "user=reporting",
+        "user=search-indexer",
+    ]
+    assert browser.run(look, "", "unmanaged", "0")[1] == ["client-id=mirror-maker", 'user="<default>"']
     assert browser.run(look, "nobody of this name", "", "") == ["0 entities", []]
 
 

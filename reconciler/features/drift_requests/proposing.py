@@ -115,7 +115,7 @@ def _past(proposal: DriftProposal) -> DriftPast:
         kept = now.git.file(now.git.commit(ref), _AUDIT) or b""
     except GitError:
         kept = b""
-    runs = tuple(run for run in reversed(runs_of(io.BytesIO(kept), ref).runs) if run.is_of(cluster))
+    runs = tuple(run for run in reversed(runs_of(io.BytesIO(kept), ref)[0]) if run.is_of(cluster))
     quotas = [(each.entity, key.key, key.live) for each in proposal.entities for key in each.keys]
     if now.git.shallow():
         return DriftPast(runs=runs)

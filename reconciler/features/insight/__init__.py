@@ -48,7 +48,7 @@ COMMANDS: Final = (
         page="monitor.md",
         examples=(
             ("Write one page about every cluster", "report quotas --out html=report.html"),
-            ("Show snapshots in place of the live clusters", "report quotas --current '{cluster}.json' --out html=report.html"),
+            ("Show a snapshot in place of the live cluster", "report quotas --current prod.json --out html=report.html"),
         ),
         keeps_files=True,
         is_short=True,

@@ -21,7 +21,6 @@ class ReportArguments:
     """The command line of ``report``."""
 
     paths: tuple[str, ...] = option_groups.PATHS
-    audit: tuple[str, ...] = option("--audit", metavar="FILE", help="show the last runs of this audit file (repeatable)")
     run: tuple[str, ...] = option(
         "--run",
         metavar="FILE",
@@ -29,18 +28,10 @@ class ReportArguments:
         "Where apply had no --backtest, repeat the option for the backtest report (repeatable)",
     )
     trusted_ref: str | None = option_groups.TRUSTED_REF
-    baseline: str | None = option(
-        "--baseline",
-        section="Git",
-        metavar="REF|FILE",
-        help="compare with the last apply: a git reference, or a baseline file, with {cluster} for the name of each cluster",
-    )
     connection: option_groups.ConnectionOptions = group(
         option_groups.ConnectionOptions, cluster="show this Cluster manifest only [default: all]"
     )
-    current: str | None = option_groups.current(
-        "show this snapshot instead of the live cluster, with {cluster} for the name of each cluster"
-    )
+    current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 on drift, to which unmanaged entities do not belong")
     format: str = option_groups.format_option(_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(_FORMATS)
@@ -69,25 +60,21 @@ def run(args: ReportArguments) -> Result:
 def _read(args: ReportArguments) -> Overview:
     from reconciler.cli.output import LiveProgress
     from reconciler.features.insight.predictions import read_runs_with_predictions
-    from reconciler.features.insight.report import ReportRequest, load_report_intents, make_report
-    from reconciler.features.insight.runs import read_runs
+    from reconciler.features.insight.report import ReportRequest, make_report
     from reconciler.ports import SystemClock
     from reconciler.workflows import read_trusted_files
 
+    if args.trusted_ref is not None and args.run:
+        trusted = read_trusted_files(args.trusted_ref, args.paths[0])
+        for file in args.run:
+            trusted.require_same(file)
     asked = ReportRequest(
         paths=args.paths,
         cluster=args.connection.cluster,
         access=args.connection.access(args.current),
-        baseline=args.baseline,
         trusted_ref=args.trusted_ref,
         predicted=read_runs_with_predictions(args.run),
     )
     with LiveProgress() as progress:
         progress.step("reading the manifests")
-        trusted = read_trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
-        if trusted is not None:
-            for file in args.run:
-                trusted.require_same(file)
-        runs = read_runs(args.audit, trusted=trusted) if args.audit else None
-        intents = load_report_intents(asked)
-        return make_report(intents, asked, runs=runs, clock=SystemClock(), progress=progress)
+        return make_report(asked, clock=SystemClock(), progress=progress)

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.documents import AUDIT_ROWS, AuditRecord, Document, is_failure, row
-from reconciler.features.insight.headroom_view import LOADS, headroom_lines
+from reconciler.documents import VALUES, Document, is_failure, row
 from reconciler.features.insight.predictions import (
     COMPARED,
     MONTH,
@@ -24,11 +23,11 @@ from reconciler.features.insight.predictions import (
     group_name,
     observed_words,
 )
-from reconciler.features.insight.report import BudgetUse, ClusterOverview, EntityOverview, Overview
+from reconciler.features.insight.report import ClusterOverview, EntityOverview, Overview
 from reconciler.formats import Json
+from reconciler.manifest import OwnerBudget
 from reconciler.model import (
     CLIENT_KEYS,
-    ApplyResult,
     ClusterFailure,
     DriftClass,
     ObservedFrom,
@@ -57,27 +56,17 @@ from reconciler.render import (
     view_html,
 )
 from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, is_alterable
-from reconciler.text import amount, count_of, expiry_text, list_some, rate
+from reconciler.text import amount, count_of, list_some
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPT: Final = str(_FOLDER / "page")
 _NO_SCRIPT: Final = '<noscript><p class="note">This needs the script of the page.</p></noscript>'
 _STATES: Final = {
     DriftClass.IN_SYNC: ("in sync", Style.GOOD),
-    DriftClass.UNAPPLIED: ("not applied", Style.WARN),
-    DriftClass.CHANGED: ("changed by hand", Style.BAD),
-    DriftClass.MISSING: ("removed by hand", Style.BAD),
     DriftClass.DIFFERS: ("differs", Style.BAD),
     DriftClass.ADDED: ("added", Style.BAD),
     DriftClass.UNMANAGED: ("unmanaged", Style.FAINT),
     None: ("not compared", Style.FAINT),
-}
-_RESULTS: Final = {
-    ApplyResult.DONE: ("done", Style.GOOD),
-    ApplyResult.NOTHING_TO_DO: ("nothing to do", Style.FAINT),
-    ApplyResult.REFUSED: ("refused", Style.WARN),
-    ApplyResult.PARTIAL: ("partial", Style.BAD),
-    ApplyResult.FAILED: ("failed", Style.BAD),
 }
 _ORIGINS: Final = {ObservedFrom.BROKER: "from its brokers", ObservedFrom.ZOOKEEPER: "from ZooKeeper"}
 _SHARED: Final = {
@@ -85,10 +74,10 @@ _SHARED: Final = {
     GroupedBy.CLIENT_ID: "all users of the client-id together",
     GroupedBy.USER_AND_CLIENT_ID: "this user and client-id alone",
 }
-_CLUSTERS: Final = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
+_CLUSTERS: Final = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read")
 _NAMED: Final = 5
 _MOST_PREDICTIONS: Final = 200
-_COUNTED: Final = frozenset({"Declared", "Live", "In sync", "Unmanaged", "Budget", "Allocated", "Used", "Free", "Entities"})
+_COUNTED: Final = frozenset({"Declared", "Live", "In sync", "Unmanaged", "Budget", "Allocated", "Free", "Entities"})
 
 _HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
 
@@ -132,18 +121,16 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> Iterato
             words = f": {declared} ({', '.join(counts) or 'nothing'}){read}"
             yield line((f"Cluster {cluster.shown_name} ", Style.STRONG), state, words)
         for budget in cluster.budgets:
-            key, free = budget.key, (f"{amount(budget.key, budget.free)} free", Style.PLAIN)
+            key, free = budget.key.value, (f"{amount(budget.key.value, budget.free)} free", Style.PLAIN)
             if budget.free < 0:
                 free = (f"{amount(key, -budget.free)} above its budget", Style.BAD)
-            used = "" if budget.used is None else f", {rate(key, budget.used)} used"
-            allocated = f"{amount(key, budget.allocated)} of {amount(key, budget.budget)} allocated{used}, "
+            allocated = f"{amount(key, budget.allocated)} of {amount(key, budget.budget.value)} allocated, "
             yield line(f"  Budget of {display_name(budget.owner)}, {key}: {allocated}", free)
         if cluster.comparisons:
             yield line(f"  Predictions of the last {MONTH.days} days: {counts_words(cluster.comparisons)}")
             worst = [group for run in cluster.comparisons for group in run.groups if group.agreement is Agreement.WORSE]
             yield from (line("    ", group_name(group), ": ", observed_words(group), hang=6) for group in worst[:_NAMED])
             yield from (line(("    Note: ", Style.FAINT), note) for note in _notes_of(cluster.comparisons))
-    yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
     if written is not None:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
 
@@ -179,17 +166,11 @@ def _blocks(overview: Overview) -> Iterator[Block]:
     yield heading("Who gets what")
     yield _figure("who.html")
     yield heading("Clusters")
-    yield _table(_CLUSTERS, (_cluster_row(cluster, overview) for cluster in overview.clusters), numbers=_COUNTED)
+    yield _table(_CLUSTERS, map(_cluster_row, overview.clusters), numbers=_COUNTED)
     yield from _details(overview)
     yield from _differences(overview)
     yield from _budgets(overview)
-    yield from _expiries(overview)
     yield from _predictions(overview)
-    yield from _runs(overview)
-    if measured := [cluster.loads for cluster in overview.clusters if cluster.loads is not None]:
-        yield heading("Rates against limits")
-        for headroom in measured:
-            yield from headroom_lines(headroom)
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in _HEADS)
     yield heading("All entities", count=sum(len(cluster.entities) for cluster in overview.clusters))
     yield _figure("entities.html", heads)
@@ -213,15 +194,13 @@ def _table(
     return table(columns, rows)
 
 
-def _cluster_row(row: ClusterOverview, overview: Overview) -> tuple[Line | str | TextSegment, ...]:
+def _cluster_row(row: ClusterOverview) -> tuple[Line | str | TextSegment, ...]:
     cluster = row.cluster
     about = (cluster.id, f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None)
     title = line((row.shown_name, Style.STRONG), *(f", {escaped(each)}" for each in about if each))
-    last = next((run for run in overview.runs if run.has_written and run.is_of(cluster)), None)
-    change = line(f"{_moment(last.ended)}, ", chip(*_RESULTS[last.result])) if last else ""
     if row.failure is not None:
         state = chip("skipped", Style.WARN) if row.failure.skipped else chip("could not be read", Style.BAD)
-        return title, state, f"{row.declared:,}", "?", "?", "?", "?", "", change
+        return title, state, f"{row.declared:,}", "?", "?", "?", "?", ""
     read = f"{_moment(row.observed.at)}, {_ORIGINS.get(row.observed.origin, 'in a snapshot')}" if row.observed else ""
     kinds = [chip(_counted(count, drift), _STATES[drift][1]) for drift, count in row.counts.items()
              if drift.is_difference and count]  # fmt: skip
@@ -234,13 +213,11 @@ def _cluster_row(row: ClusterOverview, overview: Overview) -> tuple[Line | str |
         line(*(part for kind in kinds for part in (kind, " "))) if kinds else "none",
         f"{row.counts.get(DriftClass.UNMANAGED, 0):,}",
         read,
-        change,
     )
 
 
 def _details(overview: Overview) -> Iterator[Line]:
     """Yield failures, and the notes of each cluster."""
-    yield from (line(note) for note in overview.notes)
     for cluster in overview.clusters:
         name = (f"{cluster.shown_name}: ", Style.STRONG)
         if (failed := cluster.failure) is not None:
@@ -271,11 +248,7 @@ def _differences(overview: Overview) -> Iterator[Block]:
         read = any(cluster.failure is None for cluster in overview.clusters)
         yield line("None. What is declared is live." if read else "No cluster was read.")
         return
-    if any(entity.drift is DriftClass.DIFFERS for _, entity in rows):
-        yield line(
-            "No baseline was given, so changes that were merged but not applied look like changes by hand. --baseline "
-            "distinguishes them."
-        )
+    yield line("kafka-quotas drift --baseline distinguishes changes by hand from those that are merged and not applied.")
     heads = ("Entity", "Cluster", "State", "Declared", "Live", "Owner", "Declared at")
     yield _table(heads, (_difference(cluster, entity) for cluster, entity in rows), chosen="State")
 
@@ -301,43 +274,22 @@ def _budgets(overview: Overview) -> Iterator[Block]:
         return
     rows.sort(key=lambda row: row[1].free >= 0)
     yield heading("Budgets", count=len(rows))
-    yield line("On each broker. Used: the owner's largest sum of rates on one broker.")
-    heads = ("Owner", "Cluster", "Limit", "Budget", "Allocated", "Used", "Free", "Entities")
+    heads = ("Owner", "Cluster", "Limit", "Budget", "Allocated", "Free", "Entities")
     yield _table(heads, (_budget_row(cluster, budget) for cluster, budget in rows), numbers=_COUNTED)
 
 
-def _budget_row(cluster: ClusterOverview, budget: BudgetUse) -> tuple[Line | str, ...]:
-    key = budget.key
+def _budget_row(cluster: ClusterOverview, budget: OwnerBudget) -> tuple[Line | str, ...]:
+    key = budget.key.value
     above = line(chip("above", Style.BAD), f" {amount(key, -budget.free)}")
     return (
         display_name(budget.owner),
         cluster.shown_name,
         key,
-        amount(key, budget.budget),
+        amount(key, budget.budget.value),
         amount(key, budget.allocated),
-        "not known" if budget.used is None else rate(key, budget.used),
         amount(key, budget.free) if budget.free >= 0 else above,
         f"{budget.entities:,}",
     )
-
-
-def _expiries(overview: Overview) -> Iterator[Block]:
-    """Values that are there for a while."""
-    rows = [
-        (
-            line(entity.entity),
-            cluster.shown_name,
-            key,
-            amount(key, entity.declared[key]) if entity.declared and key in entity.declared else "no value of its own",
-            expiry_text(key, expiry),
-        )
-        for cluster in overview.clusters
-        for entity in cluster.entities
-        for key, expiry in sorted(entity.expiries.items())
-    ]
-    if rows:
-        yield heading("Temporary values", count=len(rows))
-        yield _table(("Entity", "Cluster", "Limit", "Declared now", "Expiry"), iter(rows))
 
 
 def _predictions(overview: Overview) -> Iterator[Block]:
@@ -360,39 +312,6 @@ def _predictions(overview: Overview) -> Iterator[Block]:
 def _notes_of(comparisons: Iterable[RunComparison]) -> Iterable[str]:
     """Return each note of the comparisons once."""
     return dict.fromkeys(str(note) for run in comparisons for note in run.notes)
-
-
-def _runs(overview: Overview) -> Iterator[Block]:
-    """The runs of the audit files, the latest first."""
-    yield heading("Last runs", count=len(overview.runs) + overview.runs_left_out if overview.audited else None)
-    if not overview.audited:
-        yield line("No audit file was given: --audit FILE shows what apply --audit wrote.")
-    elif not overview.runs:
-        yield line("The audit file has no run.")
-    else:
-        heads = ("Ended", "Cluster", "Command", "Result", "Entities", "Who", "Commit", "Accepted guards")
-        yield _table(heads, map(_run, overview.runs))
-    if overview.runs_left_out:
-        yield line(f"{count_of(overview.runs_left_out, 'earlier run')} in the audit files.")
-
-
-def _run(record: AuditRecord) -> tuple[Line | str, ...]:
-    run = record.run
-    reason = f" ({record.failure_reason})" if record.failure_reason else ""
-    unverified = record.result in (ApplyResult.DONE, ApplyResult.PARTIAL) and not record.verified and not run.validate_only
-    counts = (f"{count:,} {status.value.replace('_', ' ')}" for status, count in record.summary.items() if count)
-    commit = run.source.commit[:12] + (" with uncommitted changes" if run.source.dirty else "") if run.source.commit else ""
-    label = run.cluster.name or run.cluster.id
-    return (
-        _moment(record.ended),
-        display_name(label) if label else "",
-        run.command + (" (validate only)" if run.validate_only else ""),
-        line(chip(*_RESULTS[record.result]), reason, *((" ", chip("not verified", Style.WARN)) if unverified else ())),
-        ", ".join(counts),
-        run.os_user if run.principal is None else f"{run.principal} ({run.os_user})",
-        commit,
-        ", ".join(record.accepted),
-    )
 
 
 def embedded(overview: Overview) -> str:
@@ -447,28 +366,26 @@ def _amounts(quotas: Quotas | None) -> Json:
     return None if quotas is None else {escaped(key): amount(key, value) for key, value in sorted(quotas.items())}
 
 
-def audited_runs(overview: Overview) -> tuple[AuditRecord, ...] | None:
-    """Runs of the audit files, the latest first. ``None``: no audit file was given."""
-    return overview.runs if overview.audited else None
+def budget_value(budget: OwnerBudget) -> float:
+    """Return what the limits of an owner may add up to on each broker, in the unit of the key."""
+    return budget.budget.value
 
 
 REPORT: Final = Document(
     cls=Overview,
     name="report",
     title="kafka-quotas report",
-    codec=LOADS.extended(
+    codec=VALUES.extended(
         {
-            BudgetUse: row("owner key budget allocated free used entities"),
+            OwnerBudget: row("owner key budget allocated free entities", budget=budget_value),
             ClusterFailure: row("errored skipped failure_reason message", errored=is_failure),
             ClusterOverview: row(
-                "cluster *failure? observed prune complete baseline differs summary(declared live drift=counts) "
-                "quota_callback=callback static_defaults entities budgets? loads predictions=comparisons? notes findings",
+                "cluster *failure? observed prune complete differs summary(declared live drift=counts) "
+                "quota_callback=callback static_defaults entities budgets? predictions=comparisons? notes findings",
                 summary="Numbers of entities.",
             ),
             ComparedGroup: COMPARED,
-            EntityOverview: row("entity class=drift declared live owner note source protected in_scope expiries?"),
-            Overview: row("at version source clusters runs runs_left_out notes", runs=audited_runs),
-            **AUDIT_ROWS,
+            EntityOverview: row("entity class=drift declared live owner note source protected in_scope"),
         }
     ),
 )

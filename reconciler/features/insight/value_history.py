@@ -93,11 +93,11 @@ HISTORY: Final = Document(
 
 def histories(state: CurrentState, paths: Sequence[str], *, cluster: str | None, audit: Sequence[str]) -> Result:
     """Find where the values of these entities come from. Raises ``GitError``, ``ManifestError`` and ``FileAccessError``."""
-    recorded = read_runs(audit)
+    recorded, left_out = read_runs(audit)
     now = manifests_at("HEAD", paths)
     if now.git.shallow():
         raise GitError("--history needs the whole history, and this is a shallow clone. Fetch all commits")
-    known = [run for run in recorded.runs if run.is_of(state.cluster)]
+    known = [run for run in recorded if run.is_of(state.cluster)]
     quotas = [(entity, key) for entity in in_canonical_order(state.entities) for key in sorted(state.entities[entity])]
     if len(quotas) > _MOST_QUOTAS:
         raise UsageError(f"--history is for {_MOST_QUOTAS} quotas at most, and these are {len(quotas):,}. Choose by --name")
@@ -105,7 +105,7 @@ def histories(state: CurrentState, paths: Sequence[str], *, cluster: str | None,
         quota_history(now, paths, (entity, key, state.entities[entity][key]), cluster, known) for entity, key in quotas
     )
     result = Histories(cluster=state.cluster, quotas=origins)
-    notes = list(recorded.notes)
+    notes = list(left_out)
     if not audit:
         notes.append("no audit file was given, so who approved is not known. Pass --audit FILE, which apply --audit wrote")
     return Result(view=lambda: _lines(result), document=lambda: HISTORY.write(result), notes=notes)

@@ -159,7 +159,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
     client = _client(args.entity)
     zone = _zone(args.times.timezone or args.reading.log_timezone)
     at, since, until = _times(args.times, zone, now=datetime.datetime.now(datetime.UTC))
-    runs = read_runs(args.audit).runs if args.audit else ()
+    runs, _ = read_runs(args.audit)
     return IncidentRequest(
         client=client,
         at=at,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -15,12 +14,12 @@ from reconciler.features.insight.rate_sources import RateReading, RateRequest, S
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
+from reconciler.model.state import ClusterIdentity
 from reconciler.render import plain
 from reconciler.resolution.effective_quotas import Caveats
 from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.traffic.kinds import Kind
-from tests.builders import client, ip, pair, user
-from tests.support.report_world import LOADS, load
+from tests.builders import NOON, client, ip, pair, user
 
 NOW = 1_800_000_000.0
 
@@ -178,8 +177,12 @@ def test_without_any_sample_the_reason_is_stated() -> None:
 
 
 def test_a_quota_group_has_one_row_with_its_nearest_broker_and_all_with_details() -> None:
+    def load(name: str, rate: float, limit: float, broker: str = "1") -> GroupLoad:
+        key = QuotaKey.PRODUCER_BYTE_RATE
+        return GroupLoad(broker=broker, key=key, tags={"user": name}, rate=rate, limit=limit, source=user(name))
+
     groups = (load("a", 19.0, 20.0, broker="2"), load("b", 9.0, 10.0), load("a", 15.0, 20.0), load("a", 1.0, 20.0, broker="3"))
-    headroom = replace(LOADS, groups=groups)
+    headroom = Headroom(cluster=ClusterIdentity(name="prod-eu"), at=NOON, groups=groups)
     rows = plain(headroom_lines(headroom)).splitlines()[2:]
     assert ["produce 2 (+2)" in rows[0], "user=a" in rows[0], "produce 1  " in rows[1]] == [True] * 3
     assert len(rows) == 2

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from reconciler.documents import RecordedBaseline
-from reconciler.errors import BaselineError
 from reconciler.features.insight.report import ClusterOverview, EntityOverview, overview_of
 from reconciler.model.cluster import CallbackClass
 from reconciler.model.drift import DriftClass
-from reconciler.model.entity import ForeignText
-from reconciler.model.state import ClusterIdentity
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
-from reconciler.workflows.drift import GivenBaseline
 from tests.builders import cluster_spec, current, declared, user
 from tests.fakes import FakeCluster
 from tests.support import report_world
-from tests.support.report_world import EU_BASELINE, EU_DECLARED, EU_LIVE, MIB, PAYMENTS, SETTLEMENT, intent
+from tests.support.report_world import EU_DECLARED, EU_LIVE, MIB, PAYMENTS, SETTLEMENT, intent
 
 
 def by_name(cluster: ClusterOverview) -> dict[str, EntityOverview]:
@@ -26,22 +19,22 @@ def by_name(cluster: ClusterOverview) -> dict[str, EntityOverview]:
 
 
 def test_every_entity_that_any_side_has_is_there_once_and_in_order() -> None:
-    cluster = report_world.cluster_of("c", EU_DECLARED, EU_LIVE, EU_BASELINE)
-    everything = {one.entity for one in EU_DECLARED} | EU_LIVE.keys() | EU_BASELINE.keys()
+    cluster = report_world.cluster_of("c", EU_DECLARED, EU_LIVE)
+    everything = {one.entity for one in EU_DECLARED} | EU_LIVE.keys()
     assert [one.entity for one in cluster.entities] == sorted(everything, key=lambda entity: entity.sort_key)
     assert (cluster.declared, cluster.live) == (len(EU_DECLARED), len(EU_LIVE))
     assert sum(cluster.counts.values()) == len(everything)
 
 
 def test_an_entity_has_both_sides_its_class_its_owner_and_whether_it_is_protected() -> None:
-    found = by_name(report_world.cluster_of("c", EU_DECLARED, EU_LIVE, EU_BASELINE))
+    found = by_name(report_world.cluster_of("c", EU_DECLARED, EU_LIVE))
     one = found[str(SETTLEMENT)]
     assert (one.declared, one.live) == ({"producer_byte_rate": 50 * MIB}, {"producer_byte_rate": 30 * MIB})
-    assert (one.drift, one.protected) == (DriftClass.CHANGED, True)
+    assert (one.drift, one.protected) == (DriftClass.DIFFERS, True)
     payments = found[str(PAYMENTS)]
     assert (payments.drift, payments.owner) == (DriftClass.IN_SYNC, "team-payments")
     assert str(payments.source) == "teams/payments/quotas.yaml:9:7"
-    assert found["user=reporting"].drift is DriftClass.MISSING
+    assert found["user=reporting"].drift is DriftClass.DIFFERS
     assert found["user=reporting"].live is None
     assert found["client-id=mirror-maker"].drift is DriftClass.UNMANAGED
     assert not found["client-id=mirror-maker"].protected
@@ -54,14 +47,6 @@ def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> No
     found = overview_of(part, current(live), source=FakeCluster(live))
     assert {name: one.drift for name, one in by_name(found).items()} == {"user=a": DriftClass.IN_SYNC, "user=b": None}
     assert not found.complete
-
-
-def test_a_baseline_of_another_cluster_is_refused() -> None:
-    recorded = RecordedBaseline(cluster=ClusterIdentity(id=ForeignText("another"), name=ForeignText("x")), entities={})
-    with pytest.raises(BaselineError):
-        overview_of(
-            intent("c"), current({}), source=FakeCluster(), baseline=GivenBaseline(name="baseline.json", recorded=recorded)
-        )
 
 
 class WithCallback(FakeCluster):
@@ -80,20 +65,3 @@ def test_limits_of_clients_are_in_doubt_where_the_brokers_have_the_plugin_of_gro
     wanted = intent("c")
     written = replace(wanted, spec=cluster_spec(name="c", callback=CallbackClass(name=GROUP_CALLBACK)))
     assert "this page does not resolve groups" in (overview_of(written, current({}), source=FakeCluster()).callback or "")
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "same"),
-    [
-        (("a", "1"), ("a", "1"), True),
-        (("a", "1"), ("b", "1"), True),
-        (("a", "1"), ("a", "2"), False),
-        (("a", None), ("a", "2"), True),
-        ((None, None), (None, "2"), False),
-    ],
-)
-def test_a_run_belongs_to_the_cluster_of_its_id_else_of_its_name(
-    ours: tuple[str | None, str | None], theirs: tuple[str | None, str | None], same: bool
-) -> None:
-    run = report_world.run(1, cluster=ClusterIdentity(name=ours[0], id=ours[1]))
-    assert run.is_of(ClusterIdentity(name=theirs[0], id=theirs[1])) is same
