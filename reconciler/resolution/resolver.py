@@ -11,7 +11,7 @@ broker found for it.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -203,16 +203,6 @@ class Resolver:
                     index.setdefault(name, []).append(candidate)
         by_user, by_client = self._pairs_of
         return by_user.get(user, []) if client_id is None else by_client.get(client_id, [])
-
-    def may_differ(self, earlier: Resolver) -> Callable[[str, str], bool]:
-        """Return a test of whether the earlier quotas may give a user and client id another answer. False is certain."""
-        changed: tuple[set[object], ...] = (set(), set(), set(), set())
-        for by, new, old in zip(_LOOKED_UP_BY, self._levels, earlier._levels, strict=True):
-            changed[by].update(place for place in {**new, **old} if new.get(place) != old.get(place))
-        of_all, users, clients, pairs = changed
-        if self.kinds != earlier.kinds or of_all:
-            return lambda _user, _client_id: True
-        return lambda user, client_id: user in users or client_id in clients or (user, client_id) in pairs
 
     @property
     def enabled(self) -> bool:

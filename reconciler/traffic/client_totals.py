@@ -123,7 +123,6 @@ def count_charged(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
     figures = {
         "lines": np.bincount(rows.of, minlength=count),
         "amount": amount,
-        "largest": _largest(rows),
         "start_us": start,
         "end_us": end,
         "throttled": np.bincount(rows.of, weights=throttled, minlength=count).astype(np.int64),
@@ -136,35 +135,26 @@ def count_uncharged(rows: ChargedRows, status: str) -> pa.Table:
     """``SCHEMA``: the clients of ``rows`` of a status of ``UNCHARGED``, and how many rows each has."""
     nothing = np.zeros(rows.clients, dtype=np.int64)
     figures = dict.fromkeys(FOLDS, nothing) | {
-        "largest": _largest(rows), "start_us": nothing + _NO_MORE.max, "end_us": nothing + _NO_MORE.min,
+        "start_us": nothing + _NO_MORE.max, "end_us": nothing + _NO_MORE.min,
         UNCHARGED[status]: np.bincount(rows.of, minlength=rows.clients),
     }  # fmt: skip
     return _of_clients(rows, figures)
 
 
 def _of_clients(rows: ChargedRows, figures: Mapping[str, Integers]) -> pa.Table:
+    largest = np.full(rows.clients, _NO_MORE.min)
+    np.maximum.at(largest, rows.of, rows.records)
     columns: dict[str, pa.Array | Integers] = {
         "status": pa.array([CHARGED]).take(pa.array(np.zeros(rows.clients, dtype=np.int64))),
         "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
-        **figures,
+        **figures, "largest": largest,
     }  # fmt: skip
     return pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
 
 
-def _largest(rows: ChargedRows) -> Integers:
-    largest = np.full(rows.clients, _NO_MORE.min)
-    np.maximum.at(largest, rows.of, rows.records)
-    return largest
-
-
 def series_of(counted: pa.Table) -> tuple[Series, ...]:
-    """The clients, sorted. ``counted``: ``SCHEMA``."""
-    charged = counted.filter(pc.field("status") == CHARGED)
-    return sorted_series(charged, range(charged.num_rows))
-
-
-def sorted_series(clients: pa.Table, keys: Iterable[int]) -> tuple[Series, ...]:
-    """Rows of ``SCHEMA`` as series with these keys, sorted."""
+    """The clients, sorted. ``counted``: ``SCHEMA``. A client's key is its place among the charged rows."""
+    clients = counted.filter(pc.field("status") == CHARGED)
     figures = (*NAMES[1:], "lines", "amount", "largest", "throttled", "start_us", "end_us")
     columns = (clients.column(name).to_pylist() for name in figures)
     made = [
@@ -173,8 +163,8 @@ def sorted_series(clients: pa.Table, keys: Iterable[int]) -> tuple[Series, ...]:
             requests=lines, amount=amount, key=key, largest=max(0, largest), throttled=throttled,
             start_us=start if lines else None, end_us=end if lines else None,
         )
-        for broker, kind, user, client_id, ip, lines, amount, largest, throttled, start, end, key
-        in zip(*columns, keys, strict=True)
+        for key, (broker, kind, user, client_id, ip, lines, amount, largest, throttled, start, end)
+        in enumerate(zip(*columns, strict=True))
     ]  # fmt: skip
     for name in UNCHARGED.values():
         counts = pc.fill_null(clients.column(name), 0)

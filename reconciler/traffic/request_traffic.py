@@ -132,6 +132,7 @@ class SecondsTraffic:
             samples = tuple(sorted(notes.get("detail", ()))[:SAMPLES])
             facts = facts_of(counted, self.means, source, files, samples, of_requests=self.of_requests)
             self.facts = replace(facts, named_brokers=tuple(sorted(named)), request_step=self._request_step(counted))
+            self.states_throttles = facts.states_throttles
             clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
             require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
             if lines.get(DUPLICATE) and not is_stored:
@@ -140,11 +141,6 @@ class SecondsTraffic:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def states_throttles(self) -> bool:
-        """Implement ``GroupJudge.states_throttles``."""
-        return self.facts.states_throttles
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
         """Implement ``GroupJudge.by_seconds``."""

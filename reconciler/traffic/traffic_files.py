@@ -22,17 +22,15 @@ from reconciler.model import escaped
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
 from reconciler.traffic.shuffle.rows import LocalRows, count_rows
-from reconciler.traffic.sources.log_documents import MARKER, check_zone
+from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
 from reconciler.traffic.sources.log_files import (
     BrokerFiles,
     Dataset,
     find_logs,
-    has_text,
     is_request_log,
     log_parts,
     parse_dataset,
-    split_argument,
 )
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
@@ -398,14 +396,8 @@ class RequestLogs(Traffic):
 
     @staticmethod
     def claims(path: Path) -> bool:
-        """Whether a file that is named as a log, or one of a folder, has a line of a request."""
-        _, below = split_argument(str(path))
-        if not below.is_dir() and not is_request_log(below.name):
-            return False
-        try:
-            return any(has_text(file, MARKER) for log in find_logs([str(path)]) for file in log.files)
-        except TrafficError:
-            return False
+        """Whether it is named as a log: then no feature looks whose file it is."""
+        return is_request_log(path.name)
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:
@@ -423,12 +415,12 @@ class RequestLogs(Traffic):
         """Implement ``Traffic.batches``."""
         zone, kinds, also = reading.log_timezone, reading.kinds, reading.also
         parts = log_parts(self.logs, 1)
-        before, total = 0, sum(part.size for part in parts)
+        before, total = 0, sum(part.end - part.begin for part in parts)
         for log in parts:
             log_event(_log, "file opened", file=log.path, broker=log.broker, begin=log.begin, end=log.end)
             note = functools.partial(lambda before, read_bytes: reading.progress.count(before + read_bytes, total), before)
             yield from parse_lines(log.lines(note), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
-            before += log.size
+            before += log.end - log.begin
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
         """Implement ``Traffic.rows_here``. Copies are marked, and topics have what they cost."""

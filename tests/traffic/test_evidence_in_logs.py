@@ -167,11 +167,12 @@ def test_a_client_that_was_throttled_all_the_time_is_not_clear(tmp_path: Path) -
 
 
 def test_names_of_brokers_come_from_answers_alone() -> None:
-    from reconciler.traffic.sources.log_evidence import named_brokers
+    from reconciler.traffic.sources.log_evidence import names_of_cluster
 
     raw = metadata(3, 1).encode()
-    assert named_brokers(3, raw) == "1,3"
-    assert named_brokers(0, raw) is None
-    assert named_brokers(3, line("METADATA", client_id='"brokers":[{"nodeId":5}]', request={}, response={}).encode()) is None
+    assert names_of_cluster(3, raw)[1] == "1,3"
+    assert (
+        names_of_cluster(3, line("METADATA", client_id='"brokers":[{"nodeId":5}]', request={}, response={}).encode())[1] is None
+    )
     described = json.dumps({"brokers": [{"brokerId": 4, "host": "h"}]}, separators=(",", ":"))
-    assert named_brokers(60, described.encode()) == "4"
+    assert names_of_cluster(60, described.encode())[1] == "4"

@@ -19,7 +19,7 @@ from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.judging.recommendations import safe_byte_rate
 from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdicts, worth_a_plot
-from reconciler.traffic.kernels.exact_totals import Episodes, ExactSide, ExactVerdict
+from reconciler.traffic.kernels.exact_totals import NONE, Episodes, ExactSide, ExactVerdict
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from tests.support.backtest_reports import provenance
 from tests.support.backtest_reports import verdict as bucket_verdict
@@ -109,15 +109,15 @@ def test_what_the_history_shows_too_little_of_is_inconclusive_only_where_it_was_
         ([1, 2, 3, 4], [1, 3, 4], (2, 3)),
         ([1, 5, 9], [1, 5, 9], (9, 1)),
         ([1, 20, 21], [1, 20, 21], (2, 20)),
-        ([1, 2], [], (0, None)),
+        ([1, 2], [], (0, NONE)),
     ],
 )
 def test_an_episode_is_a_run_of_active_seconds_that_are_all_over(
-    active: list[int], over: list[int], expected: tuple[int, int | None]
+    active: list[int], over: list[int], expected: tuple[int, int]
 ) -> None:
     runs = Episodes(11)
     runs.feed(np.zeros(len(active), dtype=np.int64), np.array(active), np.isin(active, over))
-    assert runs.longest().get(0, (0, None)) == expected
+    assert tuple(runs.columns(np.zeros(1, dtype=np.int64))[:, 0].tolist()) == expected
 
 
 @given(st.floats(0.001, 1e15))

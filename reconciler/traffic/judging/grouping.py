@@ -127,7 +127,7 @@ def group_series(series: Sequence[Series], before: Tables | None, after: Tables)
     ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``.
     """
     before_of: list[Resolved | None] = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
-    after_of = _resolved_again(before, before_of, after, series)
+    after_of: list[Resolved | None] = [*map(_Resolving(after), series)]
     tagged = [index for index, client in enumerate(series) if client.has_tags]
     if before is not None and tagged:
         resolve_tags = _ResolvingTags(before, after)
@@ -180,27 +180,6 @@ def groups_before(grouping: Grouping, target: int) -> tuple[int, ...]:
         return (target,)
     candidates = {group for member in grouping.targets[target].members for group in grouping.groups_of_series[member]}
     return tuple(sorted(group for group in candidates if grouping.groups[group].before is not None))
-
-
-def _resolved_again(
-    before: Tables | None, before_of: Sequence[Resolved | None], after: Tables, series: Sequence[Series]
-) -> list[Resolved | None]:
-    """Most changes are about few clients: the others are not looked up a second time."""
-    may_differ = {
-        key: table.may_differ(known)
-        for key, table in after.items()
-        if before is not None and isinstance(known := before[key], Resolver) and isinstance(table, Resolver)
-    }
-    resolved = _Resolving(after)
-    return [
-        known
-        if (differs := may_differ.get(client.kind.key)) is not None
-        and client.user is not None
-        and client.client_id is not None
-        and not differs(client.user, client.client_id)
-        else resolved(client)
-        for client, known in zip(series, before_of, strict=True)
-    ]
 
 
 class _Resolving:

@@ -110,7 +110,9 @@ class _Rows(Generic[Judged]):
     ) -> BucketVerdict:
         """``proven``: as ``_decided`` has it. ``excess``: as ``target_members`` has it."""
         target, fields = self.grouping.targets[index], target_fields(index, self.grouping)
-        verdict, reason = _decided(target, verdict, proven=proven)
+        reason = None
+        if target.undecided or target.may_have:
+            verdict, reason = _decided(target, verdict, proven=proven)
         recording = throttled_recording(index, self.series, self.grouping, self.judged, stated=self.stated)
         if recording is not None and verdict is Verdict.CLEAR:
             certain = peak.rate if peak.bound is PeakBound.EXACT else 0.0
@@ -247,7 +249,8 @@ def target_members(
         return ()
     total, over = sum(series[member].amount for member in target.members), sum(excess.values())
     members = []
-    for member in sorted(target.members, key=lambda m: (-series[m].amount, series[m].sort_key)):
+    # Series are in the order of their names.
+    for member in sorted(target.members, key=lambda m: (-series[m].amount, m)):
         client, earlier = series[member], grouping.before_of_series[member]
         members.append(
             Member(

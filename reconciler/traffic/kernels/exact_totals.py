@@ -244,14 +244,13 @@ class Episodes:
             begins, ends, owners = begins[:-1], ends[:-1], owners[:-1]
         self._keep(owners, begins, ends)
 
-    def longest(self) -> dict[int, tuple[int, int]]:
-        """Length (both ends counted) and first second of each group's longest run, the earliest of several. Ends the stream."""
-        self._close()
-        return self._best
-
     def columns(self, groups: Integers) -> Integers:
-        """The same for rising ``groups``, all that there are: a row of lengths, 0 for none, and one of first seconds."""
-        longest = self.longest()
+        """Return a row of lengths, 0 for none, and one of first seconds, of each group's longest run. Ends the stream.
+
+        ``groups``: all that there are, rising. Both ends of a run count, and of several runs the earliest does.
+        """
+        self._close()
+        longest = self._best
         runs = np.stack((np.zeros(len(groups), dtype=np.int64), np.full(len(groups), NONE)))
         if longest:
             places = np.searchsorted(groups, np.fromiter(longest, dtype=np.int64))

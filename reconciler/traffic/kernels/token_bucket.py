@@ -314,7 +314,7 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
     # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.
     runs = Episodes(math.ceil(window.expiry_ms / 1000))
     runs.feed(np.zeros_like(seconds), seconds, over)
-    longest = runs.longest().get(0)
+    (longest_s,), (longest_from,) = runs.columns(np.zeros(1, dtype=np.int64)).tolist()
     return SideVerdict(
         certain=len(certain),
         expected=int(over.sum()),
@@ -322,6 +322,6 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
         first_certain=int(seconds[certain[0]]) if len(certain) else None,
         first_expected=int(seconds[over][0]) if over.any() else None,
         first_possible=int(seconds[possible[0]]) if len(possible) else None,
-        longest_s=longest[0] if longest else 0,
-        longest_from=longest[1] if longest else None,
+        longest_s=longest_s,
+        longest_from=longest_from if longest_s else None,
     )

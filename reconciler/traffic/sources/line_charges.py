@@ -161,12 +161,19 @@ class LineReader:
     def entries(self, api: int, line: LogLine) -> list[Entry]:
         """All entries of a line that is wanted, at least one."""
         if isinstance(line, ProduceLine):
-            return self._with_time(_produce_entry(line), line, free=line.request.acks == 0)
-        if isinstance(line, FetchLine):
+            entry, is_free = _produce_entry(line), line.request.acks == 0
+        elif isinstance(line, FetchLine):
             entry = _fetch_entry(line)
-            return self._with_time(entry, line, free=entry.status == FOLLOWER)
-        if api == SHARE_FETCH:
-            return self._with_time(Entry(UNSIZED, _FETCH_KIND), line, free=False)
+            is_free = entry.status == FOLLOWER
+        elif api == SHARE_FETCH:
+            entry, is_free = Entry(UNSIZED, _FETCH_KIND), False
+        else:
+            return self._entries_without_bytes(api, line)
+        if is_free or not self._time:
+            return [entry]
+        return [entry, Entry(CHARGED, _REQUEST_KIND, _thread_nanos(line), begins_line=False)]
+
+    def _entries_without_bytes(self, api: int, line: LogLine) -> list[Entry]:
         entries = []
         if self._time:
             exempt = api in _BETWEEN_BROKERS or (api in _OF_THE_QUORUM and bool(line.is_forwarded))
@@ -174,11 +181,6 @@ class LineReader:
         if isinstance(line, TopicsLine):
             entries += _topic_entries(api, line, begins=not entries)
         return entries or [Entry(OTHER_API, _MUTATION_KIND)]
-
-    def _with_time(self, entry: Entry, line: LogLine, *, free: bool) -> list[Entry]:
-        if free or not self._time:
-            return [entry]
-        return [entry, Entry(CHARGED, _REQUEST_KIND, _thread_nanos(line), begins_line=False)]
 
 
 def _thread_nanos(line: LogLine) -> int:

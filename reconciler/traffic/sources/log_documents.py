@@ -303,11 +303,6 @@ def produce_error_codes(line: ProduceLine) -> list[int | None]:
     return [partition.error_code for topic in topics for partition in topic.partition_responses or []]
 
 
-def document_of(raw: bytes, start: int) -> bytes:
-    """The document that begins at ``start``, without what the layout of the log writes behind it."""
-    return raw[start : raw.rfind(b"}") + 1]
-
-
 def _decoded(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded | None:
     try:
         return decoder.decode(document)

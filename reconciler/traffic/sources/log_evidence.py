@@ -40,27 +40,21 @@ LINE_KEYS: Final = pa.schema([("tie", pa.int64()), ("ts_us", pa.int64())])
 _REQUEST: Final = ("tie", "ts_us", "kind", "part")
 
 
-def cluster_id(api: int | None, raw: bytes) -> str | None:
-    """The id that a line names, else ``None``."""
-    if api not in NAMING:
-        return None
+def names_of_cluster(api: int, raw: bytes) -> tuple[str | None, str | None]:
+    """Return the cluster's id that a line of ``NAMING`` has, and the brokers that its answer lists; ``None`` for none."""
     begin = raw.rfind(_FIELD)
     end = raw.find(b'"', begin + len(_FIELD))
-    return raw[begin + len(_FIELD) : end].decode("utf-8", "replace") if 0 <= begin < end else None
-
-
-def named_brokers(api: int | None, raw: bytes) -> str | None:
-    """The brokers that a line's answer lists, else ``None``."""
-    if api not in _LISTING:
-        return None
-    begin = raw.rfind(_BROKERS)
+    cluster = raw[begin + len(_FIELD) : end].decode("utf-8", "replace") if 0 <= begin < end else None
+    begin = raw.rfind(_BROKERS) if api in _LISTING else -1
+    if begin < 0:
+        return cluster, None
     try:
-        listed, _ = _decoder.raw_decode(raw[begin + len(_BROKERS) - 1 :].decode("utf-8", "replace")) if begin >= 0 else ([], 0)
+        listed, _ = _decoder.raw_decode(raw[begin + len(_BROKERS) - 1 :].decode("utf-8", "replace"))
     except (ValueError, RecursionError):
-        return None
+        return cluster, None
     ids = (node.get("nodeId", node.get("brokerId")) for node in listed if isinstance(node, dict))
     numbers = sorted({number for number in ids if isinstance(number, int)})
-    return ",".join(map(str, numbers)) or None
+    return cluster, ",".join(map(str, numbers)) or None
 
 
 def require_one(clusters: Mapping[str, str]) -> None:

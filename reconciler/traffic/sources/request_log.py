@@ -24,15 +24,14 @@ from reconciler.model import CONTROLLER, escaped
 from reconciler.text import list_some
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
-from reconciler.traffic.sources.log_documents import MARKER, LineClock, LogLine, answered_throttle_ms, api_key, document_of
+from reconciler.traffic.sources.log_documents import MARKER, LineClock, LogLine, Moment, answered_throttle_ms, api_key
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     NAMED_BROKERS,
     NAMING,
     REQUEST_NUMBER,
     TOPICS,
-    cluster_id,
-    named_brokers,
+    names_of_cluster,
     request_numbers,
 )
 from reconciler.traffic.sources.log_files import BrokerFiles, has_text, log_parts
@@ -159,14 +158,16 @@ class _RowReader:
         """``at``: where the marker is; a name may contain another one, behind it."""
         start = at + len(MARKER)
         api = api_key(raw, start)
+        # Without what the layout of the log writes behind it.
+        document = raw[start : raw.rfind(b"}") + 1]
+        cluster, named = names_of_cluster(api, raw) if api in NAMING else (None, None)
         if not self._reader.wants(api):
-            request = _Request(self._broker, cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
+            request = _Request(self._broker, cluster=cluster, named_brokers=named)
             if api in self._reader.showing:
-                self._add_shown(api, raw, at, request)
+                self._add_shown(api, document, self._clock.read(raw, at), request)
             else:
                 self._add(request, [self._reader.unusable(api, OTHER_API)])
             return
-        document = document_of(raw, start)
         line = self._reader.decode(api, document)
         moment = self._clock.read(raw, at)
         if api is None or line is None or moment is None:
@@ -189,9 +190,9 @@ class _RowReader:
             line.connection,
             header.correlation_id,
             line.throttle_time_ms,
+            cluster=cluster,
+            named_brokers=named,
         )
-        if api in NAMING:
-            request = request._replace(cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
         entries = self._reader.entries(api, line)
         if moment.unclear:
             entries = [entry._replace(topics=None, status=_UNPLACED.get(entry.status, entry.status)) for entry in entries]
@@ -212,12 +213,11 @@ class _RowReader:
         )
         self._add(begun, [entry for entry in entries if entry.kind == _MUTATION])
 
-    def _add_shown(self, api: int | None, raw: bytes, at: int, request: _Request) -> None:
+    def _add_shown(self, api: int | None, document: bytes, moment: Moment | None, request: _Request) -> None:
         """A line that is charged for nothing, with what it shows of topics."""
         entry = self._reader.unusable(api, OTHER_API)
-        topics = self._reader.shown_topics(document_of(raw, at + len(MARKER)))
-        moment = self._clock.read(raw, at) if topics is not None else None
-        if moment is not None and not moment.unclear and FIRST_US <= moment.micros < END_US:
+        topics = self._reader.shown_topics(document)
+        if topics is not None and moment is not None and not moment.unclear and FIRST_US <= moment.micros < END_US:
             request, entry = request._replace(ts_us=moment.micros), entry._replace(topics=topics)
         self._add(request, [entry])
 
@@ -289,12 +289,8 @@ def _beginning(file: str, raw: bytes) -> str:
 def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     """Raise ``TrafficError`` when no line of any file is of a request, or when all that are looked at cannot be read.
 
-    A log with request lines is read as far as its first one; only files without any are read whole.
+    Only files without a request line near the beginning of a part are read further.
     """
-    files = [file for log in logs for file in log.files]
-    where = list_some([escaped(file) for file in files], 1)
-    if not any(has_text(file, MARKER) for file in files):
-        raise TrafficError(f"recorded traffic {where}: {NOT_A_LOG}")
     parts = log_parts(logs, _PARTS_CUT)
     rows, samples = 0, list[tuple[str, bytes]]()
     for part in parts[:: max(1, len(parts) // _PARTS_LOOKED_AT)]:
@@ -305,6 +301,10 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
                 return
             rows += batch.num_rows
         samples += ((part.uri, raw) for raw in lines[:1])
+    files = [file for log in logs for file in log.files]
+    where = list_some([escaped(file) for file in files], 1)
+    if not samples and not any(has_text(file, MARKER) for file in files):
+        raise TrafficError(f"recorded traffic {where}: {NOT_A_LOG}")
     forms = {_foreign_form(raw) for _, raw in samples}
     form = forms.pop() if len(forms) == 1 else None
     if form is not None or rows >= _LEAST_LINES:
