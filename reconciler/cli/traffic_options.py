@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -100,16 +100,16 @@ def moment(text: str) -> datetime.datetime:
     return at.astimezone(datetime.UTC)
 
 
-def traffic_option(text: str, **keywords: Any) -> Any:
-    """``--traffic``: sources. ``text``: what the command reads, and what it does with it."""
-    return option("--traffic", section="Traffic", metavar="SOURCE", help=text, **keywords)
-
-
-def mapping_option(text: str = "read other Parquet or CSV files, or other metrics of a server, as in this TrafficMapping") -> Any:
-    """``--mapping``: the names that a source has for what is needed."""
-    return option("--mapping", section="Traffic", metavar="FILE", help=text)
-
-
+TRAFFIC: Final[Mapping[str, Any]] = {"section": "Traffic", "metavar": "SOURCE"}
+"""Of ``--traffic``: each command reads other sources."""
+SINCE: Final[Mapping[str, Any]] = {"section": "Traffic", "type": moment, "metavar": "TIME"}
+"""Of ``--since``."""
+MAPPING: Final = option(
+    "--mapping",
+    section="Traffic",
+    metavar="FILE",
+    help="read other Parquet or CSV files, or other metrics of a server, as in this TrafficMapping",
+)
 MAX_UNREADABLE: Final = option(
     "--max-unreadable",
     section="Traffic",
@@ -137,11 +137,6 @@ MATCH: Final = option(
     metavar="MATCHER",
     help="read only series of Prometheus with this label, such as 'cluster=\"prod\"' (repeatable, all apply)",
 )
-
-
-def since_option(text: str) -> Any:
-    """``--since``, with this help."""
-    return option("--since", section="Traffic", type=moment, metavar="TIME", help=text)
 
 
 UNTIL: Final = option(
@@ -196,7 +191,7 @@ class ReadingOptions:
         help="keep the samples of Prometheus here, so that the next run reads only new ones [default: the user's cache folder]",
     )
     log_timezone: str = LOG_TIMEZONE
-    mapping: Path | None = mapping_option()
+    mapping: Path | None = MAPPING
     max_unreadable: float = MAX_UNREADABLE
 
 

@@ -38,7 +38,7 @@ from reconciler.traffic.judging.findings import (
     with_unkept,
 )
 from reconciler.traffic.judging.grouping import Series, Tables, group_series, groups_before, quota_tables
-from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions, may_have_gaps
+from reconciler.traffic.judging.history_gaps import SHORTEST_S, add_gaps, holes_of, kind_assumptions
 from reconciler.traffic.judging.judged_quotas import (
     Quota,
     changed_quotas,
@@ -253,7 +253,8 @@ def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
 def recording_holes(recorded: TrafficSource) -> dict[int, Integers]:
     """Return the holes of each broker's recording, as ``holes_of`` has them; none of a history that is too short for one."""
     facts = recorded.facts
-    if not facts.gaps and not may_have_gaps(facts.coverage):
+    moments = [moment for part in facts.coverage for moment in (part.start, part.end)]
+    if not facts.gaps and (not moments or (max(moments) - min(moments)).total_seconds() <= SHORTEST_S):
         return {}
     return holes_of(facts.coverage, recorded.minutes(), gap_minutes(facts.gaps) if facts.gaps else None)
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.errors import TrafficError
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, pack
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
@@ -93,7 +92,7 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
         values if rows is None else values[rows]
         for values in (integers(batch.column(name)) for name in ("broker", "ts_us", "records", "overhead"))
     )
-    begins = run_begins([broker, *(codes for codes, _ in names.values())])
+    begins = run_begins([broker, *(codes for codes, _ in names.values())]) if len(broker) > _FIRST_ROWS else None
     if begins is not None:
         names = {name: (codes[begins], pool) for name, (codes, pool) in names.items()}
     of_run = broker if begins is None else broker[begins]
@@ -104,7 +103,6 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
     named = {name: (codes + 1, len(pool) + 1) for name, (codes, pool) in names.items() if len(pool)}
     of_client, of = _number_combinations([*named.values(), (kind * len(brokers) + number, len(kinds) * len(brokers))])
     place = dict(zip(named, of_client, strict=False))
-    _require_usual({name: (names[name][1], place[name]) for name in named}, len(of_client[0]))
     its_kind, its_broker = np.divmod(of_client[-1], max(1, len(brokers)))
     nameless = pa.nulls(len(its_kind), NAME_CODES)
     made = {name: names_at(names[name][1], place[name] - 1) for name in place}
@@ -122,27 +120,6 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
         others=others,
         begins=begins,
     )
-
-
-_MOST_BYTES: Final = 64 * 1024 * 1024
-_USUAL_BYTES: Final = 1000
-"""Of all names of one client, on average: names of real clients have a tenth of it."""
-
-
-def _require_usual(names: Mapping[str, tuple[pa.Array, Integers]], clients: int) -> None:
-    """Raise ``TrafficError`` when names of clients would fill the memory, although a file has each of them once.
-
-    ``names``: pools of names, and for each client the place of its name in the pool after one that is not known.
-    """
-    size = 0
-    for pool, place in names.values():
-        lengths = np.asarray(pc.fill_null(pc.binary_length(pool), 0)).astype(np.int64)
-        size += int(np.append(0, lengths)[place].sum())
-    if size > _MOST_BYTES and size > _USUAL_BYTES * clients:
-        raise TrafficError(
-            f"recorded traffic: the names of {clients:,} clients have {size // clients:,} bytes each, on average, and would fill "
-            "the memory. Usual names have less than 100: take out the rows with long names"
-        )
 
 
 _SHORTEST_RUN: Final = 8

@@ -35,14 +35,12 @@ if TYPE_CHECKING:
         backtest_request,
         callback_notes,
         fetch_samples,
-        limited_kinds,
         make_proposal,
         open_recorded,
         proposal_of,
         proposal_of_settings,
         run_backtest,
         set_quotas,
-        traffic_of,
     )
     from reconciler.workflows.connect import (
         Access,

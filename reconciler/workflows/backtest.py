@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from reconciler.traffic import (
         BacktestRequest,
         Between,
-        Kind,
         SessionOptions,
         Traffic,
         TrafficSource,
@@ -278,9 +277,13 @@ def open_recorded(
     ``throttles``: recorded throttles will be asked for, of requests of every kind.
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
-    from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
+    from reconciler.traffic import BYTES, KEY_OF_KIND, Kind, Reading, Source, open_traffic, spark_with_progress
 
-    traffic = traffic_of(proposal, options)
+    traffic = _traffic_of(proposal, options)
+    tables = (proposal.current or {}, proposal.proposed)
+    keys = {key for table in tables for values in table.values() for key in values}
+    # Nothing need be read of a kind without a quota, before or after.
+    kinds = Kind if throttles else (*BYTES, *(kind for kind, key in KEY_OF_KIND.items() if key in keys and kind not in BYTES))
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
@@ -295,7 +298,7 @@ def open_recorded(
             functools.cache(session),
             Reading(
                 log_timezone=options.log_timezone,
-                kinds=tuple(Kind) if throttles else limited_kinds(proposal),
+                kinds=tuple(kinds),
                 by_seconds=by_seconds,
                 progress=progress,
                 topics=proposal.topics,
@@ -308,7 +311,7 @@ def open_recorded(
         yield recorded
 
 
-def traffic_of(proposal: Proposal, options: BacktestOptions) -> Traffic:
+def _traffic_of(proposal: Proposal, options: BacktestOptions) -> Traffic:
     """Return the traffic that ``options`` name. Raises ``UsageError``, ``TrafficError`` and ``UntrustedError``."""
     from reconciler.traffic import find_traffic
 
@@ -333,14 +336,6 @@ def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree) -> 
         path = str(split_argument(argument)[1]) if dataset is None else local_path(dataset)
         if path is not None:
             files.require_same_below(path)
-
-
-def limited_kinds(proposal: Proposal) -> frozenset[Kind]:
-    """Return the kinds that have a quota, before or after. Nothing else need be read."""
-    from reconciler.traffic import BYTES, KEY_OF_KIND
-
-    keys = {key for table in (proposal.current or {}, proposal.proposed) for values in table.values() for key in values}
-    return frozenset((*BYTES, *(kind for kind, key in KEY_OF_KIND.items() if key in keys)))
 
 
 def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:

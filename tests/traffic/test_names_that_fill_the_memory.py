@@ -79,23 +79,11 @@ def test_names_longer_than_any_of_kafka_are_unreadable_rows(tmp_path: Path, ques
 
 @pytest.mark.bulk
 @pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize(
-    ("users", "clients", "words"),
-    [
-        (["x" * 300_000_000], ["app"], "the column 'user' has 300,000,"),
-        ([f"{n}" + "u" * 32_000 for n in range(99)], [f"{n}" + "c" * 32_000 for n in range(99)], "64,0"),
-    ],
-    ids=["a giant", "many pairs"],
-)
-def test_more_text_than_fits_is_refused_before_it_is_read(
-    tmp_path: Path, question: str, users: list[str], clients: list[str], words: str
-) -> None:
-    rows = len(users) * len(clients)
-    pairs = [divmod(row, len(clients)) for row in range(rows)]
-    write(tmp_path / "t.parquet", users, [user for user, _ in pairs], clients, [client for _, client in pairs])
+def test_more_text_than_fits_is_refused_before_it_is_read(tmp_path: Path, question: str) -> None:
+    write(tmp_path / "t.parquet", ["x" * 300_000_000], [0], ["app"], [0])
     done = run(tmp_path, *QUESTIONS[question])
     assert done.returncode == 1, done.stderr[-2000:]
-    assert words in done.stderr
+    assert "the column 'user' has 300,000," in done.stderr
     assert "long names" in done.stderr
     assert len(done.stderr) < 2_000
 

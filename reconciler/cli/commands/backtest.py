@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,19 +15,19 @@ from reconciler.cli.declaration import added_groups, argument, group, option
 from reconciler.cli.entity_options import SETTINGS, default_in_text_warnings, parse_settings
 from reconciler.cli.results import OutFile, Result
 from reconciler.cli.traffic_options import (
+    SINCE,
+    TRAFFIC,
     UNTIL,
     BrokerModelOptions,
     ReadingOptions,
     SparkOptions,
     configured_backtest,
-    since_option,
-    traffic_option,
 )
 from reconciler.errors import GitError, MissingDependencyError, TrafficError, UntrustedError, UsageError
 from reconciler.hooks import added
 
 if TYPE_CHECKING:
-    from reconciler.model import BacktestReport, CurrentState
+    from reconciler.model import BacktestReport, CurrentState, Entity
     from reconciler.workflows import Access, Intent
 
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif")
@@ -42,16 +42,21 @@ _MOST_PLOTS: Final = 100
 class BacktestSource:
     """Which traffic is replayed, and how it is read."""
 
-    traffic: tuple[str, ...] = traffic_option(
-        "replay this recorded traffic: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or [BROKER=]PATH: request "
-        "logs of one broker (kafka.request.logger at DEBUG), a file or a folder with rotated and gzipped files. Or Parquet "
-        "in the canonical traffic schema, or a folder of compact. Spark reads [BROKER=]SCHEME://... (s3a, hdfs, abfss, gs) and "
-        "table:NAME. Repeatable for paths and addresses. Without BROKER= the broker's id comes from a name such as node-3 or "
-        "broker-3 in the path, else from a count that begins with 0 [default: spec.traffic of the Cluster manifest]"
+    traffic: tuple[str, ...] = option(
+        "--traffic",
+        **TRAFFIC,
+        help="replay this recorded traffic: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or [BROKER=]PATH: "
+        "request logs of one broker (kafka.request.logger at DEBUG), a file or a folder with rotated and gzipped files. Or "
+        "Parquet in the canonical traffic schema, or a folder of compact. Spark reads [BROKER=]SCHEME://... (s3a, hdfs, "
+        "abfss, gs) and table:NAME. Repeatable for paths and addresses. Without BROKER= the broker's id comes from a name "
+        "such as node-3 or broker-3 in the path, else from a count that begins with 0 [default: spec.traffic of the Cluster "
+        "manifest]",
     )
-    since: datetime.datetime | None = since_option(
-        "read samples of Prometheus, or rows of Parquet, an address or a table, after this time [default: 24 h before --until "
-        "for Prometheus, else all]"
+    since: datetime.datetime | None = option(
+        "--since",
+        **SINCE,
+        help="read samples of Prometheus, or rows of Parquet, an address or a table, after this time [default: 24 h before "
+        "--until for Prometheus, else all]",
     )
     until: datetime.datetime | None = UNTIL
     reading: ReadingOptions = group(ReadingOptions)
@@ -116,15 +121,13 @@ def _judge(args: BacktestArguments) -> Result:
     from reconciler.model import ClusterSpec, Severity
     from reconciler.workflows import proposal_of, proposal_of_settings, run_backtest, set_quotas
 
-    limit, connection, rows = Severity(args.fail_on), args.connection, _verdict_rows(args)
+    limit, connection, rows = Severity(args.fail_on), args.connection, _verdict_rows(args) if args.out else None
     situation = next(iter(args.situations), None)
     if situation is not None:
         situation.check({"--exact": args.exact, "--requests": args.requests, "--plots": args.plots, "--out parquet=": rows})
     plots = 0 if situation is not None else _plots(args, [args.format, *(name for name, _ in args.out)])
     access = connection.access(args.current)
-    settings = parse_settings(args.settings)
-    for warning in default_in_text_warnings(settings):
-        output.tell(f"warning: {warning}")
+    settings = _read_settings(args.settings) if args.settings else {}
     known = situation is not None and bool(args.current or connection.named)
     intent = _read_intent(args, needed=not settings and not known)
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
@@ -157,6 +160,13 @@ def _judge(args: BacktestArguments) -> Result:
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     result = result_of_backtest(report, details=args.details)
     return replace(result, exit=exit_codes.NOT_DONE if stopped else exit_codes.DONE)
+
+
+def _read_settings(texts: Sequence[str]) -> dict[Entity, Mapping[str, float]]:
+    settings = parse_settings(texts)
+    for warning in default_in_text_warnings(settings):
+        output.tell(f"warning: {warning}")
+    return settings
 
 
 def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Result:

@@ -13,14 +13,14 @@ from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import (
     HTTP_CONFIG,
     LOG_TIMEZONE,
+    MAPPING,
     MATCH,
     MAX_UNREADABLE,
+    SINCE,
+    TRAFFIC,
     UNTIL,
     SparkOptions,
-    mapping_option,
     prometheus_request,
-    since_option,
-    traffic_option,
 )
 from reconciler.errors import UsageError
 
@@ -35,9 +35,12 @@ if TYPE_CHECKING:
 class CompactArguments:
     """The command line of ``compact``."""
 
-    traffic: tuple[str, ...] = traffic_option(
-        "read this recorded traffic: request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest does "
-        "(repeatable). Of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]) the folder gets the samples themselves",
+    traffic: tuple[str, ...] = option(
+        "--traffic",
+        **TRAFFIC,
+        help="read this recorded traffic: request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest "
+        "does (repeatable). Of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]) the folder gets the samples "
+        "themselves",
         required=True,
     )
     folder: str = option(
@@ -54,15 +57,17 @@ class CompactArguments:
         help="remove totals and samples of the folder that are more days older than the newest [default: none]",
     )
     replace: bool = option("--replace", help="write days also if the address or table has more of them than --traffic")
-    since: datetime.datetime | None = since_option(
-        "read samples of Prometheus, or write the days of an address or a table, from this time on [default: 24 h before --until "
-        "for Prometheus, else all]"
+    since: datetime.datetime | None = option(
+        "--since",
+        **SINCE,
+        help="read samples of Prometheus, or write the days of an address or a table, from this time on [default: 24 h before "
+        "--until for Prometheus, else all]",
     )
     until: datetime.datetime | None = UNTIL
     match: tuple[str, ...] = MATCH
     http_config: Path | None = HTTP_CONFIG
     log_timezone: str = LOG_TIMEZONE
-    mapping: Path | None = mapping_option()
+    mapping: Path | None = MAPPING
     max_unreadable: float = MAX_UNREADABLE
     spark: SparkOptions = group(SparkOptions)
     format: str = option_groups.format_option()

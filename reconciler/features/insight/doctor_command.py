@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, option_groups, output, traffic_options
-from reconciler.cli.declaration import argument, group
+from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
@@ -25,13 +25,15 @@ class DoctorArguments:
         default=[],
         help="check this Cluster manifest of the current folder, or these manifests [default: the current folder]",
     )
-    traffic: tuple[str, ...] = traffic_options.traffic_option(
-        "check this source instead: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or pages of exporters "
-        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable)"
+    traffic: tuple[str, ...] = option(
+        "--traffic",
+        **traffic_options.TRAFFIC,
+        help="check this source instead: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or pages of exporters "
+        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable)",
     )
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
-    mapping: Path | None = traffic_options.mapping_option()
+    mapping: Path | None = traffic_options.MAPPING
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     format: str = option_groups.format_option()
 

@@ -44,14 +44,18 @@ class ShownLoads:
 class RateSource:
     """Where rates come from."""
 
-    traffic: tuple[str, ...] = traffic_options.traffic_option(
-        "read rates of prometheus+http(s)://HOST[:PORT][/PATH], or of an exporter's page, "
+    traffic: tuple[str, ...] = option(
+        "--traffic",
+        **traffic_options.TRAFFIC,
+        help="read rates of prometheus+http(s)://HOST[:PORT][/PATH], or of an exporter's page, "
         "[BROKER=]metrics+http(s)://HOST:PORT/metrics (repeatable). Or of the last minute of request logs, recorder files and "
-        "totals, [BROKER=]PATH [default: spec.traffic of the Cluster manifest]"
+        "totals, [BROKER=]PATH [default: spec.traffic of the Cluster manifest]",
     )
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
-    mapping: Path | None = traffic_options.mapping_option("read other metrics, as in this TrafficMapping")
+    mapping: Path | None = option(
+        "--mapping", section="Traffic", metavar="FILE", help="read other metrics, as in this TrafficMapping"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

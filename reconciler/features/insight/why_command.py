@@ -12,9 +12,9 @@ from reconciler.cli import entity_options, exit_codes, option_groups, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import (
+    TRAFFIC,
     ReadingOptions,
     prometheus_request,
-    traffic_option,
 )
 from reconciler.errors import UsageError
 from reconciler.text import shown
@@ -56,10 +56,12 @@ class WhyArguments:
     )
     times: IncidentTimes = group(IncidentTimes)
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
-    traffic: tuple[str, ...] = traffic_option(
-        "look at this traffic: request logs as [BROKER=]PATH, Parquet, or a folder of compact. Or samples of "
+    traffic: tuple[str, ...] = option(
+        "--traffic",
+        **TRAFFIC,
+        help="look at this traffic: request logs as [BROKER=]PATH, Parquet, or a folder of compact. Or samples of "
         "prometheus+http(s)://HOST[:PORT][/PATH], or exporters' pages of this moment, BROKER=metrics+http://HOST:PORT/metrics. "
-        "Repeatable for one kind [default: spec.traffic of the Cluster manifest]"
+        "Repeatable for one kind [default: spec.traffic of the Cluster manifest]",
     )
     audit: tuple[str, ...] = option(
         "--audit",

@@ -36,12 +36,16 @@ class RightsizeArguments:
         metavar="WHERE",
         help="change the values in the files here, or keep a pull request for each owner in requests [default: change nothing]",
     )
-    traffic: tuple[str, ...] = traffic_options.traffic_option(
-        "read this traffic, as backtest does (repeatable) [default: spec.traffic of the Cluster manifest]"
+    traffic: tuple[str, ...] = option(
+        "--traffic",
+        **traffic_options.TRAFFIC,
+        help="read this traffic, as backtest does (repeatable) [default: spec.traffic of the Cluster manifest]",
     )
-    since: datetime.datetime | None = traffic_options.since_option(
-        "read samples of Prometheus, or rows of Parquet, an address or a table, after this time [default: 90 days ago, or as the "
-        "Repository manifest sets it]"
+    since: datetime.datetime | None = option(
+        "--since",
+        **traffic_options.SINCE,
+        help="read samples of Prometheus, or rows of Parquet, an address or a table, after this time [default: 90 days ago, or "
+        "as the Repository manifest sets it]",
     )
     cluster: tuple[str, ...] = option(
         "--cluster",

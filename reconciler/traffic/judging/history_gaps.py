@@ -36,16 +36,10 @@ _UNUSUAL: Final = 10
 _USUAL_SHARE: Final = 0.95
 _FEWEST_PAUSES: Final = 21
 """From so many pauses on, the longest one in twenty is not simply the longest."""
+SHORTEST_S: Final = (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
+"""No hole fits into a shorter history, beside the pauses that make it unusual."""
 _MOST_SHOWN: Final = 10
 _NO_HOLES: Final = np.empty((0, 2), dtype=np.int64)
-
-
-def may_have_gaps(coverage: Sequence[Coverage]) -> bool:
-    """Whether a hole fits into the history, beside the pauses that make it unusual."""
-    if not coverage:
-        return False
-    length = max(part.end for part in coverage) - min(part.start for part in coverage)
-    return length.total_seconds() > (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
 
 
 def holes_of(
