@@ -214,12 +214,6 @@ class FrozenError(GuardRefusedError):
     failure_reason = "frozen"
 
 
-class WithheldError(RefusedError):
-    """Nothing is left to write: manifests of all owners with changes have errors, or wait for such owners."""
-
-    failure_reason = "withheld"
-
-
 class StalePlanError(RefusedError):
     """What would be written now is not what was reviewed: the digest differs, or the cluster changed after planning."""
 

@@ -65,7 +65,6 @@ class Wanted:
     choice: ChosenClusters
     references: References
     fail_on: str = "error"
-    owners: tuple[str, ...] = ()
     changed_since: str | None = None
 
 
@@ -79,8 +78,6 @@ def load_one(wanted: Wanted) -> Intent:
         cluster=wanted.choice.cluster,
         fail_on=Severity(wanted.fail_on),
         references=wanted.references,
-        by_owner=True,
-        owners=wanted.owners,
     )
 
 
@@ -89,9 +86,7 @@ def load_every(wanted: Wanted) -> Sequence[Intent | ClusterFailure]:
     from reconciler.model import Severity
     from reconciler.workflows import load_every_intent, only_changed
 
-    intents = load_every_intent(
-        wanted.paths, fail_on=Severity(wanted.fail_on), references=wanted.references, by_owner=True, owners=wanted.owners
-    )
+    intents = load_every_intent(wanted.paths, fail_on=Severity(wanted.fail_on), references=wanted.references)
     return only_changed(intents, wanted.paths, since=wanted.changed_since, trusted_ref=wanted.references.trusted)
 
 

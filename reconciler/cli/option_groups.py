@@ -52,11 +52,6 @@ def connection_paths(also: str = "") -> Any:
     return argument("PATH", nargs="*", default=[], help=f"manifests with the connection of the cluster{also} [default: none]")
 
 
-OWNERS: Final = option(
-    "--owner",
-    metavar="NAME",
-    help="take only changes of this owner's entities, and measure the guards for it alone (repeatable)",
-)
 CURRENT: Final = option("--current", section="Cluster", metavar="FILE", help="read this snapshot instead of the live cluster")
 
 

@@ -365,8 +365,6 @@ def finish(
         ApplyResult.REFUSED: exit_codes.REFUSED,
         ApplyResult.PARTIAL: exit_codes.PARTIAL,
     }[report.result]
-    if report.withheld and code == exit_codes.DONE:
-        code = exit_codes.REFUSED
     file = write.report
     undo = (file, *cluster()) if file and report.wrote else ()
     result = Result(view=lambda: apply_report_lines(report, undo=undo), document=lambda: documents.APPLY_REPORT.write(report))

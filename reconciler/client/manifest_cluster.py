@@ -22,7 +22,7 @@ from reconciler.client.outcomes import (
     succeeded,
 )
 from reconciler.client.states import QuotaState, access_of, listed
-from reconciler.errors import NotAppliedError, UsageError
+from reconciler.errors import UsageError
 from reconciler.hooks import added, load
 from reconciler.model import ApplyReport, CurrentState, MetricServer
 from reconciler.planning import read_saved_plan
@@ -135,8 +135,8 @@ class ManifestCluster:
 
         Returns only when all is done and verified, or there was nothing to do. Raises ``GuardRefusedError`` for guards that were
         not accepted, ``FrozenError``, ``StalePlanError`` and other ``RefusedError``. Nothing was written in these cases. Raises
-        ``NotAppliedError``, whose report has the outcome of every change, when the run was not completed or an owner was
-        withheld. Raises ``FileAccessError`` for a file of the arguments, and as ``plan``.
+        ``NotAppliedError``, whose report has the outcome of every change, when the run was not completed.
+        Raises ``FileAccessError`` for a file of the arguments, and as ``plan``.
 
         >>> quotas = manifests(["quotas"])
         >>> report = quotas.apply(saved_plan=quotas.plan().to_json(), step_down=2)
@@ -249,7 +249,7 @@ class ManifestCluster:
 
     def _intent(self) -> Intent:
         where = self._where
-        return load_intent(where.paths, cluster=where.cluster, references=References(trusted=where.trusted_ref), by_owner=True)
+        return load_intent(where.paths, cluster=where.cluster, references=References(trusted=where.trusted_ref))
 
     def _given(self, intent: Intent) -> GivenBaseline | None:
         return None if self._baseline is None else given_baseline(self._baseline, self._where.paths, trusted=intent.trusted)
@@ -282,9 +282,6 @@ class ManifestCluster:
         if file is not None:
             file.ended(report)
         succeeded(report)
-        if report.withheld:
-            names = list_some([each.name for each in report.withheld], _MOST_NAMED)
-            raise NotAppliedError(f"changes of {names} are withheld. The others are written", report=report)
         if record_baseline is not None and is_clean(report):
             write_baseline(intent, report, Path(record_baseline))
         return report

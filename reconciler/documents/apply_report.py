@@ -32,26 +32,12 @@ from reconciler.model import (
     GuardStatus,
     KeyChange,
     ManifestCommit,
-    Message,
     Prediction,
     Reason,
     RunContext,
     WatchRecord,
-    WithheldReason,
     in_canonical_order,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithheldEntities:
-    """Entities of one owner that were not written, and every reason."""
-
-    owner: str | None
-    """The owner. ``None``: these entities have none."""
-    entities: tuple[Entity, ...]
-    """Those that would have changed."""
-    reasons: tuple[WithheldReason, ...] = ()
-    """Why they were not written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +87,6 @@ class ApplySummary:
     """Every planned change and its outcome, in writing order."""
     findings: tuple[Finding, ...] = ()
     """Warnings about undeclared entities that the run left as they are although they differ from what the manifests declare."""
-    withheld: tuple[WithheldEntities, ...] = ()
-    """Owners whose changes the run did not write, with the reasons. Absent when nothing was withheld."""
     guards: tuple[str, ...] = ()
     """Those that refused the run."""
     around: RunSurroundings = RunSurroundings()
@@ -116,14 +100,6 @@ class ApplySummary:
 def counts_of_changes(report: ApplyReport) -> Mapping[ChangeStatus, Count]:
     """Number of changes by status."""
     return {status: report.count(status) for status in ChangeStatus}
-
-
-def withheld_entities(report: ApplyReport) -> tuple[WithheldEntities, ...] | None:
-    """Owners whose changes were not written, with the reasons."""
-    return tuple(
-        WithheldEntities(owner=each.owner, entities=tuple(change.entity for change in each.changes), reasons=each.reasons)
-        for each in report.withheld
-    ) or None  # fmt: skip
 
 
 def surroundings(report: ApplyReport) -> RunSurroundings:
@@ -157,22 +133,20 @@ _CODEC: Final = VALUES.extended(
     {
         ApplyReport: row(
             "cluster digest result failure_reason message validate_only verified seconds? brokers? summary! changes=outcomes "
-            "findings withheld? *around",
+            "findings *around",
             digest=replace(VALUES.kind(Digest), read=_digest_of_plan),
             summary=counts_of_changes,
-            withheld=withheld_entities,
             around=surroundings,
         ),
         ApplySummary: row(
             "cluster digest result failure_reason message validate_only verified seconds? brokers? summary=counts "
-            "changes=outcomes findings? withheld? guards? *around"
+            "changes=outcomes findings? guards? *around"
         ),
         RunSurroundings: row("context? predictions? watch? ended?"),
         WatchRecord: row("source steps given_back seconds_to_give_back"),
         Change: row("entity action keys", keys=Keyed("key", {"reason": Reason.VALUE_DIFFERS})),
         ChangeOutcome: row("*change status error_code error reached?"),
         KeyChange: row("before after"),
-        WithheldReason: row("kind *message id?", message=Message),
     }
 )
 APPLY_SUMMARY: Final = Document(
@@ -188,7 +162,7 @@ APPLY_REPORT: Final = Document(
 
 
 def read_apply_report(text: str, *, name: str) -> ApplyReport:
-    """The report of a run that had a plan, without guards, reasons and withheld changes.
+    """The report of a run that had a plan, without guards and reasons.
 
     Raises as ``Document.read``, and ``AlteredDocumentError`` for another digest than its changes have.
     """
@@ -273,11 +247,6 @@ class AuditRecord:
     """
     failure_reason: str | None
     """Machine-readable word for the cause of a failure, such as guard, stale-plan or unreachable. ``None`` after a success."""
-    withheld: tuple[str | None, ...] = ()
-    """Owners whose changes the run did not write.
-
-    ``None`` stands for entities that belong to no owner. Absent when nothing was withheld.
-    """
     watched: WatchCounts | None = None
     """How the steps were watched. Absent when none was to be."""
     entities: tuple[Entity, ...] = ()
@@ -301,7 +270,7 @@ _MOST_ENTITIES: Final = 50
 _MOST_TEXT: Final = 20_000
 AUDIT_ROWS: Final = {
     AuditedRun: row("command started os_user principal source cluster validate_only context?"),
-    AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld? watched? entities?"),
+    AuditRecord: row("*run ended digest accepted summary verified result failure_reason watched? entities?"),
 }
 AUDIT: Final = Document(
     cls=AuditRecord,
@@ -334,7 +303,6 @@ def _record(run: AuditedRun, ending: ApplyReport | BaseException, at: datetime.d
         verified=ending.verified,
         result=ending.result,
         failure_reason=ending.failure_reason,
-        withheld=tuple(each.owner for each in ending.withheld),
         watched=None if ending.facts.watch is None else _counts_of_watch(ending.facts.watch),
         entities=_changed_entities(ending),
     )

@@ -44,7 +44,6 @@ from reconciler.model import (
     Shares,
     UnjudgedChange,
     ValueExpiry,
-    WithheldOwner,
     escaped,
     in_canonical_order,
 )
@@ -189,7 +188,7 @@ VALUES: Final = Codec(
         Effect: row("client key before after direction! as_before?"),
         Finding: row("id severity *message *span? related entity? key? as_before?", message=Message),
         GroupPart: row("group members? limit"),
-        GuardResult: row("id status measured limit set_in *message advice? owner? entities?", message=Message),
+        GuardResult: row("id status measured limit set_in *message advice? entities?", message=Message),
         JudgedQuotas: row("changed judged without_traffic too_little"),
         KeyChange: row("before after reason source profile? declared=unit? brokers_before? expiry? as_before?"),
         KnownClient: row("user client-id=client_id"),
@@ -209,7 +208,6 @@ VALUES: Final = Codec(
         Related: row("*span message"),
         Shares: row("shares=count of? all_shares=total?"),
         UnjudgedChange: row("entity key limit_before=before limit_after=after reason"),
-        WithheldOwner: row("owner changes guards findings waits_for"),
         ValueExpiry: row("at expired then? was?", build=expiry_of, then=value_that_follows, was=value_that_expired),
     },
     kinds={

@@ -46,7 +46,7 @@ PLAN: Final = Document(
             KeptEntity: row("entity quotas declared_at=since"),
             Plan: row(
                 "cluster source observed complete applyable! errored! summary changes guards notes findings effects? "
-                "kept? withheld? *totals digest"
+                "kept? *totals digest"
             ),
             PlanEffects: row("unknown left_out moves=effects groups?"),
         }

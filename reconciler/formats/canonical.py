@@ -59,7 +59,7 @@ def canonical_bytes(value: Json) -> bytes:
 def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:
     """``sha256:<hex>`` over the format's major version, the cluster id, and the changes sorted by entity and key.
 
-    Time, tool version, source lines, notes, findings and withheld changes are left out on purpose: what is approved is what is
+    Time, tool version, source lines, notes and findings are left out on purpose: what is approved is what is
     written.
     """
     rows: list[Json] = [

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         endpoints,
         misplaced_clusters,
         owner_of_entity,
-        owners_of_file,
         ownership_findings,
     )
     from reconciler.manifest.reading import API_VERSION, Collector, FileContent, finding, read_documents

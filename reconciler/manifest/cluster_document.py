@@ -34,7 +34,6 @@ from reconciler.model import (
     DeclaredBrokers,
     FailRule,
     HistoryNeeds,
-    Isolation,
     LabelMatcher,
     MetricServer,
     OwnerChoice,
@@ -281,11 +280,6 @@ CLUSTER: Final = ManifestShape(
                 RebalancePolicy,
                 "What happens to the parts of a clusterTotal when brokers come or go: they stay, they change once guard "
                 "rebalance is accepted, or they change with the next apply. Left out: confirm.",
-            ),
-            "isolate": ChoiceShape(
-                Isolation,
-                "What a guard that trips, or a manifest with errors, stops: all changes of the cluster (none), or the changes "
-                "of the same owner and those that depend on them (owner). Left out: none.",
             ),
             "protected": ListShape(SELECTOR, "A change to one of these trips the guard protected-entity."),
             "guards": GUARDS,

@@ -122,16 +122,6 @@ def owner_of_entity(entity: Entity, owners: Mapping[str, Owner]) -> str | None:
     return None
 
 
-def owners_of_file(relative: str, owners: Mapping[str, Owner], named: Iterable[str | None]) -> frozenset[str]:
-    """The owners that a file with errors concerns. ``named``: the owners that its documents name.
-
-    The folder decides before the name: else a document in one team's folder that names another team would stop that one.
-    """
-    by_path = {name for name, owner in owners.items() if owner.paths is not None and path_matcher(owner.paths)(relative)}
-    by_name = {name for name in named if name is not None and (not owners or name in owners)}
-    return frozenset((by_path & by_name) or by_path or by_name)
-
-
 def _is_about_users(selector: Selector) -> bool:
     return any(entity_type == EntityType.USER for entity_type, _ in selector.types)
 

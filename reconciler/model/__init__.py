@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         FreezeWindow,
         GuardLimits,
         HistoryNeeds,
-        Isolation,
         KnownOwner,
         LabelMatcher,
         MetricServer,
@@ -155,8 +154,6 @@ if TYPE_CHECKING:
         Reason,
         RunFacts,
         Summary,
-        WithheldOwner,
-        WithheldReason,
     )
     from reconciler.model.quota import (
         CLIENT_KEYS,

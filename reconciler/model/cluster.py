@@ -145,16 +145,6 @@ class RebalancePolicy(enum.StrEnum):
     ALWAYS = "always"
 
 
-class Isolation(enum.StrEnum):
-    """What a guard that trips, or a manifest with errors, stops.
-
-    ``none``: all changes of the cluster. ``owner``: the changes of the same owner, and those that depend on them.
-    """
-
-    NONE = "none"
-    OWNER = "owner"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """What this repository owns on a cluster. Nothing outside is ever written."""
@@ -332,13 +322,12 @@ class TrafficPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyRules:
-    """What a Cluster manifest demands of a change: ``protected``, ``guards``, ``freeze``, ``accept`` and ``isolate``."""
+    """What a Cluster manifest demands of a change: ``protected``, ``guards``, ``freeze`` and ``accept``."""
 
     protected: tuple[Selector, ...] = ()
     guards: GuardLimits = field(default_factory=GuardLimits)
     freeze: tuple[FreezeWindow, ...] = ()
     accept: tuple[Acceptance, ...] = ()
-    isolate: Isolation = Isolation.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.model.cluster import TrafficKind, slug_of
 from reconciler.model.effect import PlanEffects
-from reconciler.model.entity import Entity, escaped
+from reconciler.model.entity import Entity
 from reconciler.model.finding import Count, Digest, Finding, Severity, Span
-from reconciler.model.message import Message, compose, join_messages, name_part
 from reconciler.model.quota import BrokerFacts, QuotaUnit
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, ValueExpiry, same_value
 
@@ -151,70 +150,12 @@ class GuardResult:
     message: str
     advice: str | None = None
     """How to accept it, when it needs acceptance."""
-    owner: str | None = None
-    """Whose changes it measured, where owners are isolated. ``None``: all changes of the plan."""
     entities: tuple[Entity, ...] = ()
     """The entities that an exception has to name, when it needs acceptance. Empty where they are more than ``MOST_EXCEPTED``."""
 
 
 MOST_EXCEPTED: Final = 20
 """Entities that an exception may reasonably name one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithheldReason:
-    """``kind``: ``guard``, ``finding`` or ``waits``. ``id``: of the guard or finding."""
-
-    kind: str
-    """A guard that needs acceptance, an error in the manifests, or another owner whose changes must be written first."""
-    message: str
-    id: str | None = None
-    """Id of the guard or finding. Absent for waits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithheldOwner:
-    """Changes of one owner that are not written, while those of others are, and every reason. ``owner`` ``None``: no owner's."""
-
-    owner: str | None
-    """Name of the owner. ``None`` for entities that belong to no owner."""
-    changes: tuple[Change, ...] = ()
-    """In writing order. Empty where manifests with errors do not show what would change."""
-    guards: tuple[GuardResult, ...] = ()
-    """Those that need acceptance."""
-    findings: tuple[Finding, ...] = ()
-    """Errors in the manifests of this owner."""
-    waits_for: tuple[str | None, ...] = ()
-    """Other owners whose changes have to be written first, or with these."""
-
-    @property
-    def name(self) -> str:
-        """Return the owner for a sentence, with the name escaped."""
-        return "entities without an owner" if self.owner is None else f"owner {escaped(self.owner)}"
-
-    @property
-    def reasons(self) -> tuple[WithheldReason, ...]:
-        """Every reason in a sentence."""
-        guards = (
-            WithheldReason(
-                kind="guard", id=guard.id, message=compose("{message} {how}", message=guard.message, how=guard.advice or "")
-            )
-            for guard in self.guards
-        )
-        findings = (WithheldReason(kind="finding", id=each.id, message=_with_place(each)) for each in self.findings)
-        if not self.waits_for:
-            return (*guards, *findings)
-        waits = compose(
-            "Must wait for the changes of {owners}. Written alone, they would give clients a limit that is in no plan.",
-            owners=join_messages(
-                compose("entities without an owner") if owner is None else Message([name_part(owner)]) for owner in self.waits_for
-            ),
-        )
-        return (*guards, *findings, WithheldReason(kind="waits", message=waits))
-
-
-def _with_place(finding: Finding) -> str:
-    return finding.message if finding.span is None else compose("{place}: {message}", place=finding.span, message=finding.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,8 +232,6 @@ class Plan:
     """Which clients move to other limits. Only when asked for."""
     totals: BrokerFacts = _NO_TOTALS
     """Among which brokers totals are divided. Empty when the manifests declare no total."""
-    withheld: tuple[WithheldOwner, ...] = ()
-    """Owners whose changes are not in this plan, with the reasons, sorted. Only where owners are isolated."""
     kept: tuple[KeptEntity, ...] = ()
     """What was deleted from the manifests and is not removed from the cluster, sorted."""
 
@@ -307,16 +246,6 @@ class Plan:
         return tuple(finding for finding in self.findings if finding.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
 
     @property
-    def withholding_guards(self) -> tuple[GuardResult, ...]:
-        """The guards that withhold owners, once for each owner."""
-        return tuple(guard for each in self.withheld for guard in each.guards)
-
-    @property
-    def owner_errors(self) -> tuple[Finding, ...]:
-        """Findings that withhold an owner, each once."""
-        return tuple(dict.fromkeys(finding for each in self.withheld for finding in each.findings))
-
-    @property
     def errored(self) -> bool:
         """True when the manifests or the broker's check have errors: the plan can be read, never applied."""
         return any(f.severity is Severity.ERROR for f in self.findings)
@@ -324,7 +253,7 @@ class Plan:
     @property
     def applyable(self) -> bool:
         """True when ``apply`` would write this (or, if empty, would have nothing to do)."""
-        return not self.errored and not self.tripped and (bool(self.changes) or not self.withheld)
+        return not self.errored and not self.tripped
 
 
 class ApplyResult(enum.StrEnum):
@@ -403,8 +332,6 @@ class ApplyReport:
     """How many brokers showed what was written. ``None``: not verified, or read from ZooKeeper."""
     findings: tuple[Finding, ...] = ()
     """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
-    withheld: tuple[WithheldOwner, ...] = ()
-    """Owners whose changes the run did not write, with the reasons."""
     facts: RunFacts = RunFacts()
 
     @property

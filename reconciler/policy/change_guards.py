@@ -185,12 +185,8 @@ def too_many_removals(context: GuardContext) -> Measurement:
     losing = tuple(c.entity for c in context.new_changes() if any(k.after is None for k in c.keys))
     percent, affected = share(losing, context)
     shares = len(losing) > 1 and context.live_in_scope() > limit.minimum
-    if context.of_all_owners:
-        # A few removals of many owners are many; only a large share of the whole cluster is an accident.
-        exceeds, within = len(losing) > limit.count and percent > limit.percent, f"{limit.percent:.3g} % and "
-    else:
-        exceeds = len(losing) > limit.count or (shares and percent > limit.percent)
-        within = f"{limit.percent:.3g} % or " if shares else ""
+    exceeds = len(losing) > limit.count or (shares and percent > limit.percent)
+    within = f"{limit.percent:.3g} % or " if shares else ""
     return Measurement(
         entities=losing if exceeds else (),
         measured=affected,
@@ -280,9 +276,8 @@ class GuardContext:
     """Everything a guard may use. ``now`` has a time zone.
 
     ``claimed_elsewhere``: entities that the manifests also declare under another name of the same cluster, and that name.
-    ``managed``: entities that are changed by hand although manifests own them. ``of_all_owners``: the changes are of several
-    owners, of which each was measured alone before. ``accepted_fallbacks``: keys that get what the manifests declare to follow
-    a value that expired, which was reviewed together with that value.
+    ``managed``: entities that are changed by hand although manifests own them. ``accepted_fallbacks``: keys that
+    get what the manifests declare to follow a value that expired, which was reviewed together with that value.
     """
 
     changes: tuple[Change, ...]
@@ -292,7 +287,6 @@ class GuardContext:
     now: datetime.datetime
     claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
     managed: Mapping[Entity, ManagedAt] = field(default_factory=dict)
-    of_all_owners: bool = False
     accepted_fallbacks: frozenset[tuple[Entity, str]] = frozenset()
 
     def new_changes(self) -> tuple[Change, ...]:

@@ -11,7 +11,6 @@ from reconciler.errors import UsageError
 from reconciler.model import (
     MOST_EXCEPTED,
     Acceptance,
-    Change,
     Finding,
     GuardResult,
     GuardStatus,
@@ -19,7 +18,6 @@ from reconciler.model import (
     Message,
     Prune,
     RebalancePolicy,
-    WithheldOwner,
     compose,
     flag_part,
     name_part,
@@ -86,18 +84,13 @@ def check_guard_ids(accepted: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a judge of a change finds: lint, the guards and isolated owners give the same."""
+    """What a judge of a change finds: lint and the guards give the same."""
 
     guards: tuple[GuardResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
-    withheld: tuple[WithheldOwner, ...] = ()
-    changes: tuple[Change, ...] | None = None
-    """The changes that may be written, where owners are withheld. ``None``: all."""
     kept: tuple[KeptEntity, ...] = ()
     """Entities that left the manifests and stay."""
-    idle: frozenset[str] = frozenset()
-    """Those of ``notes`` about acceptances that did nothing."""
 
 
 def by_option(guard_id: str) -> Message:
@@ -132,7 +125,6 @@ def judge(
     today = context.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
     notes: list[Message] = []
-    idle: set[str] = set()
     for guard_id, measure in GUARDS.items():
         if guard_id in leave_out:
             continue
@@ -144,10 +136,8 @@ def judge(
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:
             notes.append(compose("{why} (guard {guard})", why=seen.why, guard=name_part(guard_id)))
         if standing or guard_id in accepted:
-            unused = tuple(_notes(guard_id, seen, accepted=guard_id in accepted, standing=standing, today=today))
-            notes += unused
-            idle.update(unused)
-    return Judgement(guards=tuple(results), notes=tuple(notes), idle=frozenset(idle))
+            notes += _notes(guard_id, seen, accepted=guard_id in accepted, standing=standing, today=today)
+    return Judgement(guards=tuple(results), notes=tuple(notes))
 
 
 def _result(

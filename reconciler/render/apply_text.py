@@ -17,7 +17,6 @@ from reconciler.model import (
     ObservedFrom,
     bucket_words,
     compose,
-    display_name,
     escaped,
     flag_part,
     join_messages,
@@ -26,9 +25,9 @@ from reconciler.model import (
 )
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.layout import Block, Column, Line, Style, View, Words, chip, heading, labelled, line, note_line, table
-from reconciler.render.plan_text import cluster_title, withheld_words
+from reconciler.render.plan_text import cluster_title
 from reconciler.resolution import callback_notes
-from reconciler.text import all_changes, amount_part, count_of, duration, list_some, percent_text, rate_part
+from reconciler.text import all_changes, amount_part, count_of, duration, percent_text, rate_part
 
 if TYPE_CHECKING:
     from reconciler.documents import ApplySummary
@@ -45,19 +44,11 @@ def apply_report_lines(report: ApplyReport, *, undo: Sequence[str] = ()) -> Iter
             code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""
             words = escaped(outcome.error or "no answer")
             yield line((f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {words}{code}")
-    for withheld in report.withheld:
-        count = f": {count_of(len(withheld.changes), 'change')}" if withheld.changes else ""
-        yield line(("  withheld: ", Style.WARN), f"{withheld.name}{count}")
-        for reason in withheld.reasons:
-            head = f"    {reason.kind} {reason.id}: " if reason.id is not None else "    "
-            yield line(head, reason.message, hang=6)
     if report.facts.watch is not None:
         yield from _watch_lines(report.facts.watch)
     yield line(_report_headline(report))
     if report.result in (ApplyResult.DONE, ApplyResult.PARTIAL):
         yield from map(note_line, callback_notes(report.cluster))
-    if report.withheld and report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO):
-        yield line((f"{withheld_words(report.withheld)}.", Style.BAD))
     if report.message and report.result is not ApplyResult.DONE:
         yield line(f"{report.message[0].upper()}{report.message[1:].removesuffix('.')}.")
     if undo:
@@ -187,25 +178,14 @@ def apply_sentence(report: ApplySummary, *, name: str) -> str:
     """
     if report.validate_only:
         raise FileAccessError(f"{name} is the report of a run with --validate-only, which applies nothing: give another one")
-    if report.result is ApplyResult.NOTHING_TO_DO and not report.withheld:
+    if report.result is ApplyResult.NOTHING_TO_DO:
         return "the cluster needed no change"
     if report.result is ApplyResult.DONE:
         count = report.counts[ChangeStatus.APPLIED]
         took = f" in {duration(report.seconds)}" if report.seconds is not None else ""
-        written = f"{_entities(count)} written{took}, {_read_back(report, count)}"
-        if report.withheld:
-            return f"{written}; {_withheld(report)}"
-        return written
+        return f"{_entities(count)} written{took}, {_read_back(report, count)}"
     reasons = ": ".join(text.strip().rstrip(".") for text in (report.failure_reason, report.message) if text)
     return f"{_written(report.result, report.counts)}{f'; {reasons}' if reasons else ''}"
-
-
-def _withheld(report: ApplySummary) -> str:
-    owners = [
-        f"{display_name(withheld.owner) if withheld.owner is not None else 'no owner'} ({_entities(len(withheld.entities))})"
-        for withheld in report.withheld
-    ]
-    return f"withheld for {list_some(owners, _MOST_OWNERS)}"
 
 
 def _read_back(report: ApplySummary, count: int) -> str:

@@ -25,7 +25,6 @@ from reconciler.model import (
     Span,
     compose,
     escaped,
-    name_part,
 )
 from reconciler.render.drift_text import class_words, overrides_words
 from reconciler.text import amount
@@ -41,7 +40,7 @@ _OF_GUARDS: Final = {GuardStatus.NEEDS_ACCEPTANCE: Severity.ERROR, GuardStatus.A
 
 
 def plan_outputs(plan: Plan) -> str:
-    """The digest, counts of entities, ``applyable``, ``complete``, ``errored``, ``guards`` (ids) and ``withheld`` (owners)."""
+    """The digest, counts of entities, ``applyable``, ``complete``, ``errored`` and ``guards`` (ids)."""
     summary = plan.summary
     return _output_lines(
         {
@@ -55,7 +54,6 @@ def plan_outputs(plan: Plan) -> str:
             "complete": plan.complete,
             "errored": plan.errored,
             "guards": ",".join(guard.id for guard in plan.tripped),
-            "withheld": len(plan.withheld),
             **_severity_counts(plan.findings),
         }
     )
@@ -83,29 +81,24 @@ def _output_lines(values: Mapping[str, object]) -> str:
 
 
 def findings_of_guards(plan: Plan) -> tuple[Finding, ...]:
-    """An error for every guard that needs acceptance, an info for every accepted one; those that passed are silent.
-
-    Where owners are isolated, also the findings that withhold an owner.
-    """
-    guards = tuple(
+    """An error for every guard that needs acceptance, an info for every accepted one; those that passed are silent."""
+    return tuple(
         Finding(
             id=f"{GUARD_PREFIX}{guard.id}",
             severity=_OF_GUARDS[guard.status],
             message=_guard_sentence(guard),
             span=_place_of(guard, plan),
         )
-        for guard in (*plan.guards, *plan.withholding_guards)
+        for guard in plan.guards
         if guard.status in _OF_GUARDS
     )
-    return (*guards, *plan.owner_errors)
 
 
 def _place_of(guard: GuardResult, plan: Plan) -> Span | None:
     """The proposed line that the guard is about, else where its limit is set, unless that is a file of another commit."""
-    changes = (*plan.changes, *(change for each in plan.withheld for change in each.changes))
-    about = [change for change in changes if change.entity in guard.entities]
+    about = [change for change in plan.changes if change.entity in guard.entities]
     if guard.status is GuardStatus.NEEDS_ACCEPTANCE and not about:
-        about = list(changes)
+        about = list(plan.changes)
     source = next((key.source for change in about for key in change.keys if key.source is not None), None)
     place = span_of(guard.set_in)
     return source or (None if place is None or ":" in place.file else place)
@@ -118,13 +111,10 @@ def span_of(set_in: str) -> Span | None:
 
 
 def _guard_sentence(guard: GuardResult) -> str:
-    """The guard's message, and whose changes it is about; for one that needs acceptance also how to accept it."""
-    message = guard.message
-    if guard.owner is not None:
-        message = compose("Owner {owner}: {message}", owner=name_part(guard.owner), message=message)
+    """The guard's message, and for one that needs acceptance how to accept it."""
     if guard.status is not GuardStatus.NEEDS_ACCEPTANCE:
-        return message
-    return compose("{message} {advice}", message=message, advice=guard.advice or f"To accept, pass --accept {guard.id}.")
+        return guard.message
+    return compose("{message} {advice}", message=guard.message, advice=guard.advice or f"To accept, pass --accept {guard.id}.")
 
 
 def findings_of_drift(drift: Drift) -> tuple[Finding, ...]:

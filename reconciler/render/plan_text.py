@@ -25,7 +25,6 @@ from reconciler.model import (
     Plan,
     Reason,
     Severity,
-    WithheldOwner,
     display_name,
     key_part,
     name_part,
@@ -137,12 +136,8 @@ def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
 def _answer(plan: Plan) -> str:
     if plan.errored or plan.tripped:
         return _stopped(plan)
-    if plan.withheld and not plan.changes:
-        return f"Withheld: {withheld_words(plan.withheld)}."
     if not plan.changes:
         return "No change."
-    if plan.withheld:
-        return f"Ready in part: {withheld_words(plan.withheld)}."
     return f"Ready: {count_of(len(plan.changes), 'entity changes', 'entities change')}."
 
 
@@ -164,8 +159,6 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
         yield heading("Changes", count=sum(len(change.keys) for change in plan.changes))
         yield from _changes(plan.changes, plan.totals.leaders)
         yield line()
-    if plan.withheld:
-        yield from _withheld(plan, most_changes)
     if plan.effects is not None:
         yield from effects_lines(plan.effects, changes=plan.changes)
         yield line()
@@ -208,20 +201,6 @@ def _legend(plan: Plan) -> Line:
     if any(factor(key.before, key.after) for change in plan.changes for key in change.keys):
         signs.append("x0.5: the new value is half of the old one")
     return line(("Legend: ", Style.FAINT), (", ".join(signs), Style.FAINT), hang=8, pages=())
-
-
-def _withheld(plan: Plan, most_changes: int | None) -> Iterator[Block]:
-    yield heading("Withheld", count=len(plan.withheld))
-    for each in plan.withheld:
-        count = count_of(len(each.changes), "change") if each.changes else "manifests with errors"
-        state = (chip("Withheld", Style.WARN), " ", name_part(each.name), f": {count}")
-        yield line(("Withheld", Style.WARN), (f" for {each.name}: {count}", Style.STRONG), pages=state)
-        if most_changes is None or len(each.changes) <= most_changes:
-            yield from _changes(each.changes, plan.totals.leaders)
-        for reason in each.reasons:
-            head = f"  {reason.kind} {reason.id}: " if reason.id is not None else "  "
-            yield line((head, Style.WARN), reason.message, hang=4)
-        yield line()
 
 
 def _by_file(changes: Sequence[Change]) -> dict[str, list[Change]]:
@@ -319,8 +298,7 @@ def _guard(guard: GuardResult) -> Line:
         case GuardStatus.PASSED:
             return line(pages=shown)
         case GuardStatus.ACCEPTED:
-            whose = f" of owner {guard.owner}" if guard.owner is not None else ""
-            return line((f"Guard {guard.id}{whose} is accepted: ", style), guard.message, pages=shown)
+            return line((f"Guard {guard.id} is accepted: ", style), guard.message, pages=shown)
     advice = f" {guard.advice or ''}".rstrip()
     # Saved plans keep the advice as text, so it has no parts here either.
     how = f" {guard.advice or f'To accept, pass --accept {guard.id}.'}"
@@ -358,20 +336,10 @@ def undecided_words(plan: Plan) -> str:
     return " and ".join(parts)
 
 
-def withheld_words(withheld: Sequence[WithheldOwner]) -> str:
-    """``3 changes of 2 owners withheld``."""
-    changes = sum(len(each.changes) for each in withheld)
-    return f"{count_of(changes, 'change')} of {count_of(len(withheld), 'owner')} withheld"
-
-
 def summary_sentence(plan: Plan) -> str:
     """Counts of entities; for an empty plan, that nothing differs."""
     s = plan.summary
     rest = f"{s.unchanged:,} unchanged, {s.unmanaged:,} unmanaged"
-    if plan.withheld:
-        rest = f"{rest}; {withheld_words(plan.withheld)}"
-    if not plan.changes and plan.withheld:
-        return f"Nothing to write ({rest})."
     if not plan.changes and plan.undecided:
         return f"Nothing to write, but {undecided_words(plan)} ({rest})."
     if not plan.changes:

@@ -79,12 +79,9 @@ if TYPE_CHECKING:
     from reconciler.workflows.git_repository import Git, nearest_repository, repository_around, source_of
     from reconciler.workflows.intent import (
         Intent,
-        OwnerScope,
         Validation,
         claimed_elsewhere,
         load_intent,
-        owner_lookup,
-        unread_owners,
         validate_loaded,
         validate_manifests,
         with_lint,

@@ -23,7 +23,6 @@ from reconciler.errors import (
     RefusedError,
     StalePlanError,
     UsageError,
-    WithheldError,
 )
 from reconciler.files import append_line, require_appendable
 from reconciler.hooks import added, load
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from reconciler.ports import StepWatcher
     from reconciler.workflows.drift import GivenBaseline
 
-_MOST_NAMED: Final = 10
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -179,8 +177,8 @@ def write(
     try:
         if approval.saved is not None or approval.expected_digest is not None:
             _require_reviewed(plan, approval)
-        if plan.tripped or plan.withheld:
-            _require_accepted(plan)
+        if plan.tripped:
+            raise _refusal(plan)
     except RefusedError as error:
         log_event(_log, "write refused", level=logging.INFO, reason=error.failure_reason, digest=plan.digest)
         dialogue.on_refusal(plan)
@@ -216,7 +214,7 @@ def write(
             else:
                 report = Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
             ended = clock.now() if report.wrote else None
-            return replace(report, withheld=plan.withheld, facts=replace(report.facts, ended=ended))
+            return replace(report, facts=replace(report.facts, ended=ended))
     except RefusedError as error:
         return refused(plan, error)
 
@@ -252,7 +250,6 @@ def already_applied(plan: Plan) -> ApplyReport:
         outcomes=_not_attempted(plan),
         message=f"the saved plan is already applied{more}",
         findings=_about_the_rest(plan),
-        withheld=plan.withheld,
     )
 
 
@@ -271,7 +268,6 @@ def refused(plan: Plan, error: RefusedError) -> ApplyReport:
         failure_reason=error.failure_reason,
         message=str(error),
         guards=plan.guards,
-        withheld=plan.withheld,
     )
 
 
@@ -287,16 +283,11 @@ def _require_reviewed(plan: Plan, approval: Approval) -> None:
         raise StalePlanError(msg)
 
 
-def _require_accepted(plan: Plan) -> None:
-    if plan.tripped:
-        msg = " ".join(f"Guard {g.id}: {g.message} {g.advice or ''}".rstrip() for g in plan.tripped)
-        refused_by = [g.id for g in plan.tripped]
-        kind = FrozenError if refused_by == [FREEZE_WINDOW] else GuardRefusedError
-        raise kind(msg, guard_ids=refused_by)
-    if plan.withheld and not plan.changes:
-        guard_ids = sorted({guard.id for guard in plan.withholding_guards})
-        msg = "; ".join(f"changes of {each.name} are withheld" for each in plan.withheld[:_MOST_NAMED])
-        raise GuardRefusedError(msg, guard_ids=guard_ids) if guard_ids else WithheldError(msg)
+def _refusal(plan: Plan) -> GuardRefusedError:
+    msg = " ".join(f"Guard {g.id}: {g.message} {g.advice or ''}".rstrip() for g in plan.tripped)
+    refused_by = [g.id for g in plan.tripped]
+    kind = FrozenError if refused_by == [FREEZE_WINDOW] else GuardRefusedError
+    return kind(msg, guard_ids=refused_by)
 
 
 class AuditFile:

@@ -32,7 +32,7 @@ from reconciler.model import (
 )
 from reconciler.policy import Judgement
 from reconciler.text import count_of, number_text
-from reconciler.workflows.intent import Intent, OwnerScope, intent_of, lint_offline
+from reconciler.workflows.intent import Intent, intent_of, lint_offline
 from reconciler.workflows.load import LoadedManifests
 from reconciler.workflows.trusted import Before
 
@@ -164,7 +164,7 @@ def base_intent(intent: Intent, before: Before) -> Intent | None:
         return None
     name = intent.spec.name if known else None
     made = intent_of(before.loaded, None, intent.paths, cluster=name, fail_on=Severity.ERROR)
-    return replace(made, trusted=intent.trusted, attended=intent.attended, scope=OwnerScope(chosen=intent.scope.chosen))
+    return replace(made, trusted=intent.trusted, attended=intent.attended)
 
 
 def mark_findings(

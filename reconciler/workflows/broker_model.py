@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
+from reconciler.hooks import added, load
 from reconciler.model import ClusterSpec, LeaderSpread
 from reconciler.resolution import (
     BROKER_SETTINGS,
@@ -14,7 +15,6 @@ from reconciler.resolution import (
     WINDOW_NUM,
     WINDOW_SECONDS,
 )
-from reconciler.workflows.intent import require_feature
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.units import known_leaders
 
@@ -58,8 +58,10 @@ def broker_model(
     remembers_kinds = None if numbers is None else numbers < _FORGETTING
     make = None
     if quota_callback is not None or spec.brokers.callback is not None:
-        choose = require_feature("QUOTA_CALLBACKS", "ask a quota callback")
-        make = choose(spec, trusted, named=quota_callback, remembers_kinds=bool(remembers_kinds))
+        place = next(added("QUOTA_CALLBACKS"), None)
+        if place is None:
+            raise UsageError("this installation cannot ask a quota callback. Install one that has the feature callbacks")
+        make = load(place)(spec, trusted, named=quota_callback, remembers_kinds=bool(remembers_kinds))
     name = quota_callback or (spec.brokers.callback.name if spec.brokers.callback else "")
     return BrokerModel(
         window=Window(

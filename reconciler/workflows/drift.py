@@ -41,7 +41,7 @@ from reconciler.text import shown
 from reconciler.workflows.connect import read_for
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
-from reconciler.workflows.intent import Intent, unread_owners
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.trusted import TrustedTree, declared_at
 from reconciler.workflows.units import declared_values, divide_totals
 
@@ -100,7 +100,7 @@ def drift_from(
         entities=compared.entities,
         counts=compared.counts,
         notes=(*current.notes, *intent.notes, *((quiet,) if quiet is not None else ()), *_notes(intent, current, baseline)),
-        findings=(*intent.findings, *intent.owner_errors),
+        findings=intent.findings,
     )
     counts = {each.value: count for each, count in drift.counts.items()}
     log_event(_log, "drift found", level=logging.INFO, cluster=spec.name, **counts)
@@ -111,7 +111,6 @@ def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> 
     yield from callback_notes(current.cluster)
     yield from (node.message for node in current.unreadable)
     yield from unalterable_notes(unalterable_entities(intent.desired, current.entities, intent.spec.scope))
-    yield from unread_owners(intent.scope.errors)
     if baseline is None:
         yield _NO_BASELINE
         return
@@ -131,9 +130,6 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
     if not intent.desired.complete:
         msg = "--record-baseline needs all manifests: a baseline of some files would make the rest look unmanaged"
         raise UsageError(msg)
-    if intent.scope.chosen is not None:
-        msg = "--record-baseline needs all owners: a baseline of some would make the changes of the others look applied"
-        raise UsageError(msg)
     if not path.parent.is_dir() or path.is_dir():
         msg = f"cannot write the baseline {path}: {'the path is a folder' if path.is_dir() else 'the folder does not exist'}"
         raise FileAccessError(msg)
@@ -141,8 +137,6 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
 
 def is_clean(report: ApplyReport) -> bool:
     """True when a run verified that the cluster has every desired quota."""
-    if report.withheld:
-        return False
     nothing_left = report.result is ApplyResult.NOTHING_TO_DO and not report.outcomes
     return nothing_left or (report.result is ApplyResult.DONE and report.verified)
 

@@ -21,7 +21,6 @@ from reconciler.model import (
     ClusterSpec,
     DesiredState,
     Entity,
-    Isolation,
     QuotaKey,
     QuotaUnit,
     Severity,
@@ -46,28 +45,24 @@ def load_every_intent(
     fail_on: Severity,
     references: References,
     if_none: str = _NO_CLUSTER,
-    by_owner: bool = False,
-    owners: Sequence[str] = (),
     at: datetime.datetime | None = None,
 ) -> tuple[Intent | ClusterFailure, ...]:
     """Read the manifests once, and what they want of each cluster, in the order of the clusters' names.
 
     A cluster that the trusted reference does not have yet is skipped: there is nothing trusted to connect by. Raises
     ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError`` with the text ``if_none`` for
-    no cluster at all. ``by_owner``, ``owners`` and ``at`` as in ``load_intent``.
+    no cluster at all. ``at`` as in ``load_intent``.
     """
     seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=seen.trust, at=at)
-    isolating = owners or (by_owner and any(spec.safety.isolate is Isolation.OWNER for spec in loaded.clusters.values()))
-    if not isolating:
-        stop_on(loaded.findings, fail_on)
+    stop_on(loaded.findings, fail_on)
     names = sorted({*loaded.clusters, *loaded.proposed})
     if not names:
         raise UsageError(if_none)
     made: list[Intent | ClusterFailure] = []
     for name in names:
         try:
-            made.append(intent_of(loaded, seen, paths, cluster=name, fail_on=fail_on, by_owner=by_owner, owners=owners))
+            made.append(intent_of(loaded, seen, paths, cluster=name, fail_on=fail_on))
         except ReconcilerError as error:
             made.append(_failure(name, None, error, skipped=isinstance(error, UntrustedError)))
     return tuple(made)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from reconciler.errors import ReconcilerError, UsageError, WrongClusterError
+from reconciler.errors import ReconcilerError, WrongClusterError
 from reconciler.hooks import added, load
-from reconciler.manifest import Owner, endpoints, owner_of_entity
+from reconciler.manifest import Owner, endpoints
 from reconciler.model import (
     Change,
     ClusterIdentity,
@@ -20,19 +20,14 @@ from reconciler.model import (
     DesiredState,
     Entity,
     Finding,
-    Isolation,
     ManifestCommit,
-    Message,
     Severity,
-    compose,
     display_name,
     escaped,
     in_order,
-    name_part,
 )
 from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
-from reconciler.text import list_some
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import (
     NO_REFERENCES,
@@ -46,22 +41,6 @@ from reconciler.workflows.load import (
 
 if TYPE_CHECKING:
     from reconciler.workflows.trusted import Before, ReadReferences, TrustedTree
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerScope:
-    """Where owners are planned apart: which of them, and which are withheld already."""
-
-    chosen: frozenset[str] | None = None
-    """The owners whose changes are wanted; ``None``: all."""
-    errors: Mapping[str | None, tuple[Finding, ...]] = field(default_factory=dict)
-    """By owner, the errors of manifests that are left out."""
-    withheld_before: Mapping[str | None, str] = field(default_factory=dict)
-    """Owners that an earlier stage withheld, with the cluster where it did: their changes are withheld here, too."""
-
-
-_ALL_OWNERS: Final = OwnerScope()
-_MOST_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +60,15 @@ class Intent:
     before: Before | None = None
     """What the base declares, to name what is forgotten."""
     trusted: TrustedTree | None = None
-    scope: OwnerScope = _ALL_OWNERS
     attended: bool = True
     """False in a run that no person attends: ``confirm`` in the Cluster manifest counts as ``never``."""
     has_totals: bool = False
     """True once totals of the cluster were divided among its brokers."""
 
     @property
-    def isolates(self) -> bool:
-        """True when the guards measure each owner apart."""
-        return self.scope.chosen is not None or self.spec.safety.isolate is Isolation.OWNER
-
-    @property
     def owners(self) -> Mapping[str, Owner]:
         """Return the owners of the Repository manifest that applies, by name."""
         return self.loaded.repository.owners
-
-    @property
-    def owner_errors(self) -> tuple[Finding, ...]:
-        """The errors of owners that are left out, each once."""
-        return tuple(dict.fromkeys(finding for findings in self.scope.errors.values() for finding in findings))
 
     def source(self) -> ManifestCommit:
         """The commit that the manifests are in now; asks git."""
@@ -113,13 +81,9 @@ def load_intent(
     cluster: str | None,
     fail_on: Severity = Severity.ERROR,
     references: References = NO_REFERENCES,
-    by_owner: bool = False,
-    owners: Sequence[str] = (),
     at: datetime.datetime | None = None,
 ) -> Intent:
-    """Read the manifests for one cluster. ``by_owner``: where the cluster isolates owners, leave out those with errors.
-
-    ``owners``: only their changes are wanted. ``at``: the moment that decides about values that expire; ``None``: now.
+    """Read the manifests for one cluster. ``at``: the moment that decides about values that expire; ``None``: now.
 
     Raises ``ManifestError`` with all findings when one is at or above ``fail_on``, ``UsageError`` when it is not clear which
     cluster is meant, ``GitError`` for a reference that cannot be read, and ``UntrustedError`` for a cluster that the trusted
@@ -131,7 +95,7 @@ def load_intent(
 
         seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=None if seen is None else seen.trust, at=at)
-    return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on, by_owner=by_owner, owners=owners)
+    return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on)
 
 
 def intent_of(
@@ -141,16 +105,11 @@ def intent_of(
     *,
     cluster: str | None,
     fail_on: Severity,
-    by_owner: bool = False,
-    owners: Sequence[str] = (),
 ) -> Intent:
     """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
     # Warnings may be as before, which a plan decides.
     is_compared = loaded.proposed_baseline is not None or (seen is not None and seen.base is not None)
     early = Severity.ERROR if is_compared else fail_on
-    scope = _ALL_OWNERS
-    if owners or (by_owner and any(spec.safety.isolate is Isolation.OWNER for spec in loaded.clusters.values())):
-        loaded, scope = require_feature("OWNER_SCOPES", "plan owners apart")(loaded, cluster, owners, early)
     if loaded.findings:
         stop_on_reading(loaded, cluster, early, seen)
     spec, desired, findings = desired_for(loaded, cluster)
@@ -162,7 +121,7 @@ def intent_of(
         seen, before = seen.for_cluster(spec)
     return Intent(
         spec=spec,
-        desired=replace(desired, complete=False) if scope.errors else desired,
+        desired=desired,
         findings=(*loaded.findings, *findings, *(seen.findings() if seen is not None else ())),
         paths=tuple(paths),
         loaded=loaded,
@@ -170,50 +129,21 @@ def intent_of(
         notes=(*(seen.notes(loaded, spec) if seen is not None else ()), *desired.notes),
         before=before,
         trusted=None if seen is None else seen.trusted,
-        scope=scope,
     )
 
 
 def with_lint(intent: Intent) -> Intent:
     """The intent with what lint sees without the cluster, for commands that make no plan: a plan lints with the cluster.
 
-    Raises ``ManifestError`` when a finding is at or above ``fail_on``, unless owners are isolated.
+    Raises ``ManifestError`` when a finding is at or above ``fail_on``.
     """
     findings = in_order((*intent.findings, *lint_offline(intent.loaded, intent.spec, intent.desired)))
     if intent.before is not None or intent.loaded.proposed_baseline is not None:
         from reconciler.workflows.as_before import mark_findings, offline_findings_of_base
 
         findings = mark_findings(findings, intent.loaded, lambda: offline_findings_of_base(intent))
-    if not intent.isolates:
-        stop_on(findings, intent.fail_on)
+    stop_on(findings, intent.fail_on)
     return replace(intent, findings=findings)
-
-
-def require_feature(kind: str, task: str) -> Any:
-    """Return the function that a feature lists under ``kind``. Raises ``UsageError`` without one, which names the task."""
-    for place in added(kind):
-        return load(place)
-    raise UsageError(f"this installation cannot {task}. Install one that has the feature for it")
-
-
-def owner_lookup(desired: DesiredState, owners: Mapping[str, Owner]) -> Callable[[Entity], str | None]:
-    """The owner of an entity: whose manifest declares it, else who lists it."""
-    known: dict[Entity, str | None] = {}
-
-    def owner_of(entity: Entity) -> str | None:
-        if entity not in known:
-            declared = desired.entities.get(entity)
-            known[entity] = declared.owner if declared is not None else owner_of_entity(entity, owners)
-        return known[entity]
-
-    return owner_of
-
-
-def unread_owners(errors: Collection[str | None]) -> Iterator[Message]:
-    """Yield a note about the entities that a comparison leaves out when manifests of these owners have errors."""
-    if names := sorted(display_name(owner) for owner in errors if owner is not None):
-        shown_names = name_part(list_some(names, _MOST_NAMED))
-        yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=shown_names)
 
 
 def claimed_elsewhere(spec: ClusterSpec, loaded: LoadedManifests | None, answers: ClusterIdentity) -> dict[Entity, str]:

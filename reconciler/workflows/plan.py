@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from reconciler.formats import plan_digest
 from reconciler.logs import log_event
 from reconciler.model import BrokerFacts, CurrentState, Entity, GuardStatus, ManifestCommit, Plan, Prune, in_order
-from reconciler.planning import Difference, difference, sort_for_writing
+from reconciler.planning import difference, sort_for_writing
 from reconciler.policy import GuardContext, Judgement, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.connect import judge_callback, read_for
-from reconciler.workflows.intent import Intent, claimed_elsewhere, lint_change, require_feature
+from reconciler.workflows.intent import Intent, claimed_elsewhere, lint_change
 
 if TYPE_CHECKING:
     from reconciler.model import Baseline
@@ -118,7 +118,7 @@ def plan_from(
         judgement = judge_it(plan)
         if earlier_plan is not None:
             judgement = earlier_plan.mark_judgement(judgement)
-        plan = _with_judgement(plan, judgement, differences)
+        plan = _with_judgement(plan, judgement)
     if earlier_plan is not None:
         plan = earlier_plan.mark_changes(plan)
     plan = replace(plan, findings=in_order(plan.findings))
@@ -134,7 +134,6 @@ def plan_from(
         unchanged=plan.summary.unchanged,
         guards_tripped=[guard.id for guard in plan.tripped],
         guards_accepted=[guard.id for guard in plan.guards if guard.status is GuardStatus.ACCEPTED],
-        withheld=[each.owner for each in plan.withheld],
     )
     return plan
 
@@ -151,11 +150,7 @@ def _judges(
     advice = by_option if intent.attended else in_manifest
     severities = intent.loaded.repository.lint
     yield lambda plan: Judgement(findings=lint_change(spec, desired, current, plan.changes, severities=severities))
-    if intent.isolates:
-        judge_apart = require_feature("OWNER_JUDGES", "plan owners apart")
-        yield lambda plan: judge_apart(intent, context, plan, accepted=accepted, advice=advice)
-    else:
-        yield lambda _: judge(context, accepted=accepted, advice=advice)
+    yield lambda _: judge(context, accepted=accepted, advice=advice)
     if context.accepted_fallbacks:
         from reconciler.workflows.units import fallback_notes
 
@@ -169,20 +164,11 @@ def _judges(
         yield lambda plan: judge_undeclared(spec, desired, current, earlier, source=plan.source)
 
 
-def _with_judgement(plan: Plan, judgement: Judgement, differences: Difference) -> Plan:
-    """The plan with what one judge found. Findings that withhold an owner are in the reasons for that, and nowhere else."""
-    if judgement.changes is not None and judgement.changes != plan.changes:
-        digest = plan_digest(plan.cluster.id, judgement.changes)
-        plan = replace(plan, changes=judgement.changes, digest=digest, summary=differences.summary_of(judgement.changes))
-    findings = (*plan.findings, *judgement.findings)
-    if judgement.withheld:
-        named = {finding for each in judgement.withheld for finding in each.findings}
-        findings = tuple(finding for finding in findings if finding not in named)
+def _with_judgement(plan: Plan, judgement: Judgement) -> Plan:
     return replace(
         plan,
         guards=(*plan.guards, *judgement.guards),
-        findings=findings,
+        findings=(*plan.findings, *judgement.findings),
         notes=(*plan.notes, *judgement.notes),
-        withheld=(*plan.withheld, *judgement.withheld),
         kept=(*plan.kept, *judgement.kept),
     )

@@ -45,12 +45,11 @@ def test_init_adopts_a_cluster_without_edits(server: str, tmp_path: Path) -> Non
     assert invoke("validate", cwd=folder).code == 0
     planned = invoke("plan", "--detailed-exitcode", "--format", "json", cwd=folder)
     assert (planned.code, planned.json()["changes"], planned.json()["summary"]["unmanaged"]) == (0, [], 0)
-    assert "isolate: owner" in (folder / "clusters" / "prod.yaml").read_text()
     text = (folder / "teams" / "payments" / "users.yaml").read_text()
     assert text.splitlines()[0].endswith("=../../.schemas/client-quotas.v1.schema.json")
     changed = re.sub(r"producer_byte_rate: \w+", "producer_byte_rate: 900", text)
     (folder / "teams" / "payments" / "users.yaml").write_text(changed)
-    plan = invoke("plan", "--owner", "payments", "--format", "json", cwd=folder).json()
+    plan = invoke("plan", "teams/payments", "--format", "json", cwd=folder).json()
     assert [change["entity"] for change in plan["changes"]] == [{"user": "payments-api"}]
 
 

@@ -51,7 +51,7 @@ class Fleet:
 
     def cluster(self, name: str, server: str | None = None, **spec: object) -> None:
         labels = f'metadata: {{name: "{name}", labels: {{stage: {STAGES[name]}}}}}'
-        given = {"connection": {"bootstrapServers": [server or self.server]}, "isolate": "owner", **spec}
+        given = {"connection": {"bootstrapServers": [server or self.server]}, **spec}
         if server is None:
             given["clusterId"] = self.cluster_id
         text = cluster(name, scope={"include": [{"user": {"prefix": f"{name}-"}}]}, **given)
@@ -87,7 +87,7 @@ def test_all_clusters_are_written_stage_by_stage(fleet: Fleet) -> None:
     for name in STAGES:
         findings, _, _ = done.out.partition(f"Cluster {name} (stage")[2].partition("Applied 2 changes")
         assert findings.count("[byte-rate-small]") == 2
-    assert "5 clusters: 5 applied (0 with withheld owners), 0 failed, 0 not begun." in done.out
+    assert "5 clusters: 5 applied, 0 failed, 0 not begun." in done.out
     assert sorted(path.name for path in (fleet.folder / "reports").iterdir()) == sorted(f"{name}.json" for name in STAGES)
     assert len((fleet.folder / "audit.jsonl").read_text().splitlines()) == 5
     again = fleet.apply("--format", "json")
@@ -104,22 +104,9 @@ def test_a_failure_stops_later_stages_unless_the_run_keeps_going(fleet: Fleet) -
     assert done.code == 4
     assert set(fleet.live()) == {"s1-a", "s1-b", "s2-a", "s2-b"}
     assert "not begun: cluster c1 failed before" in done.out
-    assert "2 applied (0 with withheld owners), 1 failed, 2 not begun." in done.out
+    assert "2 applied, 1 failed, 2 not begun." in done.out
     assert fleet.apply("--keep-going").code == 4
     assert set(fleet.live()) == {name for name in everywhere(0) if not name.startswith("c1")}
-
-
-def test_an_owner_that_staging_withholds_is_withheld_in_production_too(fleet: Fleet) -> None:
-    assert fleet.apply().code == 0
-    fleet.quotas("a", "s1", 10)
-    fleet.quotas("a", "p1", 2000)
-    fleet.quotas("b", "p1", 3000)
-    done = fleet.apply("--format", "json")
-    assert (done.code, fleet.live()) == (3, {**everywhere(1000), "p1-b": 3000})
-    withheld = {report["cluster"]["name"]: report.get("withheld", []) for report in done.json()["clusters"]}
-    assert [reason["id"] for reason in withheld["p1"][0]["reasons"]] == ["withheld-in-stage"]
-    assert "cluster s1" in withheld["p1"][0]["reasons"][0]["message"]
-    assert withheld["p2"] == []
 
 
 def test_a_run_over_all_clusters_needs_an_approval_and_stages_that_exist(fleet: Fleet) -> None:
@@ -154,6 +141,6 @@ def test_interrupted_it_keeps_what_is_written_and_begins_no_other_cluster(fleet:
             out, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (4, "kafka-quotas: interrupted\n")
     assert set(fleet.live()) == {"s2-a", "s2-b"}
-    assert "5 clusters: 1 applied (0 with withheld owners), 1 failed, 3 not begun." in out
+    assert "5 clusters: 1 applied, 1 failed, 3 not begun." in out
     assert "not begun: the run was stopped before" in out
     assert {json.loads(line)["result"] for line in (fleet.folder / "audit.jsonl").read_text().splitlines()} == {"done", "failed"}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.test_lint_in_commands import snapshot
 from tests.support.command import invoke
-from tests.support.manifests import cluster, quotas
+from tests.support.manifests import quotas
 
 CUT = ({"user": "alice"}, {"producer_byte_rate": 1048576})
 
@@ -45,11 +45,3 @@ def test_an_error_is_worse_than_a_guard_and_a_guard_than_a_difference(folder: Pa
     error = invoke("plan", "--current", "now.json", "--fail-on-guard", "--fail-on", "info", cwd=folder)
 
     assert (both.code, error.code) == (3, 1)
-
-
-def test_the_guard_of_one_owner_fails_the_job_although_the_others_can_be_applied(folder: Path) -> None:
-    (folder / "cluster.yaml").write_text(cluster("prod", isolate="owner"), "utf-8")
-
-    done = invoke("plan", "--current", "now.json", "--fail-on-guard", cwd=folder)
-
-    assert done.code == 3

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from reconciler.client import manifests
-from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError
+from reconciler.errors import GuardRefusedError, StalePlanError
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
@@ -144,22 +144,3 @@ def test_the_blocks_of_the_page_run(prod: Sandbox, capsys: pytest.CaptureFixture
         "payments producer_byte_rate 8388608.0 -> 16777216.0\ndone True\nneeds acceptance: large-reduction\n"
     )
     assert live(prod) == 20_971_520.0
-
-
-def test_an_owner_that_is_withheld_is_an_error_with_the_report_of_the_others(prod: Sandbox) -> None:
-    cluster = Path("quotas/cluster.yaml")
-    cluster.write_text(cluster.read_text() + "  isolate: owner\n")
-    for owner, user, rate in (("pay", "payments", "1MiB"), ("web", "web", "1MiB")):
-        declare(rate, name=user, user=user)
-        path = Path("quotas", f"{user}.yaml")
-        path.write_text(path.read_text().replace("metadata: {", f"metadata: {{owner: {owner}, "))
-    Path("quotas/kafka-quotas.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n  owners: {pay: {}, web: {}}\n"
-    )
-
-    with pytest.raises(NotAppliedError, match="owner pay are withheld") as stopped:
-        manifests(["quotas"]).apply()
-
-    assert [each.owner for each in stopped.value.report.withheld] == ["pay"]
-    assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "web")})] == {"producer_byte_rate": 1_048_576.0}
-    assert live(prod) == 8_388_608.0

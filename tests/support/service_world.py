@@ -111,9 +111,7 @@ class ServiceWorld:
         self.health = Health(HealthLimits(silent=1200.0, stale=305.0), clock=self.clock)
         self._observers = Observers(self.metrics, Log(self.stream, log_format, clock=self.clock), self.health, clock=self.clock)
         places = paths or (str(folder),)
-        self.watch: Watch[Intent] = Watch(
-            places, load or (lambda: load_intent(places, cluster=None, by_owner=True, at=self.clock.now()))
-        )
+        self.watch: Watch[Intent] = Watch(places, load or (lambda: load_intent(places, cluster=None, at=self.clock.now())))
         world = World(
             connect=self._connect,
             given=lambda _: given(),

@@ -48,7 +48,6 @@ class ApplyArguments:
     plan: str | None = option(
         "--plan", metavar="FILE", help="apply this saved plan (plan --out json=FILE), and refuse when a new plan would differ"
     )
-    owner: tuple[str, ...] = option_groups.OWNERS
     write: writing.LongWritingOptions = group(writing.LongWritingOptions)
     watching: WatchOptions = group(WatchOptions)
     fail_on: str = option_groups.FAIL_ON
@@ -65,7 +64,7 @@ class ApplyArguments:
 
     @property
     def wanted(self) -> Wanted:
-        """Return the references, owners and rules by which the manifests are read."""
+        """Return the references and rules by which the manifests are read."""
         from reconciler.workflows import References
 
         return Wanted(
@@ -73,7 +72,6 @@ class ApplyArguments:
             choice=self.clusters,
             references=References(trusted=self.trusted_ref, base=self.base),
             fail_on=self.fail_on,
-            owners=self.owner,
             changed_since=self.changed_since,
         )
 

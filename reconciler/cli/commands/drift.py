@@ -42,7 +42,7 @@ class DriftArguments:
 
 
 def run(args: DriftArguments) -> Result:
-    """Compare; exit 2 for differences with ``--detailed-exitcode``, and 1 for errors in the manifests of isolated owners."""
+    """Compare; exit 2 for differences with ``--detailed-exitcode``."""
     from reconciler.cli.output import LiveProgress
     from reconciler.workflows import References, with_lint
 
@@ -79,11 +79,6 @@ def _result(args: DriftArguments, drift: Drift) -> Result:
 
 
 def _exit_code(args: DriftArguments, drift: Drift) -> int:
-    from reconciler.model import Severity
-
-    # Entities of isolated owners whose manifests have errors were not compared.
-    if any(finding.severity is Severity.ERROR for finding in drift.findings):
-        return exit_codes.NOT_DONE
     return exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE
 
 

@@ -44,7 +44,6 @@ class PlanArguments:
 
     paths: tuple[str, ...] = option_groups.PATHS
     views: PlanViewOptions = group(PlanViewOptions)
-    owner: tuple[str, ...] = option_groups.OWNERS
     accept: tuple[str, ...] = option_groups.ACCEPT
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
@@ -75,7 +74,6 @@ def run(args: PlanArguments) -> Result:
         choice=args.clusters,
         references=References(trusted=args.trusted_ref, base=args.base),
         fail_on=args.fail_on,
-        owners=args.owner,
         changed_since=args.changed_since,
     )
     with LiveProgress() as progress:
@@ -97,19 +95,20 @@ def _result(args: PlanArguments, plan: Plan, intent: Intent) -> Result:
     from reconciler.model import Severity
     from reconciler.workflows import stop_on
 
-    limit, findings = Severity(args.fail_on), (*plan.findings, *plan.owner_errors)
+    limit = Severity(args.fail_on)
     code = exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
-    refused = [guard.id for guard in (*plan.tripped, *plan.withholding_guards)] if args.views.fail_on_guard else []
+    refused = [guard.id for guard in plan.tripped] if args.views.fail_on_guard else []
     if refused:
         code = exit_codes.REFUSED
-    stops = any(finding.fails(limit) for finding in findings)
+    stops = any(finding.fails(limit) for finding in plan.findings)
     if stops:
         code = exit_codes.NOT_DONE
     made = result_of_plan(plan)
     if refused:
         need = "guard needs acceptance" if len(refused) == 1 else "guards need acceptance"
         made = dataclasses.replace(made, notes=(f"{len(refused)} {need}: {', '.join(refused)}. apply would not write this plan",))
-    return dataclasses.replace(made, exit=code, beside=plan.findings, then=(lambda: stop_on(findings, limit)) if stops else None)
+    then = (lambda: stop_on(plan.findings, limit)) if stops else None
+    return dataclasses.replace(made, exit=code, beside=plan.findings, then=then)
 
 
 def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, progress: Progress) -> Plan:

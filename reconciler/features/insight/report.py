@@ -42,7 +42,6 @@ from reconciler.workflows import (
     quota_reader,
     read_for,
     source_of,
-    unread_owners,
     with_lint,
 )
 
@@ -173,11 +172,9 @@ def make_report(asked: ReportRequest, *, clock: Clock, progress: Progress) -> Ov
     references, access = References(trusted=asked.trusted_ref), asked.access
     intents: Sequence[Intent | ClusterFailure]
     if any((asked.cluster, access.bootstrap_server, access.zookeeper, access.current)):
-        intents = (load_intent(asked.paths, cluster=asked.cluster, references=references, by_owner=True),)
+        intents = (load_intent(asked.paths, cluster=asked.cluster, references=references),)
     else:
-        intents = load_every_intent(
-            asked.paths, fail_on=Severity.ERROR, references=references, if_none=_NO_CLUSTER, by_owner=True
-        )
+        intents = load_every_intent(asked.paths, fail_on=Severity.ERROR, references=references, if_none=_NO_CLUSTER)
 
     def read_one(intent: Intent) -> ClusterOverview:
         return _overview(with_lint(intent), asked, now=clock.now(), progress=progress)
@@ -228,7 +225,7 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object) -> Clust
         entities=tuple(_entities(intent, state.entities, {entity.entity: entity.drift for entity in drift.entities})),
         callback=_WITH_GROUPS if view.caveats.groups else view.caveats.callback,
         static_defaults=view.caveats.static_defaults,
-        notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes, *unread_owners(intent.scope.errors)))),
+        notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes))),
         findings=drift.findings,
         budgets=tuple(allocations(budgets, intent.desired.entities.values())),
     )
@@ -249,8 +246,8 @@ def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
         prune=intent.spec.prune.value,
         complete=intent.desired.complete,
         entities=tuple(_entities(intent, None, {})),
-        notes=(*intent.notes, *unread_owners(intent.scope.errors)),
-        findings=(*intent.findings, *intent.owner_errors),
+        notes=intent.notes,
+        findings=intent.findings,
         failure=failure,
     )
 

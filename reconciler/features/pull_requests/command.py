@@ -160,10 +160,8 @@ def _status(args: CommentArguments) -> CommentStatus:
     if not args.report:
         return CommentStatus(state=CommentState(args.state or "planned"), commit=args.post.commit)
     report = APPLY_SUMMARY.read(output.read_file(Path(args.report)), name=args.report)
-    idle = report.result is ApplyResult.NOTHING_TO_DO and not report.withheld
-    state = CommentState.APPLIED if idle else CommentState.FAILED
-    if report.result is ApplyResult.DONE:
-        state = CommentState.APPLIED_IN_PART if report.withheld else CommentState.APPLIED
+    done = report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
+    state = CommentState.APPLIED if done else CommentState.FAILED
     request = report.context.pull_request if report.context else None
     return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), commit=args.post.commit, request=request)
 

@@ -28,7 +28,7 @@ class CommentVerdict(enum.StrEnum):
     BLOCKED = "blocked"
     """It cannot be applied: errors, or a rule of the policy that the backtest violates."""
     NEEDS_ACCEPTANCE = "needs acceptance"
-    """A guard tripped that is not accepted, or changes of an owner are withheld."""
+    """A guard tripped that is not accepted."""
     THROTTLES = "throttles clients"
     """Clients would or might be throttled, and no rule forbids it: a reviewer decides."""
     INCONCLUSIVE = "inconclusive"
@@ -67,10 +67,9 @@ def judge_comment(plan: Plan, report: BacktestReport | None, rows: Sequence[Chan
     """The verdict over both. ``rows``: as ``change_rows`` makes them of the same plan and report."""
     states = {row.state for row in rows}
     refused = report is not None and (report.refused or errors_in(report.findings))
-    all_withheld = plan.withheld and not plan.changes and not any(each.guards for each in plan.withheld)
-    if errors_in(plan.findings) or refused or all_withheld:
+    if errors_in(plan.findings) or refused:
         return CommentVerdict.BLOCKED
-    if plan.tripped or plan.withheld:
+    if plan.tripped:
         return CommentVerdict.NEEDS_ACCEPTANCE
     if states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
         return CommentVerdict.THROTTLES
@@ -121,9 +120,6 @@ def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRo
     if tripped := [code(guard.id) for guard in plan.tripped]:
         words = count_of(len(tripped), "guard needs acceptance", "guards need acceptance")
         yield f"**{words}**: {list_some(tripped, _MOST_NAMED)}."
-    if plan.withheld:
-        owners = [code(each.owner) if each.owner is not None else "no owner" for each in plan.withheld]
-        yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {list_some(owners, _MOST_NAMED)}."
 
 
 def _failed_rules(report: BacktestReport) -> Iterator[str]:
@@ -186,8 +182,6 @@ def _outlook(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
             yield f"The plan writes nothing, but {prose(undecided_words(plan), begins_line=False)}."
         case CommentVerdict.NO_CHANGE:
             yield "No changes: the cluster has every declared value."
-        case CommentVerdict.NEEDS_ACCEPTANCE if plan.withheld and plan.changes:
-            yield "After the merge, `kafka-quotas apply` writes the changes in the table, and not the withheld ones."
         case CommentVerdict.READY:
             yield "After the merge, `kafka-quotas apply` writes exactly these changes."
 
@@ -195,14 +189,14 @@ def _outlook(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
 def way_out(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> str | None:
     """Return what the author can do now, fixes before exceptions: ``To pass: ...``. ``None`` where nothing stands in the way."""
     steps = []
-    if errors_in(plan.findings) or plan.owner_errors:
+    if errors_in(plan.findings):
         steps.append("correct the manifests")
     low = [row for row in rows if row.safe is not None]
     if low:
         steps.append(f"raise {count_of(len(low), 'limit')} to safe values")
     if report is not None and report.refused:
         steps.append("or ask the owner of the rule" if low else "ask the owner of the rule")
-    if plan.tripped or plan.withholding_guards:
+    if plan.tripped:
         steps.append("or merge an exception first" if low else "change the values or merge an exception")
     if kept := [row for row in rows if row.state is RowState.KEPT]:
         steps.append(f"to remove {count_of(len(kept), 'kept limit')}, declare the entity with {code('quotas: {}')}")
@@ -262,10 +256,6 @@ def check_of(plan: Plan | None, verdict: CommentVerdict, sentences: Sequence[str
 def _conclusion(plan: Plan | None, verdict: CommentVerdict) -> Conclusion:
     if verdict is CommentVerdict.BLOCKED:
         return Conclusion.FAILURE
-    if plan is not None:
-        guards = (*plan.tripped, *plan.withholding_guards)
-        if plan.owner_errors:
-            return Conclusion.FAILURE
-        if guards or plan.withheld or not plan.applyable:
-            return Conclusion.ACTION_REQUIRED
+    if plan is not None and not plan.applyable:
+        return Conclusion.ACTION_REQUIRED
     return Conclusion.SUCCESS if verdict in (CommentVerdict.READY, CommentVerdict.NO_CHANGE) else Conclusion.NEUTRAL

@@ -55,7 +55,7 @@ from reconciler.render import (
     span_of,
     web_address,
 )
-from reconciler.text import count_of, list_some
+from reconciler.text import count_of
 
 LIMIT: Final = 60_000
 """Bytes of UTF-8 of a posted comment: GitHub takes 65,536 characters. What ``BUDGET`` leaves is for its state."""
@@ -143,7 +143,7 @@ def plan_comment(
     rows = tuple(change_rows(plan, report))
     verdict = judge_comment(plan, report, rows)
     new = [finding for finding in plan.findings if not finding.as_before]
-    shown = (plan.changes, plan.kept, new, plan.tripped, plan.withheld)
+    shown = (plan.changes, plan.kept, new, plan.tripped)
     silent = not any(shown) and not (report is not None and (report.findings or report.unjudged or changed_groups(report)))
     marker = Marker(cluster=plan.cluster.name, digest=plan.digest, verdict=verdict)
     writer = _CommentWriter(
@@ -190,7 +190,7 @@ class _CommentWriter:
         """The whole; ``full``: where to find what has no room."""
         for self.limit in _LIMITS:
             top = tuple(self._alert())
-            guards = (*self._guards(), *self._withheld())
+            guards = self._guards()
             head = (marker_line(marker), comment_heading(marker, limit=self.limit), full)
             room = budget - size((*head, *top, *guards)) - _SENTENCES
             if room >= budget // 2:
@@ -288,20 +288,6 @@ class _CommentWriter:
 
     def _sentence(self, message: str) -> str:
         return message_markdown(message, limit=self.limit, begins_line=False, place=self.links.place).rstrip(".;, ")
-
-    def _withheld(self) -> tuple[str, ...]:
-        """Every owner whose changes are withheld, with the reasons; the first entities by name."""
-        lines = []
-        for each in self.plan.withheld if self.plan else ():
-            whose = code(each.owner, limit=self.limit) if each.owner is not None else "no owner"
-            entities = list_some([code(str(change.entity), limit=self.limit) for change in each.changes], _MOST_ENTITIES)
-            lines.append(f"- **{whose}**{f': {entities}' if entities else ''}")
-            for reason in each.reasons:
-                which = ""
-                if reason.id is not None:
-                    which = f"{code(reason.id, limit=self.limit)} ({self.links.explained(reason.id)}): "
-                lines.append(f"  - {which}{self._sentence(reason.message)}.")
-        return fold(f"Withheld: {count_of(len(self.plan.withheld), 'owner')}", lines, opened=True) if self.plan and lines else ()
 
     def _how_to_accept(self, tripped: Sequence[GuardResult]) -> Iterator[str]:
         """The exceptions to copy: each for its entities only, and without a reason, which validation refuses."""

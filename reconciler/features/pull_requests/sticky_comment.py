@@ -30,8 +30,6 @@ class CommentState(enum.StrEnum):
     PLANNED = "planned"
     APPLYING = "applying"
     APPLIED = "applied"
-    APPLIED_IN_PART = "applied_in_part"
-    """Changes of some owners were withheld, all others are written."""
     FAILED = "failed"
     OUTDATED = "outdated"
     PLAN_FAILED = "plan-failed"
@@ -108,9 +106,6 @@ _WORDS: Final = {
     ),
     CommentState.APPLIED: _StateWords(
         "✅", "applied", "TIP", "Applied", "To undo it, run `kafka-quotas revert REPORT` with the report of this run."
-    ),
-    CommentState.APPLIED_IN_PART: _StateWords(
-        "⚠️", "applied in part", "WARNING", "Applied in part", "`kafka-quotas plan` shows what is withheld, and why."
     ),
     CommentState.FAILED: _StateWords(
         "❌",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -49,8 +49,6 @@ _GOOD: Final = (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
 
 RolloutResult: TypeAlias = ApplyReport | ClusterFailure
 Stage: TypeAlias = tuple[Intent | ClusterFailure, ...]
-Withheld: TypeAlias = Mapping[str | None, str]
-"""Owners that an earlier stage withheld, with the cluster where it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +89,7 @@ def plan_rollout(intents: Sequence[Intent | ClusterFailure]) -> RolloutPlan:
 class Rollout:
     """One run over all stages. ``keep_going``: a failure stops nothing. ``parallel``: how many clusters at once."""
 
-    work: Callable[[Intent, Withheld], ApplyReport]
+    work: Callable[[Intent], ApplyReport]
     ended: Callable[[str | None, RolloutResult], None]
     """Called with each result as soon as it is there, one at a time."""
     parallel: int = 1
@@ -105,24 +103,14 @@ class Rollout:
     def run(self, planned: RolloutPlan) -> tuple[RolloutResult, ...]:
         """Each cluster's result, in the order of the stages."""
         results: list[RolloutResult] = []
-        withheld: dict[str | None, str] = {}
         for name, stage in zip(planned.names, planned.stages, strict=True):
-            of_stage = for_every(
-                stage,
-                partial(self._write, earlier=dict(withheld)),
-                parallel=self.parallel,
-                done=partial(self._note, name),
-            )
-            results += of_stage
-            for result in of_stage:
-                if isinstance(result, ApplyReport):
-                    withheld.update({each.owner: display_name(result.cluster.name or "") for each in result.withheld})
+            results += for_every(stage, self._write, parallel=self.parallel, done=partial(self._note, name))
         return tuple(results)
 
-    def _write(self, intent: Intent, *, earlier: Withheld) -> RolloutResult:
+    def _write(self, intent: Intent) -> RolloutResult:
         if self.stop.is_set() or self.stop_wanted():
             return _not_begun(intent.spec.name, intent.spec.cluster_id, self._failed)
-        return self.work(intent, earlier)
+        return self.work(intent)
 
     def _note(self, stage: str | None, result: RolloutResult) -> None:
         if is_failure(result) and not (self.keep_going or self.stop.is_set() or self.stop_wanted()):
@@ -142,11 +130,10 @@ def _not_begun(name: str | None, cluster_id: str | None, failed: str | None) -> 
 
 
 def is_failure(result: RolloutResult) -> bool:
-    """True for a result that stops a rollout. Withheld owners do not: they stay withheld in later stages."""
+    """True for a result that stops a rollout."""
     if isinstance(result, ClusterFailure):
         return not result.skipped
-    only_withheld = bool(result.withheld) and not result.outcomes and result.result is ApplyResult.REFUSED
-    return result.result not in _GOOD and not only_withheld
+    return result.result not in _GOOD
 
 
 def apply_to_every(args: ApplyArguments) -> Result:
@@ -195,10 +182,9 @@ class _EachCluster:
         self._findings: dict[str | None, tuple[Finding, ...]] = {}
         """Of the plan of each cluster, to be printed above its report."""
 
-    def apply(self, intent: Intent, earlier: Withheld) -> ApplyReport:
+    def apply(self, intent: Intent) -> ApplyReport:
         """Raises ``ReconcilerError``, only when nothing was written."""
         write, access = self._args.write, self._args.clusters.access()
-        intent = dataclasses.replace(intent, scope=dataclasses.replace(intent.scope, withheld_before=earlier))
         with writing.audited(write, "apply") as audit:
             audit.about(intent.spec, access, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
             self._progress.step(f"applying to cluster {display_name(intent.spec.name or '')}")
@@ -266,19 +252,17 @@ def _is_left(result: RolloutResult) -> bool:
 
 def _counted(results: Sequence[RolloutResult]) -> str:
     done = sum(not isinstance(r, ClusterFailure) and not is_failure(r) for r in results)
-    withheld = sum(not isinstance(r, ClusterFailure) and not is_failure(r) and bool(r.withheld) for r in results)
     failed = sum(is_failure(r) for r in results)
     left = sum(isinstance(r, ClusterFailure) and r.failure_reason == NOT_BEGUN for r in results)
-    counts = f"{done} applied ({withheld} with withheld owners), {failed} failed, {left} not begun"
+    counts = f"{done} applied, {failed} failed, {left} not begun"
     return f"{count_of(len(results), 'cluster')}: {counts}."
 
 
 def exit_code(results: Sequence[RolloutResult]) -> int:
-    """0; 3 for withheld owners, or where all failures are refusals; 1 when nothing was written; 4 when some of it was."""
+    """0; 3 where all failures are refusals; 1 when nothing was written; 4 when some of it was."""
     failures = [result for result in results if is_failure(result)]
-    reports = [result for result in results if not isinstance(result, ClusterFailure)]
     if not failures:
-        return exit_codes.REFUSED if any(report.withheld for report in reports) else exit_codes.DONE
+        return exit_codes.DONE
     if any(_wrote(result) for result in results):
         return exit_codes.PARTIAL
     refused = all(not isinstance(each, ClusterFailure) and each.result is ApplyResult.REFUSED for each in failures)

@@ -59,7 +59,7 @@ class RunMetrics:
             "kafka_quotas_consecutive_failures", "Passes without success since the last one.", registry=registry
         )
         self._valid = Gauge(
-            "kafka_quotas_manifests_valid", "1 when the manifests of all owners were last read without error.", registry=registry
+            "kafka_quotas_manifests_valid", "1 when the manifests were last read without error.", registry=registry
         )
         self._drift = Gauge(
             "kafka_quotas_drift_entities", "Entities by class of drift, when last seen.", ["class"], registry=registry
@@ -70,11 +70,6 @@ class RunMetrics:
         self._held_back = Gauge(
             "kafka_quotas_prune_held_back_entities",
             "Entities that no manifest declares and that are left, because prune: confirm needs a person.",
-            registry=registry,
-        )
-        self._withheld = Gauge(
-            "kafka_quotas_withheld_owners",
-            "Owners whose changes are withheld while those of others are written.",
             registry=registry,
         )
         self._tripped = Gauge(
@@ -120,9 +115,7 @@ class RunMetrics:
         if failures == 0:
             self._success.set(at)
 
-    def set_counts(
-        self, *, drift: Mapping[str, int], planned: Mapping[str, int], tripped: Iterable[str], held_back: int, withheld: int = 0
-    ) -> None:
+    def set_counts(self, *, drift: Mapping[str, int], planned: Mapping[str, int], tripped: Iterable[str], held_back: int) -> None:
         """Set what a pass saw of manifests and cluster. It stands until the next pass that gets so far."""
         for name, count in drift.items():
             self._drift.labels(name).set(count)
@@ -132,7 +125,6 @@ class RunMetrics:
         for guard in self._guards:
             self._tripped.labels(guard).set(int(guard in in_the_way))
         self._held_back.set(held_back)
-        self._withheld.set(withheld)
 
     def count_refusals(self, guards: Iterable[str]) -> None:
         """A write was refused by these."""

@@ -30,7 +30,6 @@ _LEVELS: Final = {
     PassResult.APPLIED: logging.INFO,
     PassResult.DIFFERS: logging.WARNING,
     PassResult.REFUSED: logging.WARNING,
-    PassResult.WITHHELD: logging.WARNING,
     PassResult.CHANGING: logging.WARNING,
 }
 
@@ -96,7 +95,7 @@ class Observers:
             seconds=outcome.seconds,
             at=self.clock.now().timestamp(),
             failures=failures,
-            valid=outcome.result.manifests_are_good and not (outcome.counts is not None and outcome.counts.with_errors),
+            valid=outcome.result.manifests_are_good,
         )
         if outcome.counts is not None:
             self._metrics.set_counts(
@@ -104,10 +103,8 @@ class Observers:
                 planned={action.value: count for action, count in outcome.counts.planned.items()},
                 tripped=outcome.counts.tripped,
                 held_back=outcome.counts.held_back,
-                withheld=outcome.counts.withheld,
             )
-            refused = outcome.result is PassResult.REFUSED and outcome.reason in _GUARD_REASONS
-            if refused or outcome.result is PassResult.WITHHELD:
+            if outcome.result is PassResult.REFUSED and outcome.reason in _GUARD_REASONS:
                 self._metrics.count_refusals(outcome.counts.tripped)
         if outcome.result is PassResult.CLUSTER:
             self._metrics.count_broker_error(outcome.reason or "cluster")
@@ -124,5 +121,4 @@ def _fields(counts: EntityCounts | None) -> dict[str, Datum]:
         "planned": {action.value: count for action, count in counts.planned.items()},
         "guards": list(counts.tripped),
         "held_back": counts.held_back,
-        "withheld": counts.withheld,
     }

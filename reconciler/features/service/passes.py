@@ -10,7 +10,6 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Final, Protocol
 
 from reconciler.apply import ApplySettings
@@ -51,7 +50,6 @@ _MOST_FINDINGS: Final = 20
 class PassResult(enum.StrEnum):
     """The word for a whole pass.
 
-    ``WITHHELD``: everything was written but the changes of some owners, which guards or errors in their manifests withhold.
     ``DIFFERS``: the cluster differs, and the service does not write it: it only looks, or a person has to decide.
     ``CHANGING``: the manifests changed while they were read. ``INVALID``, ``VANISHED``: nothing is written. ``CLUSTER``: it does
     not answer, or not to this. ``FAILED``: nothing was written; ``PARTIAL``: something may be.
@@ -60,7 +58,6 @@ class PassResult(enum.StrEnum):
     IN_SYNC = "in_sync"
     DIFFERS = "differs"
     APPLIED = "applied"
-    WITHHELD = "withheld"
     REFUSED = "refused"
     FAILED = "failed"
     PARTIAL = "partial"
@@ -72,7 +69,7 @@ class PassResult(enum.StrEnum):
     @property
     def is_success(self) -> bool:
         """True when manifests and cluster were read and every change that the service may make was made."""
-        return self in (PassResult.IN_SYNC, PassResult.DIFFERS, PassResult.APPLIED, PassResult.WITHHELD)
+        return self in (PassResult.IN_SYNC, PassResult.DIFFERS, PassResult.APPLIED)
 
     @property
     def manifests_are_good(self) -> bool:
@@ -88,10 +85,6 @@ class EntityCounts:
     planned: Mapping[Action, int]
     tripped: tuple[str, ...] = ()
     held_back: int = 0
-    withheld: int = 0
-    """Owners whose changes are withheld."""
-    with_errors: int = 0
-    """Owners whose manifests have errors, and are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,10 +255,6 @@ class _AtCluster:
         self._passes.require_known(self._intent, observation.plan.cluster)
         self._counts = _counts(observation)
         plan, settings = observation.plan, self._passes.settings
-        if not plan.changes and plan.withheld:
-            return PassOutcome(
-                result=PassResult.WITHHELD, reason="withheld", message=_withheld(plan), details=_withheld_details(plan)
-            )
         if not plan.changes:
             rest = f"{plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
             if observation.drift.differs:
@@ -303,16 +292,10 @@ class _AtCluster:
         world = self._world
         world.recorder.begin(self._intent, observation.plan)
         report = write_observed(self._intent, observation, cluster, settings, clock=world.clock, progress=world.progress)
-        plan = observation.plan
-        done = f"applied and read back: {_list_changes(plan.changes)}"
-        result = _RESULTS[report.result]
-        if report.withheld and result.is_success:
-            result, done = PassResult.WITHHELD, f"{done}; {_withheld(plan)}"
         outcome = PassOutcome(
-            result=result,
-            reason=report.failure_reason or ("withheld" if result is PassResult.WITHHELD else None),
-            message=report.message or done,
-            details=_withheld_details(plan),
+            result=_RESULTS[report.result],
+            reason=report.failure_reason,
+            message=report.message or f"applied and read back: {_list_changes(observation.plan.changes)}",
             written=Counter((outcome.change.action, outcome.status) for outcome in report.outcomes if _was_tried(outcome.status)),
             again=report.wrote and self._passes.written_again(report.digest),
         )
@@ -351,28 +334,9 @@ def _counts(observation: Observation) -> EntityCounts:
     return EntityCounts(
         drift=dict(observation.drift.counts),
         planned={Action.CREATE: summary.create, Action.UPDATE: summary.update, Action.DELETE: summary.delete},
-        tripped=tuple(guard.id for guard in observation.plan.tripped)
-        + tuple(sorted({guard.id for guard in observation.plan.withholding_guards})),
+        tripped=tuple(guard.id for guard in observation.plan.tripped),
         held_back=observation.withheld_prunes,
-        withheld=len(observation.plan.withheld),
-        with_errors=sum(1 for owner in observation.plan.withheld if owner.findings),
     )
-
-
-def _withheld(plan: Plan) -> str:
-    """Return the owners whose changes wait, with the number of changes."""
-    owners = [f"{each.name} ({count_of(len(each.changes), 'change')})" for each in plan.withheld]
-    return f"withheld: {list_some(owners, _MOST_NAMED)}"
-
-
-def _withheld_details(plan: Plan) -> tuple[str, ...]:
-    """A line for each reason, of the first of many."""
-    lines = (
-        f"{each.name}: {reason.message}{f' [{reason.id}]' if reason.id is not None else ''}"
-        for each in plan.withheld
-        for reason in each.reasons
-    )
-    return tuple(islice(lines, _MOST_FINDINGS))
 
 
 def _drifted(drift: Drift) -> str:

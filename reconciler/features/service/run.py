@@ -229,15 +229,13 @@ def _require_usable(first: PassOutcome) -> None:
 def _loader(settings: RunSettings, clock: Clock) -> Callable[[], Intent]:
     references = References(trusted=settings.trusted_ref)
     return lambda: load_intent(
-        settings.paths, cluster=settings.cluster, fail_on=settings.fail_on, references=references, by_owner=True, at=clock.now()
+        settings.paths, cluster=settings.cluster, fail_on=settings.fail_on, references=references, at=clock.now()
     )
 
 
 def _loader_of_all(settings: RunSettings, clock: Clock) -> Callable[[], tuple[Intent | ClusterFailure, ...]]:
     references = References(trusted=settings.trusted_ref)
-    return lambda: load_every_intent(
-        settings.paths, fail_on=settings.fail_on, references=references, by_owner=True, at=clock.now()
-    )
+    return lambda: load_every_intent(settings.paths, fail_on=settings.fail_on, references=references, at=clock.now())
 
 
 def _given(settings: RunSettings, intent: Intent) -> GivenBaseline | None:

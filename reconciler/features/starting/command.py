@@ -56,9 +56,7 @@ class InitArguments:
         "folder of request logs on a runner. A nightly job keeps totals of logs [default: none]",
     )
     overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
-    adopt: bool = option(
-        "--adopt", help="make an owner with a folder for each prefix of names on the cluster, and isolate owners"
-    )
+    adopt: bool = option("--adopt", help="make an owner with a folder for each prefix of names on the cluster")
     place: option_groups.AddressOptions = group(option_groups.AddressOptions)
     current: str | None = option_groups.current("begin with the quotas of this snapshot instead of a live cluster")
 

@@ -178,7 +178,7 @@ def make_repository(
     if state is not None:
         owners = owners_by_prefix(state.entities) if adopt else {}
         traffic = setting.traffic_of(name_of_cluster(state))
-        settings = [*(["  isolate: owner"] if adopt else []), *([] if traffic is None else [traffic_setting(traffic)])]
+        settings = [] if traffic is None else [traffic_setting(traffic)]
         place = (lambda entity: place_of_owner(entity, owners)) if adopt else (lambda _: FilePlace())
         export = emit(state, connection=connection, place=place, settings=settings)
         of_traffic = export.cluster_name

@@ -11,7 +11,7 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.builders import DEFAULT, client, user
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
-from tests.support.manifests import cluster, quotas, repository, snapshot
+from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.schemas import valid
 
 LIVE = {user("alice"): {"producer_byte_rate": 2.0}, client(DEFAULT): {"request_percentage": 50.0}}
@@ -115,21 +115,3 @@ def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) ->
     assert done.code == 1
     assert [one["failure_reason"] for one in document(done)["clusters"]] == ["unreachable", "invalid-manifests"]
     assert (folder / "report.html").exists()
-
-
-def test_a_broken_file_of_one_isolated_owner_is_named_and_the_page_shows_the_others(tmp_path: Path) -> None:
-    owners = {team: {"paths": [f"{team}.yaml"], "entities": [{"user": {"prefix": team}}]} for team in ("a", "b")}
-    (tmp_path / "kafka-quotas.yaml").write_text(repository(owners=owners, clusterPaths=["cluster.yaml"]))
-    (tmp_path / "cluster.yaml").write_text(cluster("prod", prune="never", isolate="owner"))
-    (tmp_path / "a.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: [\n")
-    (tmp_path / "b.yaml").write_text(quotas(({"user": "b1"}, {"producer_byte_rate": 1}), owner="b"))
-    (tmp_path / "live.json").write_text(snapshot({user("b1"): {"producer_byte_rate": 2.0}}))
-    current = ("--current", "live.json")
-
-    for options in (("--cluster", "prod"), ()):
-        found = document(invoke("report", *options, *current, "--format", "json", "--out", "html=page.html", cwd=tmp_path))
-        (one,) = found["clusters"]
-        assert one["summary"]["declared"] == 1
-        assert [finding["file"] for finding in one["findings"] if finding["severity"] == "error"] == ["a.yaml"]
-        assert "Manifests of a have errors. Entities that only these declare are not compared." in one["notes"]
-        assert "user=b1" in (tmp_path / "page.html").read_text("utf-8")

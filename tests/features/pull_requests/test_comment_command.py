@@ -169,25 +169,6 @@ def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
     assert "being applied" in only["body"]
 
 
-def test_a_run_that_withheld_changes_of_an_owner_is_applied_in_part(folder, github):
-    withheld = [
-        {"owner": "team-a", "entities": [{"user": "a1"}, {"user": "a2"}], "reasons": [{"kind": "guard", "message": "m"}]},
-        {"owner": "@team\n[b](x)", "entities": [], "reasons": [{"kind": "finding", "message": "m"}]},
-        {"owner": None, "entities": [{"user": "c"}], "reasons": [{"kind": "guard", "message": "m"}]},
-    ]
-    document = report(folder, summary={"applied": 3}, brokers=2, withheld=withheld)
-    done = comment(folder, github, "plan.json", "--report", document)
-
-    assert done.code == 0, done.err
-    assert "Its state is applied_in_part" in done.out
-    (text,) = [one["body"] for one in github.comments.values()]
-    seen = by_github(text).text()
-    assert "3 entities written" in seen
-    assert "withheld for team-a (2 entities)" in seen
-    assert "no owner (1 entity)" in seen
-    assert "@" not in by_github(text).outside("code")
-
-
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -24,7 +24,6 @@ from reconciler.model.plan import (
     KeyChange,
     Plan,
     Reason,
-    WithheldOwner,
 )
 from tests.builders import plan, user
 from tests.features.pull_requests.test_comment_with_backtest import HIT, RULE
@@ -61,11 +60,8 @@ CLEAR = report_of(verdict(), cluster="prod")
     [
         (changed(findings=(ERROR,)), CLEAR, Conclusion.FAILURE),
         (changed(), report_of(HIT, rules=(RULE,), cluster="prod"), Conclusion.FAILURE),
-        (changed(withheld=(WithheldOwner(owner="a", findings=(ERROR,)),)), CLEAR, Conclusion.FAILURE),
         (changed(GUARD), CLEAR, Conclusion.ACTION_REQUIRED),
         (changed(GUARD), None, Conclusion.ACTION_REQUIRED),
-        (changed(withheld=(WithheldOwner(owner="a", changes=(CHANGE,), guards=(GUARD,)),)), CLEAR, Conclusion.ACTION_REQUIRED),
-        (changed(withheld=(WithheldOwner(owner="a", waits_for=("b",)),)), CLEAR, Conclusion.ACTION_REQUIRED),
         (changed(), None, Conclusion.NEUTRAL),
         (changed(), report_of(HIT, cluster="prod"), Conclusion.NEUTRAL),
         (changed(), report_of(verdict(verdict=Verdict.INCONCLUSIVE), cluster="prod"), Conclusion.NEUTRAL),
