@@ -30,7 +30,6 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--large-times", type=int, default=3)
     parser.add_argument("--without-go", action="store_true")
-    parser.add_argument("--without-java", action="store_true")
     parser.add_argument("--config-commands", type=int, default=5, help="entities that ConfigCommand sets; 0: not at all")
     args = parser.parse_args()
     print(f"{machine()}; Kafka {DEFAULT_KAFKA_VERSION}, one node", flush=True)
@@ -51,7 +50,7 @@ def _new_broker() -> Iterator[str]:
 
 
 def _beside_others(server: str, folder: Path, args: argparse.Namespace) -> None:
-    rivals = (None if args.without_go else go_program(folder), None if args.without_java else java_program(folder))
+    rivals = (None if args.without_go else go_program(folder), java_program(folder))
     programs = [OURS, *(one for one in rivals if one is not None)]
     for size in args.sizes:
         wanted = write_wanted(folder, entities=size)

@@ -40,9 +40,9 @@ _log: Final = logging.getLogger(__name__)
 
 _NAMED: Final = 5
 _NO_QUOTAS: Final[Quotas] = {}
-_FIRST_WAIT: Final = 0.02
+_FIRST_WAIT: Final = 0.01
 _LONGEST_WAIT: Final = 1.0
-_WAITS_GROW: Final = 1.25
+_WAITS_GROW: Final = 1.06
 """A read of one entity takes a millisecond, and what shows between two of them is waited for in vain."""
 _SECONDS_BETWEEN: Final = 3.0
 _COST_BETWEEN: Final = 9.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reconciler.model.cluster import TrafficKind, slug_of
 from reconciler.model.effect import PlanEffects
@@ -114,9 +114,8 @@ class Alteration:
     something else by then. One that cannot ignores this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterationResult:
-    """The cluster's answer for one entity. Code 0 is success."""
+class AlterationResult(NamedTuple):
+    """The cluster's answer for one entity. Code 0 is success. A tuple, since an apply has one for each change twice."""
 
     entity: Entity
     error_code: int = 0

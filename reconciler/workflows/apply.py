@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler import documents
-from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_notes
+from reconciler.apply import ApplySettings, Executor
 from reconciler.errors import (
     FrozenError,
     GuardRefusedError,
@@ -50,6 +50,7 @@ from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import plan_from
 
 if TYPE_CHECKING:
+    from reconciler.apply import StepDown
     from reconciler.model import BacktestReport, CurrentState, Drift, Prediction, RunContext
     from reconciler.ports import StepWatcher
     from reconciler.workflows.drift import GivenBaseline
@@ -207,6 +208,8 @@ def write(
             if writes and isinstance(cluster, ExclusiveRuns):
                 held.enter_context(cluster.exclusive(holder(clock)))
             if approval.step_down is not None:
+                from reconciler.apply import SteppedExecutor
+
                 stepped = SteppedExecutor(
                     cluster, clock=clock, progress=progress, settings=approval.settings, step_down=approval.step_down
                 )
@@ -230,8 +233,11 @@ def _cluster_answer(checked: ApplyReport) -> str:
 
 def in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
     """The plan with notes about steps, and without the advice to take them where they are taken."""
-    notes = tuple(stepping_notes(plan.changes, step_down)) if step_down is not None else ()
-    if step_down is None or not notes:
+    if step_down is None:
+        return plan
+    from reconciler.apply import stepping_notes
+
+    if not (notes := tuple(stepping_notes(plan.changes, step_down))):
         return plan
     findings = plan.findings
     if (step_down.factor - 1) * WINDOW_SECONDS <= LONGEST_SECONDS:

@@ -231,7 +231,7 @@ class BrokerCluster:
             raise self._refusal(*refused, ALTER)
         silent = UNKNOWN_SERVER_ERROR, "the cluster's answer does not mention it"
         answers = ((alteration.entity, *answer.get(alteration.entity, silent)) for alteration in alterations)
-        return tuple(AlterationResult(entity=entity, error_code=code, error=message) for entity, code, message in answers)
+        return tuple(AlterationResult(entity, code, message) for entity, code, message in answers)
 
     def quota_callback(self) -> str | None:
         """The setting ``client.quota.callback.class`` of a broker: the one with the lowest id, as all of a cluster should agree.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -80,7 +79,7 @@ class ChangedWhileValidating(FakeCluster):
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
         results = super().alter(alterations, validate_only=validate_only)
         return [
-            replace(one, error_code=95, error="producer_byte_rate is 77 now", stale=True)
+            one._replace(error_code=95, error="producer_byte_rate is 77 now", stale=True)
             if validate_only and one.entity == user("u3")
             else one
             for one in results
