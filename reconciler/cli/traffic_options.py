@@ -108,7 +108,7 @@ MAPPING: Final = option(
     "--mapping",
     section="Traffic",
     metavar="FILE",
-    help="read other Parquet or CSV files, or other metrics of a server, as in this TrafficMapping",
+    help="read other Parquet or CSV files, as in this TrafficMapping",
 )
 MAX_UNREADABLE: Final = option(
     "--max-unreadable",

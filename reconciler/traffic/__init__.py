@@ -123,7 +123,7 @@ if TYPE_CHECKING:
         ROUNDING,
         longest_throttle_ratio,
     )
-    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ColumnMapping, Kind, Measure, MetricRule
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ColumnMapping, Kind, Measure
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, open_rows
     from reconciler.traffic.seconds.days import DATE, DAY_COLUMNS, DAY_SCHEMA, REQUESTS, SOURCE, TIME, has_days
@@ -145,7 +145,7 @@ if TYPE_CHECKING:
         add_up,
         tables_of,
     )
-    from reconciler.traffic.sources.log_documents import check_zone
+    from reconciler.traffic.sources.log_documents import LineClock, check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
     from reconciler.traffic.sources.log_files import (
         Dataset,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.model import QuotaKey
@@ -71,32 +70,12 @@ class Measure(enum.StrEnum):
     """Connections of all clients that the broker has muted for this kind of quota."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRule:
-    """How series of other names are read. ``name`` is a glob. A label without a name has the usual spellings."""
-
-    name: str
-    kind: Kind
-    measure: Measure = Measure.RATE
-    user: str | None = None
-    client_id: str | None = None
-    ip: str | None = None
-    broker: str | None = None
-    is_plain: bool = False
-    """Whether users and client-ids are in the labels as they are: neither percent-encoded nor quoted."""
-
-
 class ColumnMapping(Protocol):
-    """The other columns that files have, or the other metrics of a server, as a mapping file states them."""
+    """The other columns that files have, as a mapping file states them."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it names; none where it has metrics."""
-        ...
-
-    @property
-    def metrics(self) -> tuple[MetricRule, ...]:
-        """The rules by which series of other names are read."""
+        """The columns that it names."""
         ...
 
     @property

@@ -120,7 +120,6 @@ if TYPE_CHECKING:
         configured_traffic,
         fetch_from_server,
         is_prometheus,
-        metric_rules,
         prometheus_address,
         read_trusted_mapping,
     )

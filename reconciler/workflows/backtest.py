@@ -35,7 +35,6 @@ from reconciler.workflows.broker_model import broker_model, release
 from reconciler.workflows.traffic_inputs import (
     PrometheusRequest,
     fetch_from_server,
-    metric_rules,
     read_trusted_mapping,
     require_samples,
 )
@@ -245,20 +244,20 @@ def fetch_samples(
 ) -> tuple[BacktestOptions, tuple[Message, ...]]:
     """The options with pages of samples in place of a Prometheus server, and what to know about the samples.
 
-    Options that name no server stay as they are. Raises as ``fetch_from_server``, and ``UsageError`` for a mapping of files.
+    Options that name no server stay as they are. Raises as ``fetch_from_server``, and ``UsageError`` for a mapping.
     """
     if options.prometheus is None:
         return options, ()
-    rules = metric_rules(read_trusted_mapping(options.mapping, proposal.trusted), what="a Prometheus server")
-    request = replace(options.prometheus, rules=rules)
+    if options.mapping is not None:
+        raise UsageError("--mapping is for Parquet and CSV, and --traffic names a metrics server: leave --mapping out")
     pages = fetch_from_server(
-        request,
+        options.prometheus,
         now=datetime.datetime.now(datetime.UTC),
         progress=progress,
         trusted=proposal.trusted,
     )
-    require_samples(pages, request)
-    return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None), pages.notes
+    require_samples(pages, options.prometheus)
+    return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between), pages.notes
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, ColumnMapping, MetricRule
+    from reconciler.traffic import Between, ColumnMapping
 
 
 def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> ColumnMapping | None:
@@ -46,15 +46,6 @@ def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> Colu
     return mapping
 
 
-def metric_rules(mapping: ColumnMapping | None, *, what: str) -> tuple[MetricRule, ...]:
-    """Return the rules for series of other names. ``what``: its use. Raises ``UsageError`` for a mapping of files."""
-    if mapping is None:
-        return ()
-    if not mapping.metrics:
-        raise UsageError(f"The mapping has columns of files. For {what}, write spec.metrics")
-    return mapping.metrics
-
-
 _HOUR_S: Final = 3600.0
 SCHEME_PREFIX: Final = "prometheus+"
 """Before the address of a server, as ``--traffic`` has it."""
@@ -71,8 +62,6 @@ class PrometheusRequest:
     """The folder of all servers' pages."""
     http_config: Path | None = None
     match: tuple[LabelMatcher, ...] = ()
-    rules: tuple[MetricRule, ...] = ()
-    """How series of other names are read."""
 
     @classmethod
     def of(

@@ -147,7 +147,7 @@ def test_numbers_in_the_wrong_unit_are_refused_with_the_right_one(tmp_path: Path
     csv, mapping = tmp_path / "a.csv", tmp_path / "mapping.yaml"
     csv.write_text(f"t,u,n\n{value},alice,5\n", encoding="utf-8")
     mapping.write_text(MAPPING.format(ts=f"{{column: t, {how}}}"), encoding="utf-8")
-    with pytest.raises(TrafficError, match=rf"column 't' has the time '{value}'.* write {advice} at columns\.ts"):
+    with pytest.raises(TrafficError, match=rf"'{value}' in column 't' is not a time of .* Write {advice} at columns\.ts"):
         opened(csv, mapping)
     mapping.write_text(MAPPING.format(ts=f"{{column: t, {advice}}}"), encoding="utf-8")
     assert opened(csv, mapping).requests == 1

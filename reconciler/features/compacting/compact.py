@@ -17,7 +17,6 @@ from reconciler.text import list_some
 from reconciler.workflows import (
     PrometheusRequest,
     fetch_from_server,
-    metric_rules,
     read_trusted_mapping,
 )
 
@@ -94,8 +93,9 @@ class CompactResult:
 
 def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progress) -> CompactResult:
     """Gauges are moments, which no totals of seconds can be made of: each sample is kept."""
-    rules = metric_rules(read_trusted_mapping(options.mapping, None), what="a Prometheus server")
-    request = replace(request, store=Path(options.folder), rules=rules)
+    if options.mapping is not None:
+        raise UsageError("--mapping is for Parquet and CSV, and --traffic names a metrics server: leave --mapping out")
+    request = replace(request, store=Path(options.folder))
     pages = fetch_from_server(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
     return CompactResult(
         compacted=tuple(map(str, pages.pages_read)),

@@ -33,7 +33,6 @@ class DoctorArguments:
     )
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
-    mapping: Path | None = traffic_options.MAPPING
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     format: str = option_groups.format_option()
 
@@ -49,8 +48,8 @@ def run(args: DoctorArguments) -> Result:
     with output.LiveProgress() as progress:
         if args.traffic:
             checkup = examine_source(args.paths and paths, cluster, _request(args))
-        elif args.match or args.http_config or args.mapping:
-            raise UsageError("--match, --http-config and --mapping are for --traffic: give it, too")
+        elif args.match or args.http_config:
+            raise UsageError("--match and --http-config are for --traffic: give it, too")
         else:
             checkup = examine_everything(paths, cluster, args.connection.access(), progress=progress)
     return Result(
@@ -62,11 +61,9 @@ def run(args: DoctorArguments) -> Result:
 
 def _request(args: DoctorArguments) -> RateRequest:
     from reconciler.features.insight.rate_sources import RateRequest
-    from reconciler.workflows import read_trusted_mapping
 
     return RateRequest(
         traffic=args.traffic,
         match=tuple(map(traffic_options.label_matcher, args.match)),
         http_config=args.http_config,
-        mapping=read_trusted_mapping(args.mapping, None),
     )

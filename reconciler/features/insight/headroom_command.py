@@ -53,9 +53,6 @@ class RateSource:
     )
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
-    mapping: Path | None = option(
-        "--mapping", section="Traffic", metavar="FILE", help="read other metrics, as in this TrafficMapping"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +118,7 @@ def _of_every_cluster(args: HeadroomArguments) -> Result:
     from reconciler.workflows import Access, References, read_every
 
     given = {"--state": args.state != "current", "--traffic": args.source.traffic, "--match": args.source.match}
-    given |= {"--http-config": args.source.http_config, "--mapping": args.source.mapping}
+    given |= {"--http-config": args.source.http_config}
     if unusable := [name for name, value in given.items() if value]:
         raise UsageError(
             f"--all-clusters reads spec.traffic of each Cluster manifest, and the limits in effect: leave {unusable[0]} out"
@@ -154,10 +151,10 @@ def _of_every_cluster(args: HeadroomArguments) -> Result:
 
 
 def _observe(args: HeadroomArguments) -> Headroom:
-    """Read the quota groups of one cluster. With a trusted reference, server, login, mapping and names are those of it."""
+    """Read the quota groups of one cluster. With a trusted reference, server, login and names are those of it."""
     from reconciler.features.insight.observe import observe
     from reconciler.features.insight.rate_sources import configured_rates
-    from reconciler.workflows import Sources, Where, check_names, read_trusted_mapping
+    from reconciler.workflows import Sources, Where, check_names
 
     check_names([args.state])
     access = args.connection.access(args.current)
@@ -170,10 +167,7 @@ def _observe(args: HeadroomArguments) -> Headroom:
         traffic=source.traffic or configured.traffic,
         match=tuple(map(label_matcher, source.match)),
         http_config=source.http_config,
-        mapping=read_trusted_mapping(source.mapping, trusted),
     )
-    if rates.is_recorded and (source.match or source.http_config or source.mapping):
-        raise UsageError(
-            "--match, --http-config and --mapping of headroom are for metrics, and --traffic names files: leave them out"
-        )
+    if rates.is_recorded and (source.match or source.http_config):
+        raise UsageError("--match and --http-config of headroom are for metrics, and --traffic names files: leave them out")
     return observe(view, sources.owners(), rates)

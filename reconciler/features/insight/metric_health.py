@@ -25,7 +25,6 @@ _TITLES: Final = {
     Layout.NAME_ONLY: "jmx_exporter, rules as in the example kafka-kraft-3_0_0",
     Layout.LOWER_CASE: "Confluent's jmx-monitoring-stacks, Strimzi's metrics-reporter, or rules in lower case",
     Layout.DEFAULT_FORMAT: "jmx_exporter without rules, as Amazon MSK",
-    Layout.MAPPED: "metrics of the mapping file",
 }
 RULE_ORDER: Final = r"""rules:
   # These lines first: the first rule that matches an MBean wins.

@@ -28,14 +28,12 @@ from reconciler.workflows import (
     configured_server,
     configured_traffic,
     is_prometheus,
-    metric_rules,
     prometheus_address,
 )
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus import Layout, MetricSeries, Unattributed
     from reconciler.model import LabelMatcher, MetricServer
-    from reconciler.traffic import ColumnMapping
     from reconciler.workflows import TrustedTree
 
 _WINDOWS_S: Final = (300, 150, 60)
@@ -95,7 +93,6 @@ class RateRequest:
     server: MetricServer | None = None
     match: tuple[LabelMatcher, ...] = ()
     http_config: Path | None = None
-    mapping: ColumnMapping | None = None
     read_file: ReadFile | None = None
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     """The Cluster manifest, for the brokers that recorded traffic is of."""
@@ -171,12 +168,11 @@ def split_page(argument: str) -> tuple[int | None, str]:
 class _NamedSeries:
     """Joins samples to series by their labels; a broker without an id gets its exporter's address as name."""
 
-    def __init__(self, request: RateRequest, what: str) -> None:
-        """Raises ``UsageError`` for a mapping of files, and ``MissingDependencyError`` without the packages."""
+    def __init__(self) -> None:
+        """Raises ``MissingDependencyError`` without the packages."""
         from reconciler.traffic import require_arrow
 
         require_arrow()
-        self.rules = metric_rules(request.mapping, what=what)
         self._brokers: dict[int, str] = {}
         self._places: dict[str, int] = {}
         self._series: dict[MetricSeries, dict[float, float]] = {}
@@ -193,12 +189,12 @@ class _NamedSeries:
         """Two exporters of one broker show the same, and the larger value of a moment counts."""
         from reconciler.features.prometheus import Unattributed, layout_of, read_series, series_text
 
-        if (layout := layout_of(labels, self.rules)) is not None:
+        if (layout := layout_of(labels)) is not None:
             self._layouts[layout] += 1
         if read is Unattributed.NO_BROKER and (place := labels.get("instance") or labels.get("pod")):
             number = self._places.setdefault(place, _UNNUMBERED + len(self._places))
             self._brokers[number] = place
-            read = read_series({**labels, "broker": str(number)}, self.rules)
+            read = read_series({**labels, "broker": str(number)})
         if isinstance(read, Unattributed):
             self._unknown.setdefault(read, []).append(series_text(labels))
         elif read is not None:
@@ -235,10 +231,10 @@ def _read_server(address: str, request: RateRequest) -> RateReading:
         timed_values,
     )
 
-    named, problems = _NamedSeries(request, "a Prometheus server"), []
+    named, problems = _NamedSeries(), []
     api = PrometheusApi(address, request.login())
     try:
-        answer = AnswerReader(named.rules).read(_newest(api, selector_of(named.rules, request.match)))
+        answer = AnswerReader().read(_newest(api, selector_of(request.match)))
         for answered, samples in timed_values(answer):
             named.add(answered.label_values(), answered.read, samples)
         if answer.warnings:
@@ -273,11 +269,11 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
     """
     from reconciler.features.prometheus import foreign_page, read_series
 
-    named, login = _NamedSeries(request, "an exporter"), request.login()
+    named, login = _NamedSeries(), request.login()
     errors: list[TrafficError] = []
     foreign: list[Message] = []
     read_at: dict[str, float] = {}
-    opened = [open_page(address, broker, rules=named.rules, login=login) for broker, address in pages]
+    opened = [open_page(address, broker, login=login) for broker, address in pages]
     for page in opened:
         try:
             read = page.read()
@@ -291,7 +287,7 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
             continue
         read_at[page.address] = read.at_s
         for labelled, value in read.samples:
-            named.add(labelled.labels, read_series(labelled.labels, named.rules), ((read.at_s, value),))
+            named.add(labelled.labels, read_series(labelled.labels), ((read.at_s, value),))
     if len(errors) == len(pages):
         raise errors[0]
     if len(errors) + len(foreign) == len(pages):

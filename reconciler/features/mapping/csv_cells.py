@@ -1,13 +1,9 @@
-"""CSV files, plain or compressed, as columns of bytes; and cells as whole numbers, moments and names."""
+"""CSV files, plain or compressed, as columns of bytes; and cells as whole numbers, moments and texts."""
 
 from __future__ import annotations
 
 import csv
-import datetime
-import decimal
-import functools
 import re
-import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +15,7 @@ from pyarrow import csv as arrow_csv
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic import END_US, FIRST_US, Flags, Integers
+from reconciler.traffic import Flags, Integers, LineClock
 
 BLOCK: Final = 16 * 1024 * 1024
 """Bytes that are read at a time."""
@@ -28,14 +24,16 @@ _LONGEST_HEADER: Final = 1024 * 1024
 
 
 def header_of(path: str, delimiter: str) -> tuple[str, ...]:
-    """The names of a file's columns; none for an empty file. Raises ``TrafficError`` for a compressed file that is damaged."""
-    return _names(_header_line(path), delimiter)
+    """The names of a file's columns; none for an empty file. Raises ``TrafficError`` for a file that is damaged."""
+    text = _header_line(path).removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "replace")
+    return tuple(next(csv.reader([text], delimiter=delimiter), ()))
 
 
 def csv_batches(path: str, names: Sequence[str], delimiter: str) -> Iterator[pa.RecordBatch]:
     """The columns of these names, as bytes, null where a cell is empty or the file has no such column.
 
-    Raises ``TrafficError`` as ``header_of``.
+    A line with too few or too many cells is a row of nulls. Raises ``TrafficError`` as ``header_of``, and for a quoted cell that
+    goes on in the next line.
     """
     header, rest = _header_line(path), b""
     try:
@@ -46,7 +44,8 @@ def csv_batches(path: str, names: Sequence[str], delimiter: str) -> Iterator[pa.
                 text = rest + more
                 end = text.rfind(b"\n") + 1 if more else len(text)
                 if end:
-                    yield _columns(header, text[:end], names, delimiter)
+                    _require_whole_lines(text[:end], path)
+                    yield _columns(header.removeprefix(_BOM) + text[:end], names, delimiter)
                 if not more:
                     return
                 rest = text[end:]
@@ -66,60 +65,43 @@ def _header_line(path: str) -> bytes:
     return line + end
 
 
-def _columns(header: bytes, body: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch:
-    """Rows that have too few cells have no others; of rows that have too many the last ones are left out."""
-    columns = _by_arrow(header, body, names, delimiter) if _lines_are_whole(body) else None
-    return columns or _line_by_line(header, body, names, delimiter)
-
-
-def _lines_are_whole(body: bytes) -> bool:
-    """Whether no quoted cell goes on in the next line: one quote too many must not swallow all rows after it."""
-    if b'"' not in body:
-        return True
+def _require_whole_lines(body: bytes, path: str) -> None:
+    """One quote too many would swallow all rows up to the next one."""
     text = np.frombuffer(body, dtype=np.uint8)
     quotes = np.cumsum(text == ord('"'))
-    return not (quotes[text == ord("\n")] % 2).any()
-
-
-def _by_arrow(header: bytes, body: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch | None:
-    text = header.removeprefix(_BOM) + body
-    try:
-        table = arrow_csv.read_csv(
-            pa.BufferReader(text),
-            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(text) + 1),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.binary()),
-                include_columns=list(dict.fromkeys(names)),
-                include_missing_columns=True,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                check_utf8=False,
-            ),
+    open_ends = np.flatnonzero((text == ord("\n")) & (quotes % 2 == 1))
+    if len(open_ends):
+        line = body[: open_ends[0]].rsplit(b"\n", 1)[-1][:100].decode("utf-8", "replace")
+        raise TrafficError(
+            f"recorded traffic {escaped(path)}: the line {escaped(line)!r} has an odd number of quotes. Write fields without "
+            'line breaks, and a quote within a field as ""'
         )
-    except (pa.ArrowException, KeyError):
-        return None
-    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], names=table.column_names)
 
 
-def _line_by_line(header: bytes, body: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch:
-    columns = _names(header, delimiter)
-    cells: dict[str, list[bytes | None]] = {name: [] for name in names}
-    places = {name: columns.index(name) if name in columns else -1 for name in cells}
-    for line in body.split(b"\n"):
-        text = line.rstrip(b"\r").decode("utf-8", "replace")
-        if not text:
-            continue
-        row = next(csv.reader([text], delimiter=delimiter), [])
-        for name, place in places.items():
-            cells[name].append(row[place].encode() or None if 0 <= place < len(row) else None)
-    return pa.RecordBatch.from_arrays([pa.array(values, pa.binary()) for values in cells.values()], names=list(cells))
+def _columns(text: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch:
+    wrong = 0
 
+    def skip(_row: object) -> str:
+        nonlocal wrong
+        wrong += 1
+        return "skip"
 
-def _names(header: bytes, delimiter: str) -> tuple[str, ...]:
-    text = header.removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "replace")
-    return tuple(next(csv.reader([text], delimiter=delimiter), ()))
+    table = arrow_csv.read_csv(
+        pa.BufferReader(text),
+        read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=skip),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.binary()),
+            include_columns=list(dict.fromkeys(names)),
+            include_missing_columns=True,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            check_utf8=False,
+        ),
+    )
+    whole = pa.concat_tables([table, pa.table([pa.nulls(wrong, kind) for kind in table.schema.types], schema=table.schema)])
+    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in whole.columns], names=whole.column_names)
 
 
 def _damaged(path: str) -> TrafficError:
@@ -128,17 +110,10 @@ def _damaged(path: str) -> TrafficError:
     )
 
 
-SECOND_US: Final = 1_000_000
-_MICRO: Final = 10**6
-_DIGITS: Final = 6
 _LONG_MAX: Final = 2**63 - 1
-_DAY_S: Final = 86_400
-_NUMBER: Final = r"^(?P<sign>[+-]?)(?P<whole>\d{1,18})(?:\.(?P<part>\d*))?$"
-_TEXT: Final = (
-    r"^(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
-    r"(?:[ T](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<part>\d+))?)?)?"
-    r" ?(?P<zone>[Zz]|UTC|[+-]\d{2}(?::?\d{2})?)?$"
-)
+_WHOLE: Final = r"^[+-]?\d{1,18}$"
+_NUMBER: Final = r"^[+-]?(\d{1,18}\.?\d{0,18}|\.\d{1,18})([eE][+-]?\d{1,2})?$"
+_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})? ?(?:Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,90 +126,48 @@ class Moments:
 
 
 def read_scaled(column: pa.Array, factor: int) -> tuple[Integers, Flags]:
-    """Numbers of up to six decimals times ``factor``, rounded half up; 0 where the second is false: no number, or too large."""
-    if pa.types.is_floating(column.type):
-        values = np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False))
-        valid = np.isfinite(values) & (np.abs(values) * factor < _LONG_MAX / 2)
-        values = np.where(valid, np.abs(values), 0.0)
-        whole = np.floor(values).astype(np.int64)
-        part = np.rint((values - whole) * _MICRO).astype(np.int64)
-        negative = np.asarray(pc.fill_null(pc.less(column, 0), pa.scalar(value=False)).to_numpy(zero_copy_only=False))
-    elif pa.types.is_integer(column.type):
-        valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-        signed = _numpy(column.cast(pa.int64(), safe=False))
-        negative, whole = signed < 0, np.abs(signed)
-        part = np.zeros(len(whole), dtype=np.int64)
-    else:
-        negative, whole, part, valid = _of_text(pc.utf8_trim_whitespace(texts(column)))
-    valid = valid & (whole <= (_LONG_MAX - factor) // factor) & (whole >= 0)
-    whole, part = np.where(valid, whole, 0), np.where(valid, part, 0)
-    scaled = whole * factor + (part * factor + _MICRO // 2) // _MICRO
-    return np.where(negative, -scaled, scaled), valid
+    """Numbers times ``factor``, rounded; 0 where the second is false: no number, or too large.
 
-
-def _of_text(text: pa.Array) -> tuple[Flags, Integers, Integers, Flags]:
-    """Sign, whole part, millionths, and where there is a number."""
-    parts = pc.extract_regex(text, pattern=_NUMBER)
-    valid = np.array(parts.is_valid().to_numpy(zero_copy_only=False))
-    negative = np.asarray(pc.fill_null(pc.equal(parts.field("sign"), "-"), pa.scalar(value=False)).to_numpy(zero_copy_only=False))
-    whole = _whole(parts.field("whole"))
-    part = _fraction(parts.field("part"), _DIGITS + 1)
-    part = (part + 5) // 10
-    odd = np.flatnonzero(~valid & np.asarray(text.is_valid().to_numpy(zero_copy_only=False)))
-    if len(odd):
-        negative, whole, part = negative.copy(), whole.copy(), part.copy()
-    for row in odd.tolist():
-        value = _decimal(text[row].as_py())
-        if value is not None:
-            negative[row], (whole[row], part[row]), valid[row] = value < 0, divmod(abs(value), _MICRO), True
-    return negative, whole, part, valid
-
-
-def _decimal(text: str) -> int | None:
-    """Return millionths of numbers that are written as 1.5e9 or with very many digits."""
-    try:
-        value = decimal.Decimal(text)
-        if not value.is_finite() or abs(value) >= _LONG_MAX:
-            return None
-        return int((value * _MICRO).to_integral_value(decimal.ROUND_HALF_UP))
-    except (decimal.InvalidOperation, OverflowError):
-        return None
+    Whole numbers stay exact. Others have the precision of a double.
+    """
+    kind, whole = column.type, pa.array(np.ones(len(column), dtype=np.bool_))
+    if pa.types.is_floating(kind):
+        whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(pc.abs(column), 2.0**53))
+    elif not pa.types.is_integer(kind):
+        column = pc.utf8_trim_whitespace(texts(column))
+        whole = pc.match_substring_regex(column, _WHOLE)
+        column = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
+    numbers = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False))
+    valid = np.isfinite(numbers) & (np.abs(numbers) * factor < _LONG_MAX / 2)
+    exact = _integers(pc.if_else(pc.and_(whole, pa.array(valid)), column, None).cast(pa.int64(), safe=False)) * factor
+    rounded = np.floor(np.where(valid, numbers, 0.0) * factor + 0.5).astype(np.int64)
+    return np.where(_flags(whole) & valid, exact, rounded), valid
 
 
 def moments_of_text(column: pa.Array, zone: str) -> Moments:
-    """Return the moments of dates with times of the day. ``zone``: that of a text without an offset."""
-    text = pc.replace_substring(pc.utf8_trim_whitespace(texts(column)), ",", ".")
-    parts = pc.extract_regex(text, pattern=_TEXT)
-    valid = np.asarray(parts.is_valid().to_numpy(zero_copy_only=False))
-    year, month, day, hour, minute, second = (
-        _whole(parts.field(name)) for name in ("year", "month", "day", "hour", "minute", "second")
-    )
-    valid = valid & (month >= 1) & (month <= 12) & (hour < 24) & (minute < 60) & (second < 60)
-    months = np.where(valid, (year - 1970) * 12 + month - 1, 0)
-    first, after = (((months + more).astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64) for more in (0, 1))
-    valid = valid & (day >= 1) & (day <= after - first)
-    wall = ((first + day - 1) * _DAY_S + hour * 3600 + minute * 60 + second) * SECOND_US + _fraction(parts.field("part"), _DIGITS)
-    wall = np.where(valid, wall, 0)
-    offset_s = _numpy(map_distinct(parts.field("zone"), _offset_s, pa.int64()))
-    local = np.asarray(pc.fill_null(pc.equal(parts.field("zone"), ""), pa.scalar(value=True)).to_numpy(zero_copy_only=False))
-    if not local.any() or zone == "UTC":
-        return Moments(wall - offset_s * SECOND_US, valid, np.zeros(len(wall), dtype=np.bool_))
-    here, unclear = _in_zone(wall, zone)
-    return Moments(np.where(local, here, wall - offset_s * SECOND_US), valid, unclear & local & valid)
+    """Return the moments of times such as 2026-11-21 13:00:00.123. ``zone``: that of a text without an offset."""
+    clock, encoded = LineClock(zone), pc.utf8_trim_whitespace(texts(column)).dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    read = [clock.read(text.encode(), len(text)) if _TIME.fullmatch(text) else None for text in names]
+    micros = pa.array([None if moment is None else moment.micros for moment in read], pa.int64()).take(encoded.indices)
+    unclear = pa.array([moment is not None and moment.unclear for moment in read], pa.bool_()).take(encoded.indices)
+    return Moments(_integers(micros), _flags(micros.is_valid()), _flags(unclear))
 
 
 def moments_of_timestamps(column: pa.Array, zone: str) -> Moments:
     """Return the moments of a column of timestamps. ``zone``: that of timestamps without one."""
-    valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-    wall = _numpy(pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64()))
+    wall = pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False)
     if column.type.tz is not None or zone == "UTC":
-        return Moments(wall, valid, np.zeros(len(wall), dtype=np.bool_))
-    micros, unclear = _in_zone(wall, zone)
-    return Moments(micros, valid, unclear & valid)
+        micros = later = wall.cast(pa.int64())
+    else:
+        micros, later = (
+            pc.assume_timezone(wall, zone, ambiguous=side, nonexistent=side).cast(pa.int64()) for side in ("earliest", "latest")
+        )
+    return Moments(_integers(micros), _flags(column.is_valid()), _integers(micros) != _integers(later))
 
 
 def map_distinct(column: pa.Array, value_of: Callable[[str], object], kind: pa.DataType) -> pa.Array:
-    """Map each text by ``one``, which is called once for each distinct text. Null stays null."""
+    """Map each text by ``value_of``, which is called once for each distinct text. Null stays null."""
     encoded = texts(column).dictionary_encode()
     return pa.array([value_of(text) for text in encoded.dictionary.to_pylist()], type=kind).take(encoded.indices)
 
@@ -247,60 +180,14 @@ def texts(column: pa.Array) -> pa.Array:
         try:
             return column.cast(pa.string())
         except pa.ArrowInvalid:
-            return pa.array(
-                [cell if cell is None else cell.decode("utf-8", "replace") for cell in column.to_pylist()], pa.string()
-            )
+            cells = column.to_pylist()
+            return pa.array([cell if cell is None else cell.decode("utf-8", "replace") for cell in cells], pa.string())
     return column.cast(pa.string())
 
 
-def _offset_s(text: str) -> int:
-    match = re.fullmatch(r"([+-])(\d{2}):?(\d{2})?", text)
-    return (-1 if match[1] == "-" else 1) * (int(match[2]) * 3600 + int(match[3] or 0) * 60) if match else 0
-
-
-def _in_zone(wall: Integers, zone: str) -> tuple[Integers, Flags]:
-    """Microseconds since 1970 of local times, and which ones there are twice or never."""
-    turns, offsets = _turns(zone)
-    begins, ends = (turns + np.minimum(offsets[:-1], offsets[1:])), (turns + np.maximum(offsets[:-1], offsets[1:]))
-    after = np.searchsorted(ends, wall, side="right")
-    unclear = np.zeros(len(wall), dtype=np.bool_)
-    if len(turns):
-        near = np.minimum(after, len(turns) - 1)
-        unclear = (after < len(turns)) & (wall >= begins[near]) & (wall < ends[near])
-    return wall - offsets[after], unclear
-
-
-@functools.cache
-def _turns(zone: str) -> tuple[Integers, Integers]:
-    """Return when a zone's clocks are changed, and the offsets before the first change and after each, in microseconds."""
-    info = zoneinfo.ZoneInfo(zone)
-
-    def offset(at_s: int) -> int:
-        moment = datetime.datetime.fromtimestamp(at_s, tz=datetime.UTC).astimezone(info)
-        return int((moment.utcoffset() or datetime.timedelta()).total_seconds())
-
-    turns, offsets = [], [offset(FIRST_US // SECOND_US)]
-    for day in range(FIRST_US // SECOND_US, END_US // SECOND_US, _DAY_S):
-        if offset(day + _DAY_S) == offsets[-1]:
-            continue
-        low, high = day, day + _DAY_S
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if offset(middle) == offsets[-1] else (low, middle)
-        turns.append(high)
-        offsets.append(offset(high))
-    return np.asarray(turns, dtype=np.int64) * SECOND_US, np.asarray(offsets, dtype=np.int64) * SECOND_US
-
-
-def _whole(digits: pa.Array) -> Integers:
-    """Return the numbers of texts of digits, 0 where there is none."""
-    return _numpy(pc.if_else(pc.equal(digits, ""), "0", digits).cast(pa.int64()))
-
-
-def _fraction(digits: pa.Array, count: int) -> Integers:
-    """The first so many decimals as a whole number."""
-    return _whole(pc.utf8_slice_codeunits(pc.utf8_rpad(digits, count, "0"), 0, count))
-
-
-def _numpy(column: pa.Array) -> Integers:
+def _integers(column: pa.Array) -> Integers:
     return np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _flags(column: pa.Array) -> Flags:
+    return np.asarray(pc.fill_null(column, False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003 - a value

@@ -11,7 +11,7 @@ import itertools
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.errors import TrafficError, UsageError
+from reconciler.errors import TrafficError
 from reconciler.features.mapping.csv_cells import (
-    SECOND_US,
     Moments,
     csv_batches,
     header_of,
@@ -32,7 +31,8 @@ from reconciler.features.mapping.csv_cells import (
     read_scaled,
     texts,
 )
-from reconciler.features.mapping.mapping import Field, TrafficMapping, require_plausible_times
+from reconciler.features.mapping.mapping import Field, TrafficMapping
+from reconciler.model import escaped
 from reconciler.traffic import (
     DELTA,
     EVENT,
@@ -63,69 +63,16 @@ _UNITS: Final = {
     "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9,
 }  # fmt: skip
 _TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_FLAGS: Final = {
-    "throttled": pa.bool_(), "overhead": pa.int64(), "tie": pa.int64(), "strict": pa.bool_(), "part": pa.int32(),
-}  # fmt: skip
 _WORDS: Final = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False),
 }  # fmt: skip
+_SECOND_US: Final = 1_000_000
 _INT32: Final = 2**31
 _FIRST_ROWS, _FIRST_FILES = 200, 20
 """What is looked at before everything is read."""
 
 MappedPart: TypeAlias = "str | Part"
 """The path of a CSV file, or a part of a Parquet file."""
-
-
-@dataclass(frozen=True, slots=True)
-class MappedFiles:
-    """Files whose columns were looked at. Raises ``TrafficError`` for a file that is neither Parquet nor CSV.
-
-    Also when no file of a form has a column that the mapping names.
-    """
-
-    mapping: TrafficMapping
-    parts: tuple[MappedPart, ...]
-
-    @classmethod
-    def of(cls, files: Sequence[str], mapping: TrafficMapping) -> MappedFiles:
-        """Looks at the header or footer of each file."""
-        by_form: dict[str, list[str]] = {}
-        for file in files:
-            by_form.setdefault(mapping.form_of(Path(file)), []).append(file)
-        parts: list[MappedPart] = []
-        for form, names in sorted(by_form.items()):
-            if form == "parquet":
-                require_mapped(names, (footer_of(name).schema.to_arrow_schema().names for name in names), mapping)
-                parts += parts_of(names)
-            else:
-                require_mapped(names, (header_of(name, mapping.delimiter) for name in names), mapping)
-                parts += names
-        return cls(mapping, tuple(parts))
-
-    def require_readable_beginning(self) -> None:
-        """Raise ``TrafficError`` when not one of the first rows of any file can be read: then the mapping is wrong."""
-        first: dict[str, MappedPart] = {}
-        for part in self.parts:
-            first.setdefault(_path_of(part), part)
-        rows, columns = 0, None
-        for part in itertools.islice(first.values(), _FIRST_FILES):
-            for _, batch in _columns((part,), self.mapping):
-                columns = batch.slice(0, _FIRST_ROWS)
-                self._require_plausible_times(columns, _path_of(part))
-                status = rows_of(normal_batch(columns, self.mapping)).column("status").to_pylist()
-                if any(name != UNREADABLE for name in status):
-                    return
-                rows += len(status)
-                break
-        if columns is not None and rows:
-            why = _why_unreadable(columns, self.mapping)
-            raise TrafficError(f"recorded traffic {_path_of(self.parts[0])}: none of its first {rows} rows can be read: {why}")
-
-    def _require_plausible_times(self, batch: pa.RecordBatch, file: str) -> None:
-        field = self.mapping.fields["ts"]
-        if field.column in batch.schema.names and not pa.types.is_temporal(batch.column(field.column).type):
-            require_plausible_times(texts(batch.column(field.column)).drop_null().slice(0, 20).to_pylist(), field, file)
 
 
 _BYTES_A_TASK: Final = 32 * 1024 * 1024
@@ -141,27 +88,42 @@ class MappedTraffic(Traffic):
     @classmethod
     def mapped(cls, arguments: Sequence[str], mapping: TrafficMapping) -> Traffic:
         """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
-        if mapping.metrics:
-            raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
-        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument), mapping))
+        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument)))
         return cls(parquet=files, mapping=mapping)
 
     def look(self, log_timezone: str) -> None:
-        """Implement ``Traffic.look``."""
+        """Implement ``Traffic.look``: when not one of the first rows of any file can be read, the mapping is wrong."""
         del log_timezone
-        MappedFiles.of(self.parquet, self._columns).require_readable_beginning()
+        parts = {_path_of(part): part for part in reversed(self._parts())}
+        rows, columns = 0, None
+        for path in itertools.islice(sorted(parts), _FIRST_FILES):
+            for _, batch in itertools.islice(_columns((parts[path],), self._columns), 1):
+                columns = batch.slice(0, _FIRST_ROWS)
+                if any(name != UNREADABLE for name in mapped_batch(columns, self._columns).column("status").to_pylist()):
+                    return
+                rows += columns.num_rows
+        if columns is not None and rows:
+            why = _why_unreadable(columns, self._columns)
+            raise TrafficError(f"recorded traffic {min(parts)}: none of its first {rows} rows can be read: {why}")
 
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
         """Implement ``Traffic.batches``."""
-        parts = MappedFiles.of(self.parquet, self._columns).parts
-        return mapped_rows(parts, self._columns, with_file="file" in reading.also)
+        return mapped_rows(self._parts(), self._columns, with_file="file" in reading.also)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """Implement ``Traffic.rows_on``."""
-        files, columns, with_file = MappedFiles.of(self.parquet, self._columns), self._columns, "file" in reading.also
-        sizes = [part.rows * _BYTES_A_ROW if isinstance(part, Part) else Path(part).stat().st_size for part in files.parts]
-        read = functools.partial(mapped_rows, mapping=columns, with_file=with_file)
-        return kept_rows(spark, files.parts, sizes, read, a_task=_BYTES_A_TASK)
+        parts = self._parts()
+        sizes = [part.rows * _BYTES_A_ROW if isinstance(part, Part) else Path(part).stat().st_size for part in parts]
+        read = functools.partial(mapped_rows, mapping=self._columns, with_file="file" in reading.also)
+        return kept_rows(spark, parts, sizes, read, a_task=_BYTES_A_TASK)
+
+    def _parts(self) -> list[MappedPart]:
+        """Look at the header or footer of each file. Raises ``TrafficError`` for another ending, or a column of no file."""
+        of_csv = [file for file in self.parquet if _form_of(file) == "csv"]
+        others = [file for file in self.parquet if file not in set(of_csv)]
+        require_mapped(of_csv, (header_of(file, self._columns.delimiter) for file in of_csv), self._columns)
+        require_mapped(others, (footer_of(file).schema.to_arrow_schema().names for file in others), self._columns)
+        return [*of_csv, *parts_of(others)]
 
     @property
     def _columns(self) -> TrafficMapping:
@@ -169,14 +131,21 @@ class MappedTraffic(Traffic):
         return self.mapping
 
 
-def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
+def _form_of(file: str) -> str:
+    """The format of a file by its name. Raises ``TrafficError`` for an unknown ending."""
+    ending = Path(file.removesuffix(".gz").removesuffix(".zst")).suffix
+    if ending not in (".parquet", ".csv"):
+        raise TrafficError(f"recorded traffic {escaped(file)}: its name ends neither in .parquet nor in .csv. Rename it")
+    return ending.removeprefix(".")
+
+
+def _mapped_of(path: Path) -> tuple[str, ...]:
     if path.is_file():
         return (str(path.resolve()),)
     if not path.is_dir():
         raise TrafficError(f"recorded traffic {path}: no such file or folder")
-    endings = (".parquet",) if mapping.form == "parquet" else (".csv", ".csv.gz", ".parquet")
-    files = sorted(file for file in path.rglob("*") if file.name.endswith(endings))
-    return shown_files(path, files, what=f"the folder has no file whose name ends in {' or '.join(endings)}")
+    files = sorted(file for file in path.rglob("*") if file.name.endswith((".csv", ".csv.gz", ".parquet")))
+    return shown_files(path, files, what="the folder has no file whose name ends in .csv, .csv.gz or .parquet")
 
 
 def mapped_rows(parts: Iterable[MappedPart], mapping: TrafficMapping, *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
@@ -218,6 +187,8 @@ def _utc(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def require_mapped(files: Sequence[str], columns: Iterable[Sequence[str]], mapping: TrafficMapping) -> None:
     """Raise ``TrafficError`` when none of the files, with these columns, has a column that the mapping names."""
     known = {name for names in columns for name in names}
+    if not files:
+        return
     missing = sorted(set(mapping.columns) - known)
     if missing:
         raise TrafficError(
@@ -246,11 +217,10 @@ def _why_unreadable(batch: pa.RecordBatch, mapping: TrafficMapping) -> str:
 def _what_is_wrong(name: str, field: Field, batch: pa.RecordBatch) -> str:
     if name != "ts":
         return f"gives no {name}"
-    moments = _moments(batch, field)
-    if not moments.valid.any():
-        return f"is not a time (unit: {field.how.get('unit', 'text')})"
-    year = 1970 + int(moments.micros[moments.valid][0] // (SECOND_US * 31_556_952))
-    return f"with unit {field.how.get('unit', 'text')} is in the year {year}: times lie between 2000 and 2100. Set the right unit"
+    units = (replace(field, how={"unit": unit}) for unit in ("s", "ms", "us", "ns"))
+    fitting = [unit.how["unit"] for unit in units if (read := _moments(batch, unit)).valid[0] and is_in_time(read.micros)[0]]
+    advice = f"Write unit: {fitting[0]} at columns.ts" if fitting else "Name the column and the unit of the time"
+    return f"is not a time of the years 2000 to 2099 with unit {field.how.get('unit', 'text')}. {advice}"
 
 
 def normal_batch(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
@@ -280,7 +250,7 @@ def normal_batch(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBat
         "semantics": semantics,
         "interval_ms": interval_ms,
         UNCLEAR: pa.array(moments.unclear),
-        **{name: _flag(batch, fields[name], kind) for name, kind in _FLAGS.items() if name in fields},
+        **({"throttled": _flag(batch, fields["throttled"])} if "throttled" in fields else {}),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -313,7 +283,7 @@ def _moments(batch: pa.RecordBatch, field: Field) -> Moments:
 def _interval(batch: pa.RecordBatch, field: Field | None) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     if field is None:
         return np.zeros(batch.num_rows, dtype=np.int64), np.ones(batch.num_rows, dtype=np.bool_)
-    return read_scaled(_value(batch, field), 1_000 if field.how.get("unit", "s") == "ms" else SECOND_US)
+    return read_scaled(_value(batch, field), 1_000 if field.how.get("unit", "s") == "ms" else _SECOND_US)
 
 
 def _amount(batch: pa.RecordBatch, field: Field) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
@@ -357,9 +327,5 @@ def _name(batch: pa.RecordBatch, field: Field | None) -> pa.Array:
     return pc.fill_null(names, "") if field.how.get("missing") == "empty" else names
 
 
-def _flag(batch: pa.RecordBatch, field: Field, kind: pa.DataType) -> pa.Array:
-    column = _value(batch, field)
-    if pa.types.is_boolean(kind):
-        return map_distinct(column, lambda text: _WORDS.get(text.strip().lower()), kind)
-    values, valid = read_scaled(column, 1)
-    return pa.array(values, mask=~valid).cast(kind, safe=False)
+def _flag(batch: pa.RecordBatch, field: Field) -> pa.Array:
+    return map_distinct(_value(batch, field), lambda text: _WORDS.get(text.strip().lower()), pa.bool_())

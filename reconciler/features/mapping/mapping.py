@@ -1,19 +1,17 @@
-"""The mapping file: which columns of files, or which metrics of a server, have what the canonical traffic schema needs."""
+"""The mapping file: which columns of files have what the canonical traffic schema needs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.errors import ManifestError, TrafficError, UsageError
+from reconciler.errors import ManifestError, UsageError
 from reconciler.formats import (
     ChoiceShape,
     FlagShape,
     FreeShape,
-    ListShape,
     ManifestShape,
     NumberShape,
     RecordShape,
@@ -21,7 +19,7 @@ from reconciler.formats import (
     check,
 )
 from reconciler.model import Finding, Severity, Span
-from reconciler.traffic import END_US, FIRST_US, Kind, Measure, MetricRule, Traffic, check_zone
+from reconciler.traffic import Kind, Traffic, check_zone
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
 
 if TYPE_CHECKING:
@@ -29,11 +27,7 @@ if TYPE_CHECKING:
 
 _SCHEMA: Final = "traffic-mapping"
 _NAMES: Final = ("user", "client_id", "ip")
-_FORMATS: Final = {".parquet": "parquet", ".csv": "csv"}
 _NEEDS_ONE: Final = ("broker", "kind", "amount", "interval", *_NAMES)
-
-
-_TICKS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +41,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficMapping:
-    """``fields`` by the names of the schema. ``form``: ``parquet``, ``csv``, or ``None`` to go by the files' names.
-
-    A mapping has either ``fields``, for files, or ``metrics``, for a metrics server.
-    """
+    """``fields`` by the names of the schema. ``delimiter``: between the cells of CSV."""
 
     fields: Mapping[str, Field]
     semantics: str = "event"
-    form: str | None = None
     delimiter: str = ","
-    metrics: tuple[MetricRule, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -81,16 +70,6 @@ class TrafficMapping:
 
         return MappedTraffic.mapped(arguments, self)
 
-    def form_of(self, file: Path) -> str:
-        """The format of a file by its name. Raises ``TrafficError`` for an unknown ending."""
-        name = file.name.removesuffix(".gz").removesuffix(".zst")
-        form = self.form or _FORMATS.get(Path(name).suffix)
-        if form is None:
-            raise TrafficError(
-                f"recorded traffic {file}: its name ends neither in .parquet nor in .csv: set format in the mapping"
-            )
-        return form
-
 
 def parse_mapping(content: bytes, path: str) -> TrafficMapping:
     """The mapping in a file's bytes; ``path`` names the file in messages. Raises ``ManifestError`` with all findings."""
@@ -102,35 +81,6 @@ def parse_mapping(content: bytes, path: str) -> TrafficMapping:
         raise ManifestError(f"{place}: {first.message}{more}", findings=findings)
     mapping: TrafficMapping = TRAFFIC_MAPPING.read(read_yaml(content).documents[0], None)
     return mapping
-
-
-def require_plausible_times(values: Sequence[str], ts: Field, file: str) -> None:
-    """``values``: the first times of a file, as they are written.
-
-    Raises ``TrafficError`` when the mapping's unit is wrong for all of them and another one fits, or when it has none.
-    """
-    unit = str(ts.how.get("unit", "text"))
-    numbers = [_number(value) for value in values]
-    if not numbers or any(number is None or _is_plausible(number, unit) for number in numbers):
-        return
-    first = numbers[0]
-    fitting = [name for name in _TICKS_A_SECOND if first is not None and _is_plausible(first, name)]
-    if not fitting:
-        return
-    read = f"the mapping reads it with unit: {unit}" if unit != "text" else "the mapping has no unit for it"
-    raise TrafficError(
-        f"recorded traffic {file}: column {str(ts.column)!r} has the time {values[0]!r}, and {read}, which is not a moment of "
-        f"the years 2000 to 2099: write unit: {fitting[0]} at columns.ts"
-    )
-
-
-def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d{1,30}(\.\d{1,30})?", text.strip()) else None
-
-
-def _is_plausible(number: float, unit: str) -> bool:
-    ticks = _TICKS_A_SECOND.get(unit)
-    return ticks is not None and FIRST_US <= number / ticks * 1e6 < END_US
 
 
 def _findings(content: bytes, file: str) -> Iterator[Finding]:
@@ -156,8 +106,6 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
 
 def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
     """Checks beyond the schema."""
-    if "columns" not in _inside(root, "spec").items:
-        return
     columns = _inside(root, "spec", "columns")
     for name in _NEEDS_ONE:
         node = columns.items.get(name)
@@ -202,13 +150,6 @@ def _words(*words: str) -> dict[str, str]:
 
 
 _COLUMN: Final = TextShape("The name of the column in the files, to the letter.", name="column")
-_ONLY: Final = RecordShape(
-    _field,
-    "As the column of the canonical traffic schema with this name.",
-    {"column": _COLUMN},
-    required=("column",),
-    name="only_column",
-)
 _NAME: Final = RecordShape(
     _field,
     "Whose it is. What has no value is not known.",
@@ -227,47 +168,6 @@ _SPEC: Final = RecordShape(
     None,
     "Where each thing is found.",
     {
-        "metrics": ListShape(
-            RecordShape(
-                MetricRule,
-                "Names of metrics, and what they are.",
-                {
-                    "name": TextShape(
-                        "A metric name. * and ? are wildcards as in file names.",
-                        pattern="^[a-zA-Z0-9_:*?]*[a-zA-Z0-9_:][a-zA-Z0-9_:*?]*$",
-                        max_length=300,
-                    ),
-                    "kind": ChoiceShape(Kind, "What was counted."),
-                    "measure": ChoiceShape(
-                        Measure,
-                        "What a sample is. rate (default): the broker's own rate, in bytes/s, percent of a thread, mutations/s "
-                        "or connections/s. throttle-time: milliseconds.",
-                    ),
-                    "user": TextShape("The label with the user. Omitted: user or principal_name."),
-                    "client_id": TextShape(
-                        "The label with the client-id. Omitted: client_id, clientId and other usual spellings."
-                    ),
-                    "ip": TextShape("The label with the address of connections. Omitted: ip."),
-                    "broker": TextShape(
-                        "The label with the broker id, or with a host or pod whose name ends with it. Omitted: the usual "
-                        "spellings."
-                    ),
-                    "names": ChoiceShape(
-                        {"encoded": False, "plain": True},
-                        "encoded (default): as Kafka's MBeans have them, users percent-encoded and client-ids quoted. plain: as "
-                        "they are.",
-                    ),
-                },
-                required=("name", "kind"),
-                attributes={"names": "is_plain"},
-            ),
-            "Series of a Prometheus server whose names and labels are unusual. The first rule that fits a name decides.",
-            min_items=1,
-            max_items=50,
-        ),
-        "format": ChoiceShape(
-            _words("parquet", "csv"), "Of all files. Omitted: by the end of their names (.parquet, .csv, .csv.gz)."
-        ),
         "delimiter": TextShape(
             "Between the fields of a CSV line. A comma when omitted. The first line names the columns.",
             max_length=1,
@@ -288,7 +188,7 @@ _SPEC: Final = RecordShape(
                     {
                         "column": _COLUMN,
                         "unit": ChoiceShape(
-                            _words("text", *_TICKS_A_SECOND),
+                            _words("text", "s", "ms", "us", "ns"),
                             "Of numbers since 1970, UTC. text (default): a timestamp, or text such as 2026-11-21 13:00:00.123.",
                         ),
                         "timezone": TextShape("Of text and timestamps without an offset. UTC when omitted."),
@@ -346,25 +246,30 @@ _SPEC: Final = RecordShape(
                     },
                     min_properties=1,
                 ),
-                **dict.fromkeys(("throttled", "overhead", "tie", "strict", "part"), _ONLY),
+                "throttled": RecordShape(
+                    _field,
+                    "Whether a quota throttled it when it was recorded: true or false.",
+                    {"column": _COLUMN},
+                    required=("column",),
+                ),
             },
             required=("ts", "broker", "kind", "amount"),
             attributes={"client_id": "client_id"},
         ),
     },
-    attributes={"columns": "fields", "format": "form"},
-    one_of=({"required": ["columns"]}, {"required": ["metrics"]}),
+    required=("columns",),
+    attributes={"columns": "fields"},
 )
 
 
 def _traffic_mapping(_root: YamlMapping, _out: object, **values: Any) -> TrafficMapping:
     values.pop("name", None)
-    return TrafficMapping(**{"fields": {}, **values})
+    return TrafficMapping(**values)
 
 
 TRAFFIC_MAPPING: Final = ManifestShape(
     "TrafficMapping",
-    "How the columns of Parquet or CSV files, or the metrics of a server, become recorded traffic. Given with --mapping.",
+    "How the columns of Parquet or CSV files become recorded traffic. Given with --mapping.",
     metadata=RecordShape(None, "Words for people.", {"name": TextShape("A name for people.")}),
     spec=_SPEC,
     make=_traffic_mapping,

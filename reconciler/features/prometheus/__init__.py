@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from reconciler.features.prometheus.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSeries
     from reconciler.features.prometheus.exporters import (
         ExporterTarget,
-        exporter_rules,
         exporter_targets,
         foreign_page,
         foreign_selector,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
         broker_of,
         is_identity_label,
         layout_of,
-        names_to_read,
         read_series,
         selector_of,
     )

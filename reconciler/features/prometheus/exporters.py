@@ -7,17 +7,14 @@ import time
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
 from reconciler.features.prometheus.exporter_page import PAGE_PREFIX, ExporterPage
 from reconciler.model import Message, compose, escaped, name_part
-from reconciler.workflows import metric_rules, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus.http import HttpLogin
-    from reconciler.traffic import MetricRule
 
 _ARGUMENT: Final = re.compile(r"(?:([0-9]{1,9})=)?metrics\+(https?://.*)", re.DOTALL | re.ASCII)
 
@@ -49,27 +46,18 @@ def open_page(
     address: str,
     broker: int | None,
     *,
-    rules: Sequence[MetricRule] = (),
     login: HttpLogin | None = None,
     timeout_s: float = 10.0,
     clock: Callable[[], float] = time.time,
 ) -> ExporterPage:
     """An exporter's page with the series of quotas, which get the label of the ``broker``, if it is known.
 
-    ``rules``: further series. Raises ``UsageError`` for an address that is not one.
+    Raises ``UsageError`` for an address that is not one.
     """
-    from reconciler.features.prometheus.metric_layouts import names_to_read
+    from reconciler.features.prometheus.metric_layouts import NAMES_TO_READ
 
     labels = {} if broker is None else {"broker": str(broker)}
-    return ExporterPage(address, names=names_to_read(rules), labels=labels, login=login, timeout_s=timeout_s, clock=clock)
-
-
-def exporter_rules(mapping: Path | None) -> tuple[MetricRule, ...]:
-    """Return the rules by which a mapping file reads series of other names, none without a file.
-
-    Raises ``ManifestError`` with all findings, ``TrafficError`` for a missing file and ``UsageError`` for a mapping of files.
-    """
-    return metric_rules(read_trusted_mapping(mapping, None), what="pages of exporters")
+    return ExporterPage(address, names=NAMES_TO_READ, labels=labels, login=login, timeout_s=timeout_s, clock=clock)
 
 
 def _target(argument: str) -> ExporterTarget:

@@ -26,7 +26,7 @@ from reconciler.features.prometheus.metric_layouts import (
     read_series,
 )
 from reconciler.model import escaped
-from reconciler.traffic import Integers, MetricRule
+from reconciler.traffic import Integers
 
 Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -121,9 +121,7 @@ _Known: TypeAlias = tuple[MetricSeries | Unattributed | None, tuple[str, ...]]
 class AnswerReader:
     """Decodes answers, and remembers whose series it has seen."""
 
-    def __init__(self, rules: Sequence[MetricRule] = ()) -> None:
-        """``rules``: more layouts."""
-        self._rules = rules
+    def __init__(self) -> None:
         self._known: dict[bytes, _Known] = {}
         self._known_bytes = 0
         self._decoder = msgspec.json.Decoder(_Document)
@@ -164,7 +162,7 @@ class AnswerReader:
         if known is None:
             values = msgspec.json.decode(labels, type=dict[str, str])
             place = tuple(values.get(name, "") for name in CLUSTER_LABELS)
-            known = read_series(values, self._rules), place
+            known = read_series(values), place
             if self._known_bytes > _MOST_KNOWN:
                 self._known, self._known_bytes = {}, 0
             self._known[labels] = known

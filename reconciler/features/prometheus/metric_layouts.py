@@ -8,20 +8,18 @@ Confluent's monitoring stacks, koperator and Strimzi's reporter make of them.
 from __future__ import annotations
 
 import enum
-import fnmatch
-import functools
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.traffic import Kind, Measure, MetricRule
+from reconciler.traffic import Kind, Measure
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher
 
-_SERIES_NAMES: Final = (
+NAMES_TO_READ: Final = (
     "kafka_server_(quota|[Pp]roduce|[Ff]etch|[Rr]equest|[Cc]ontroller_?[Mm]utation)_.+",
     "kafka_server_socket_server_metrics_connection_accept_rate",
 )
@@ -50,8 +48,6 @@ class Layout(enum.StrEnum):
     """``kafka_server_produce_*`` with labels: Confluent's jmx-monitoring-stacks, Strimzi's metrics-reporter."""
     DEFAULT_FORMAT = "default-format"
     """``kafka_server_Produce_*`` with labels: the jmx_exporter without rules, Amazon MSK."""
-    MAPPED = "mapped"
-    """A rule of a mapping file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,15 +111,12 @@ _TAGS: Final = re.compile(r"([^,]*)(?:, user=([^,]*))?(?:, client-id=(.*))?", re
 _USER_AND_CLIENT: Final = re.compile(r"([^,]*), client-id=(.*)", re.DOTALL)
 
 
-def read_series(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> MetricSeries | Unattributed | None:
+def read_series(labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
     """Return the client and the measure of a series, the reason why they are not known, or ``None`` for one of another sensor.
 
-    ``labels`` has ``__name__``. ``rules`` come first. Of the series without user and client-id, only the queue size is of use.
+    ``labels`` has ``__name__``. Of the series without user and client-id, only the queue size is of use.
     """
     name = labels.get("__name__", "")
-    for rule in rules:
-        if glob_pattern(rule.name).fullmatch(name):
-            return _mapped(rule, labels)
     if name == _CONNECTIONS:
         ip = unquote_client_id(labels.get("ip", ""))
         return _located(labels, Kind.CONNECTION, Measure.RATE, ip=ip) if ip else None
@@ -152,11 +145,9 @@ def read_series(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> 
     )
 
 
-def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> Layout | None:
+def layout_of(labels: Mapping[str, str]) -> Layout | None:
     """Return the layout of a series, whether or not its client is known; ``None`` for a series of another sensor."""
     name = labels.get("__name__", "")
-    if any(glob_pattern(rule.name).fullmatch(name) for rule in rules):
-        return Layout.MAPPED
     if _GENERIC.fullmatch(name):
         spelled = _spelled(labels)
         if _kind_label(spelled) is None:
@@ -169,22 +160,10 @@ def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> La
     return Layout.NAME_ONLY if _NAME_ONLY.fullmatch(name) else None
 
 
-def names_to_read(rules: Sequence[MetricRule] = ()) -> tuple[str, ...]:
-    """Regular expressions of the metric names of the known layouts and of ``rules``."""
-    more = (re.sub(r"[^\w:*?]", ".", rule.name).replace("*", ".*").replace("?", ".") for rule in rules)
-    return (*_SERIES_NAMES, *more)
-
-
-def selector_of(rules: Sequence[MetricRule] = (), match: Sequence[LabelMatcher] = ()) -> str:
-    """The series to ask a server for, as PromQL: those of the known layouts and of ``rules`` that all of ``match`` select."""
-    names = f'__name__=~"{"|".join(names_to_read(rules))}"'
+def selector_of(match: Sequence[LabelMatcher] = ()) -> str:
+    """The series to ask a server for, as PromQL: those of the known layouts that all of ``match`` select."""
+    names = f'__name__=~"{"|".join(NAMES_TO_READ)}"'
     return f"{{{','.join((names, *map(str, match)))}}}"
-
-
-@functools.lru_cache(maxsize=256)
-def glob_pattern(text: str) -> re.Pattern[str]:
-    """``*`` and ``?`` as in file names; all else is literal."""
-    return re.compile(fnmatch.translate(text.replace("[", "[[]")), re.DOTALL)
 
 
 def is_identity_label(label: str) -> bool:
@@ -264,22 +243,6 @@ def _located(
     if broker is None:
         return Unattributed.NO_BROKER
     return MetricSeries(broker=broker, kind=kind, user=user, client_id=client_id, measure=measure, ip=ip)
-
-
-def _mapped(rule: MetricRule, labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
-    spelled = _spelled(labels)
-    user = _first(spelled, _USER_LABELS) if rule.user is None else _first(labels, (rule.user,))
-    client_id = _first(spelled, _CLIENT_LABELS) if rule.client_id is None else _first(labels, (rule.client_id,))
-    if not rule.is_plain:
-        user = None if user is None else decode_user(user)
-        client_id = None if client_id is None else unquote_client_id(client_id)
-    ip = labels.get(rule.ip or "ip") or None
-    place = labels if rule.broker is None else {"broker": labels.get(rule.broker, "")}
-    if rule.kind is Kind.CONNECTION:
-        return None if ip is None else _located(place, rule.kind, rule.measure, ip=ip)
-    if (user is None and client_id is None) is not (rule.measure is Measure.QUEUE_SIZE):
-        return None
-    return _located(place, rule.kind, rule.measure, user=user, client_id=client_id)
 
 
 _QUOTED: Final = re.compile(r'"(?:[^"\\*?\n]|\\[\\"*?n])*"', re.DOTALL)

@@ -33,7 +33,7 @@ from reconciler.features.prometheus.sample_pages import (
     sample_table,
 )
 from reconciler.files import lock_descriptor
-from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Integers, Measure, MetricRule
+from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Integers, Measure
 
 _OTHER: Final = -1
 """The slot of a series that is not used. Above it are rates, below it throttle times."""
@@ -79,8 +79,7 @@ class UnknownSeries:
 class PageColumns:
     """Make rows of the pages of one exporter."""
 
-    def __init__(self, rules: Sequence[MetricRule] = ()) -> None:
-        self._rules = rules
+    def __init__(self) -> None:
         self._slots: dict[LabelledSeries, int] = {}
         self._clients: dict[MetricSeries, int] = {}
         self._shared: list[MetricSeries] = []
@@ -141,7 +140,7 @@ class PageColumns:
         self._last_s = np.concatenate([self._last_s, np.asarray(more, dtype=np.float64)])
 
     def _slot_of(self, labelled: LabelledSeries) -> int:
-        series = read_series(labelled.labels, self._rules)
+        series = read_series(labelled.labels)
         if isinstance(series, Unattributed):
             self._unknown[labelled] = series
         if not isinstance(series, MetricSeries) or series.measure not in (Measure.RATE, Measure.THROTTLE_TIME):

@@ -110,10 +110,10 @@ def _read_pages(
     from reconciler.features.prometheus.metric_layouts import selector_of
     from reconciler.features.prometheus.sample_pages import PageWriter
 
-    answers = AnswerReader(request.rules)
+    answers = AnswerReader()
     begins = [hour.timestamp() for _, hour in pages]
     times = [Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp()))) for begin in begins]
-    pieces = PieceReader(api, selector_of(request.rules, request.match)).read(times)
+    pieces = PieceReader(api, selector_of(request.match)).read(times)
     for number, (path, hour) in enumerate(pages):
         with PageWriter(path, answers) as page:
             for answered in pieces:
@@ -141,8 +141,8 @@ def _hours(since: datetime.datetime, until: datetime.datetime) -> Iterator[datet
 
 
 def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> str:
-    """Pages of another server, other matchers or rules, or another tenant are in another folder."""
-    identity = json.dumps([address, sorted(map(str, request.match)), login.tenant, *map(str, request.rules)])
+    """Pages of another server, other matchers or another tenant are in another folder."""
+    identity = json.dumps([address, sorted(map(str, request.match)), login.tenant])
     host = urllib.parse.urlsplit(address).hostname or ""
     readable = "".join(c if c.isalnum() or c in ".-" else "-" for c in host)[:64]
     return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
-from reconciler.features.prometheus import ExporterTarget, exporter_rules, open_page, read_login
+from reconciler.features.prometheus import ExporterTarget, open_page, read_login
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.features.service.loop import SignalRequests
 from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
@@ -57,8 +57,6 @@ class RecordSettings:
     most_rows: int = 2_000_000
     """A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
     http_config: Path | None = None
-    mapping: Path | None = None
-    """How metrics of other names are read."""
     log_format: LogFormat = LogFormat.TEXT
     quiet: bool = False
     """Log problems only."""
@@ -148,11 +146,10 @@ class _Recorder:
         self._notes: list[str] = []
         self.last_reason = ""
         login = read_login(settings.http_config) if settings.http_config else None
-        rules = exporter_rules(settings.mapping)
         self._pollers = {
             target.broker: Poller(
-                page=open_page(target.address, target.broker, rules=rules, login=login),
-                columns=PageColumns(rules),
+                page=open_page(target.address, target.broker, login=login),
+                columns=PageColumns(),
                 interval_s=settings.interval_s,
                 offset_s=settings.interval_s * number / len(settings.targets),
                 on=PollEvents(

@@ -49,9 +49,6 @@ class RecordArguments:
         metavar="FILE",
         help="take the login for the pages from this file, which has the form of Prometheus's own http_config",
     )
-    mapping: Path | None = option(
-        "--mapping", section="Traffic", metavar="FILE", help="read metrics of other names too, as in this TrafficMapping"
-    )
     interval: float = option(
         "--interval", section="Service", metavar="SECONDS", default=5.0, help="read every page at this interval [default: 5]"
     )
@@ -96,7 +93,6 @@ def run(args: RecordArguments) -> Result:
         most_bytes=args.max_size,
         duration_s=args.duration or 0.0,
         http_config=args.http_config,
-        mapping=args.mapping,
         log_format=LogFormat(output.log_format()),
         quiet=output.is_quiet(),
     )

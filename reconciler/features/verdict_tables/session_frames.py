@@ -39,8 +39,6 @@ def backtest_in_session(
     """
     question = backtest_request(proposal, options)
     mapping = read_trusted_mapping(options.mapping, proposal.trusted)
-    if mapping is not None and mapping.metrics:
-        raise UsageError("The mapping has metrics of a server. For a DataFrame, write spec.columns")
     with raise_as_sentences("this session"):
         recorded = _open_frame(_frame_of(spark, traffic), mapping)
         require_usable(recorded, options.max_unreadable)

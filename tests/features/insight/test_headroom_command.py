@@ -215,14 +215,3 @@ def test_options_that_contradict_are_refused(options: tuple[str, ...], message: 
     done = run_on_page(tmp_path, *options)
 
     assert (done.code, message in done.err) == (64, True), done.err
-
-
-def test_a_mapping_reads_own_metrics(tmp_path: Path) -> None:
-    metrics = [{"name": "acme_in_*", "kind": "produce", "user": "who", "names": "plain"}]
-    document = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": {"metrics": metrics}}
-    (tmp_path / "metrics.yaml").write_text(json.dumps(document))
-    (tmp_path / "current.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1000.0}}))
-    with metrics_server({"__name__": "acme_in_rate", "who": "alice", "broker_id": "1"}, 500) as (port, asked):
-        traffic = ("--traffic", f"prometheus+http://127.0.0.1:{port}", "--mapping", "metrics.yaml")
-        (row,) = invoke("headroom", "--current", "current.json", *traffic, "--format", "json", cwd=tmp_path).json()["groups"]
-    assert (row["percent"], "|acme_in_.*" in asked[0][0]) == (50, True)

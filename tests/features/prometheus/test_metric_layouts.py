@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 
@@ -11,7 +10,6 @@ import pytest
 from reconciler.features.prometheus.metric_layouts import (
     Layout,
     Measure,
-    MetricRule,
     MetricSeries,
     Unattributed,
     broker_of,
@@ -126,19 +124,6 @@ def test_the_broker_is_a_label_or_the_number_of_its_host(labels: dict[str, str],
         assert read_series(one) is Unattributed.NO_BROKER
 
 
-def test_a_rule_reads_other_names_and_labels() -> None:
-    rule = MetricRule(name="acme_in_*", kind=Kind.PRODUCE, user="who", broker="machine", is_plain=True)
-    labels = {"__name__": "acme_in_rate", "who": "a%20b", "client": '"x"', "machine": "4"}
-    wanted = MetricSeries(broker=4, kind=Kind.PRODUCE, user="a%20b", client_id='"x"')
-    assert read_series(labels, rules=[rule]) == wanted
-    encoded = dataclasses.replace(rule, is_plain=False)
-    assert read_series(labels, rules=[encoded]) == dataclasses.replace(wanted, user="a b", client_id="x")
-    assert read_series({**labels, "__name__": "acme_out_rate"}, rules=[rule]) is None
-    assert (layout_of(labels, [rule]), layout_of(labels)) == (Layout.MAPPED, None)
-    # Another broker's label is not a substitute for the named one.
-    assert read_series({**labels, "machine": "", "broker": "7"}, rules=[rule]) is Unattributed.NO_BROKER
-
-
 @pytest.mark.parametrize(
     ("labels", "layout"),
     [
@@ -156,9 +141,9 @@ def test_the_layout_of_a_series(labels: dict[str, str], layout: Layout | None) -
 
 
 def test_the_selector_asks_for_every_name_that_is_read() -> None:
-    selector = selector_of([MetricRule(name="acme_*.x?", kind=Kind.FETCH)])
+    selector = selector_of()
     pattern = re.compile(selector.removeprefix('{__name__=~"').removesuffix('"}'))
-    for name in ("kafka_server_produce_user_a_byte_rate", "kafka_server_quota_tokens", "acme_in.x1"):
+    for name in ("kafka_server_produce_user_a_byte_rate", "kafka_server_quota_tokens"):
         assert pattern.fullmatch(name)
     assert not pattern.fullmatch("kafka_server_brokertopicmetrics_count")
     assert selector_of() == (

@@ -6,7 +6,6 @@ import datetime
 import json
 import urllib.parse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -208,26 +207,3 @@ def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
         compact_traffic(options, progress=NO_PROGRESS)
     assert not (tmp_path / "totals").exists()
-
-
-def test_compact_knows_other_names_as_backtest_does(tmp_path: Path) -> None:
-    other = {"__name__": "acme_out_rate", "user": "dave", "client_id": "app", "broker": "1"}
-    (tmp_path / "mapping.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  metrics:\n    - {name: acme_out_rate, kind: produce}\n"
-    )
-    (tmp_path / "columns.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  columns:\n"
-        + "".join(f"    {name}: {{column: {name}}}\n" for name in ("ts", "broker", "user", "client_id", "kind", "amount"))
-    )
-    with served(Server(ALICE, other)) as port:
-        options = CompactOptions(
-            traffic=(),
-            folder=str(tmp_path / "history"),
-            prometheus=request(port, tmp_path / "unused"),
-            mapping=tmp_path / "mapping.yaml",
-        )
-        done = compact_traffic(options, progress=NO_PROGRESS)
-        assert {row["user"] for row in rows(tuple(map(Path, done.compacted)))} == {"alice", "dave"}
-        assert done.notes == ()
-        with pytest.raises(UsageError, match=r"write spec\.metrics"):
-            compact_traffic(replace(options, mapping=tmp_path / "columns.yaml"), progress=NO_PROGRESS)

@@ -29,26 +29,6 @@ kafka_server_Fetch_throttle_time{client_id="reader",user="bob"} NaN
 kafka_server_Request_request_time{client_id="app",user="alice"} 1.5
 kafka_server_Produce_queue_size 1.0
 """
-MAPPING = """\
-apiVersion: kafka-quotas/v1
-kind: TrafficMapping
-spec:
-  metrics:
-    - {name: acme_in_bytes, kind: produce, user: who, client_id: app, names: plain}
-    - {name: acme_throttled, kind: produce, measure: throttle-time, user: who, client_id: app, names: plain}
-"""
-FILES = """\
-apiVersion: kafka-quotas/v1
-kind: TrafficMapping
-spec:
-  columns:
-    ts: {column: time, timezone: UTC}
-    broker: {constant: 3}
-    user: {column: principal}
-    client_id: {column: client}
-    kind: {constant: produce}
-    amount: {column: size}
-"""
 PAGE_TO_START = page("record-traffic")
 ONCE = ("--interval", "1", "--duration", "1")
 
@@ -208,34 +188,6 @@ def test_old_files_go_first(tmp_path: Path) -> None:
     left = {path.name for path in history.glob("*.parquet")}
     assert "2025-01-01T000000Z.parquet" not in left
     assert {"other.parquet", "2099-01-01T000000Z.parquet"} <= left
-
-
-def test_metrics_of_other_names_with_a_mapping(tmp_path: Path) -> None:
-    (tmp_path / "mapping.yaml").write_text(MAPPING)
-    page = 'acme_in_bytes{who="Alice",app="My App"} 7.0\nacme_throttled{who="Alice",app="My App"} 12.0\n'
-    with served(ChangingPage(page)) as port:
-        done = run("record", *argument(port), "--mapping", "mapping.yaml", "--folder", "history", *ONCE, cwd=tmp_path)
-    assert done.code == 0, done.err
-    rows = recorded_rows(tmp_path / "history")
-    assert {(row["user"], row["client_id"], row["kind"], row["amount"], row["throttled"]) for row in rows} == {
-        ("Alice", "My App", "produce", 7, True)
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "mapping.yaml"),
-        (MAPPING.replace("kind: produce", "kind: product"), "mapping.yaml:5:"),
-        (FILES, "The mapping has columns of files. For pages of exporters, write spec.metrics"),
-    ],
-)
-def test_a_mapping_that_cannot_be_used_is_refused(text: str | None, message: str, tmp_path: Path) -> None:
-    if text is not None:
-        (tmp_path / "mapping.yaml").write_text(text)
-    done = run("record", *argument(refusing_port()), "--mapping", "mapping.yaml", "--folder", "history", *ONCE, cwd=tmp_path)
-    assert (done.code not in (0, 70), message in done.err + done.out) == (True, True), (done.code, done.err, done.out)
-    assert "internal error" not in done.err
 
 
 def test_no_page_in_the_whole_time_is_a_failure(tmp_path: Path) -> None:
