@@ -13,7 +13,7 @@ venv=.venv
 stamp=$venv/.finished
 unfinished=$venv/.unfinished
 log=$venv/setup.log
-extras=traffic,spark,dev,docs,benchmarks
+extras=traffic,spark,dev,docs
 
 say() { printf 'set-up: %s\n' "$*"; }
 fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
@@ -65,7 +65,8 @@ install_everything() {
   : >"$unfinished"
   rm -f "$stamp"
   say "installing dependencies (the first time about 0.5 GB to download; log in $log)"
-  "$venv/bin/python" -m pip install --disable-pip-version-check --no-input -c constraints.txt -e ".[$extras]" >>"$log" 2>&1 </dev/null ||
+  # Nothing is compiled before it is imported: most modules of most packages never are.
+  "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --no-compile -c constraints.txt -e ".[$extras]" >>"$log" 2>&1 </dev/null ||
     show_log "pip could not install the dependencies"
   fingerprint >"$stamp"
   rm -f "$unfinished"
