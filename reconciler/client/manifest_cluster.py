@@ -188,7 +188,7 @@ class ManifestCluster:
         for name, at in (("since", since), ("until", until)):
             if at is not None and at.tzinfo is None:
                 raise UsageError(f"{name} is a time without a time zone: add tzinfo=datetime.UTC")
-        intent = with_lint(self._intent())
+        intent = self._intent()
         sources = listed("traffic", traffic)
         if not sources:
             sources = configured_traffic(intent.spec, intent.trusted)
@@ -233,7 +233,7 @@ class ManifestCluster:
         from reconciler.traffic import require_packages
 
         require_packages()
-        intent = with_lint(self._intent())
+        intent = self._intent()
         options = BacktestOptions(traffic=(), exact=exact, mapping=None if mapping is None else Path(mapping))
         proposal = proposal_of(intent, self._current(intent))
         judge = next(added("SESSION_BACKTESTS"), None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 import enum
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final
 
 from reconciler.model.effect import BucketName
 from reconciler.model.entity import Entity
@@ -197,13 +197,6 @@ class GroupCounts:
     unchanged: Mapping[Verdict, int]
     rows: int
 
-    @classmethod
-    def of(cls, verdicts: Sequence[BucketVerdict]) -> Self:
-        """Count the quota groups of all rows, which are sorted worst first."""
-        groups = Counter((group.changed, group.verdict) for group in worst_of_buckets(verdicts))
-        changed, unchanged = ({verdict: groups[is_changed, verdict] for verdict in Verdict} for is_changed in (True, False))
-        return cls(changed=changed, unchanged=unchanged, rows=len(verdicts))
-
     @property
     def groups(self) -> int:
         """The number of quota groups."""
@@ -250,7 +243,9 @@ class BacktestReport:
     @property
     def counts(self) -> GroupCounts:
         """The counts of all quota groups."""
-        return GroupCounts.of(self.verdicts)
+        groups = Counter((group.changed, group.verdict) for group in worst_of_buckets(self.verdicts))
+        changed, unchanged = ({verdict: groups[is_changed, verdict] for verdict in Verdict} for is_changed in (True, False))
+        return GroupCounts(changed=changed, unchanged=unchanged, rows=len(self.verdicts))
 
     @property
     def refused(self) -> bool:

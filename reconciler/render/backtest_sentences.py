@@ -24,7 +24,6 @@ from reconciler.model import (
     broker_words,
     display_name,
     peak_of,
-    worst_of_buckets,
 )
 from reconciler.render.layout import Block, Line, Style, Tile, View, heading, labelled, line
 from reconciler.render.metric_sentences import (
@@ -267,20 +266,18 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
 
 def kept_words(report: BacktestReport) -> str | None:
     """Return how many quota groups are not shown, because they stay and are not seen over a limit; ``None``: none."""
-    kept = len(worst_of_buckets(report.verdicts)) - len(worst_of_buckets(telling(report)))
+    shown = {verdict.group for verdict in telling(report)}
+    kept = {verdict.group for verdict in report.verdicts} - shown
     if not kept:
         return None
-    return f"The change does not touch {count_of(kept, 'more quota group')}. {_of_kept(report)}"
-
-
-def _of_kept(report: BacktestReport) -> str:
-    """Return what is known of quota groups that stay and are not seen over a limit."""
-    shown = {verdict.group for verdict in telling(report)}
     throttled = {verdict.group for verdict in report.verdicts if verdict.recorded.censored} - shown
     if throttled:
-        return f"Quotas throttled {len(throttled):,} of them when they were recorded."
-    seen = any(observations.semantics in OF_METRICS for observations in report.provenance.observations)
-    return "None was seen over a limit." if seen else "No recorded client there is over a limit."
+        known = f"Quotas throttled {len(throttled):,} of them when they were recorded."
+    elif any(observations.semantics in OF_METRICS for observations in report.provenance.observations):
+        known = "None was seen over a limit."
+    else:
+        known = "No recorded client there is over a limit."
+    return f"The change does not touch {count_of(len(kept), 'more quota group')}. {known}"
 
 
 def telling(report: BacktestReport) -> list[BucketVerdict]:

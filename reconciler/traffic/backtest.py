@@ -60,9 +60,9 @@ from reconciler.traffic.judging.verdicts import (
 )
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
-from reconciler.traffic.kinds import Kind
+from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.normal_form import DUPLICATE
-from reconciler.traffic.traffic_source import BacktestRequest, ReplayJudge, RequestSource, TrafficSource, gap_minutes
+from reconciler.traffic.traffic_source import BacktestRequest, RequestSource, TrafficSource, gap_minutes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -72,6 +72,9 @@ class Backtest:
 
     @pause_collector()
     def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
+        """Raise ``UsageError`` when single requests are asked about and not known."""
+        if question.exact and not isinstance(recorded, RequestSource):
+            raise UsageError("--exact needs single requests, and this traffic has per-second totals: leave --exact out")
         self._recorded = recorded
         self._question = question
         brokers = {client.broker for client in recorded.series}
@@ -86,16 +89,18 @@ class Backtest:
         if Kind.MUTATION in self._kinds and (of_controller := smaller_account(recorded.series)) is not None:
             self._accounted_twice = targets_of_account(self._grouping, of_controller=of_controller)
         self._holes: Mapping[int, Integers] = {}
+        replays = isinstance(recorded, RequestSource) and (question.exact or not proves(question.broker.window))
+        self._form = Form.EXACT if replays else Form.SECONDS
 
     @pause_collector()
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
         question, recorded, grouping = self._question, self._recorded, self._grouping
-        form = form_of(question, has_requests=isinstance(recorded, ReplayJudge))
+        form = self._form
         self._holes = recording_holes(recorded)
         provenance = provenance_of(question, recorded, form, self._holes)
         with timed_event(_log, "traffic judged", level=logging.INFO, form=form.value) as event:
-            decided = self._decided(form)
+            decided = self._decided()
             event["verdicts"] = len(decided)
         ways_of: Mapping[int, Mapping[str, str]] = {}
         if limited := {target: row for target, row in decided.items() if row.limits.after is not None}:
@@ -112,6 +117,7 @@ class Backtest:
             for quota, places in of_metrics.items():
                 rows.setdefault(quota, set()).update(places)
         unkept = {decided[target].place: ways for target, ways in ways_of.items()}
+        is_doubted = unkept or any(row.verdict is not Verdict.CLEAR for row in verdicts)
         unused, unjudged, judged = self._of_quotas(verdicts, rows, of_metrics)
         is_unlimited = any(target.after.value is None for target in grouping.targets)
         assumed = assumptions_of(question, recorded, form, is_unlimited=is_unlimited)
@@ -122,7 +128,7 @@ class Backtest:
             judged=judged,
             unused=unused,
             findings=(
-                *self._findings(verdicts, unkept),
+                *(self._findings(verdicts, unkept) if is_doubted else ()),
                 *(unjudged_findings(unjudged, question.sources) if unjudged else ()),
             ),
             notes=recorded.facts.notes,
@@ -149,23 +155,19 @@ class Backtest:
     def _findings(self, verdicts: Sequence[BucketVerdict], unkept: Mapping[RowPlace, Mapping[str, str]]) -> Iterator[Finding]:
         """``verdicts``: worst first. ``unkept``: by row whose limit a broker does not keep, how."""
         sources = self._question.sources
-        doubted = [row for row in verdicts if row.verdict is not Verdict.CLEAR]
-        if doubted:
-            yield from throttle_findings(doubted, sources, of_requests=isinstance(self._recorded, ReplayJudge))
-        if unkept:
-            yield from unkept_findings(verdicts, unkept, sources)
-        if doubted:
-            yield from reason_findings(doubted)
+        yield from throttle_findings(verdicts, sources, of_requests=isinstance(self._recorded, RequestSource))
+        yield from unkept_findings(verdicts, unkept, sources)
+        yield from reason_findings(verdicts)
 
-    def _decided(self, form: Form) -> dict[int, BucketVerdict]:
+    def _decided(self) -> dict[int, BucketVerdict]:
         source, grouping, question = self._recorded, self._grouping, self._question
         window = question.broker.window
-        everything = isinstance(source, ReplayJudge) or question.unchanged
+        everything = isinstance(source, RequestSource) or question.unchanged
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
-        if form is Form.EXACT and isinstance(source, ReplayJudge):
+        if self._form is Form.EXACT and isinstance(source, RequestSource):
             replayed = source.exactly(grouping, window)
-            verdicts = request_verdicts(replayed, source.series, grouping, stated=source.states_throttles)
+            verdicts = request_verdicts(replayed, source.series, grouping, stated=source.facts.states_throttles)
         elif wanted - mutations and not proves(window):
             raise TrafficError(
                 f"per-second totals prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: "
@@ -174,7 +176,7 @@ class Backtest:
             )
         else:
             judged = source.by_seconds(grouping, wanted - mutations, window)
-            verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.states_throttles)
+            verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.facts.states_throttles)
         if mutations:
             verdicts |= source.mutations(grouping, mutations, question.broker.controller_window)
         if any(client.unplaced or client.uncounted for client in source.series):
@@ -315,21 +317,22 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
     if recorded.series and form is Form.SECONDS:
         assumptions.append(
             "judged from per-second totals: a second is certainly over, possibly over or clear, whatever the requests in it"
-            f"{'. --exact judges every request' if isinstance(recorded, ReplayJudge) else ''}"
+            f"{'. --exact judges every request' if isinstance(recorded, RequestSource) else ''}"
         )
     elif recorded.series:
         assumptions.append(
             f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log"
         )
     assumptions.append(f"log times without an offset are in {question.log_timezone}")
-    assumptions += kind_assumptions(
-        recorded.series,
-        question.proposed,
-        window,
-        broker.controller_window,
-        of_requests=isinstance(recorded, ReplayJudge),
-        source=facts.source,
-    )
+    if any(client.kind not in BYTES for client in recorded.series):
+        assumptions += kind_assumptions(
+            recorded.series,
+            question.proposed,
+            window,
+            broker.controller_window,
+            of_requests=isinstance(recorded, RequestSource),
+            source=facts.source,
+        )
     if copies := facts.not_charged.get(DUPLICATE):
         assumptions.append(
             f"{copies} lines have the connection, number and time of another line (copied or repeated logs): counted once"
@@ -342,11 +345,3 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
             "no size. Peaks, safe and recommended values of these clients are lower bounds"
         )
     return tuple(assumptions)
-
-
-def form_of(question: BacktestRequest, *, has_requests: bool) -> Form:
-    """Return the form of the judgement. ``has_requests``: requests are known. Raises ``UsageError`` when they are needed."""
-    if question.exact and not has_requests:
-        raise UsageError("--exact needs single requests, and this traffic has per-second totals: leave --exact out")
-    replays = has_requests and (question.exact or not proves(question.broker.window))
-    return Form.EXACT if replays else Form.SECONDS

@@ -132,7 +132,6 @@ class SecondsTraffic:
             samples = tuple(sorted(notes.get("detail", ()))[:SAMPLES])
             facts = facts_of(counted, self.means, source, files, samples, of_requests=self.of_requests)
             self.facts = replace(facts, named_brokers=tuple(sorted(named)), request_step=self._request_step(counted))
-            self.states_throttles = facts.states_throttles
             clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
             require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
             if lines.get(DUPLICATE) and not is_stored:
@@ -143,7 +142,7 @@ class SecondsTraffic:
             raise
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """Implement ``GroupJudge.by_seconds``."""
+        """Implement ``TrafficSource.by_seconds``."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
             self.rows.only(index.clients),
@@ -156,7 +155,7 @@ class SecondsTraffic:
         )
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """Implement ``GroupJudge.mutations``, topic by topic, or from whole seconds where these are stored."""
+        """Implement ``TrafficSource.mutations``, topic by topic, or from whole seconds where these are stored."""
         if self.is_stored:
             index, _ = self._index(grouping, groups)
             totals: Totals[pa.RecordBatch] = Totals(
@@ -173,19 +172,17 @@ class SecondsTraffic:
             table = self.rows.only(index.clients).total(totals)
             keyed = tuple(np.asarray(column.to_numpy(), dtype=np.int64) for column in table.columns)
             judged = tokens_by_seconds([keyed], grouping, groups, window)
-            return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
+            return seconds_verdicts(judged, self.series, grouping, window, stated=self.facts.states_throttles)
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             return (judge_topics(topics, limits, window) for topics in whole_groups(pieces))
 
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
-        return request_verdicts(result_of(self.rows.judge(work)), self.series, grouping, stated=self.states_throttles)
+        return request_verdicts(result_of(self.rows.judge(work)), self.series, grouping, stated=self.facts.states_throttles)
 
     def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
         """Verdicts of metrics, by the feature that knows them. Raises ``TrafficError`` without it."""
-        if not self.means:
-            return Evidence()
         judge = next(added("METRIC_JUDGES"), None)
         if judge is None:
             raise TrafficError("this traffic has metrics, and no installed feature judges them")
@@ -295,7 +292,7 @@ class RequestTraffic(SecondsTraffic):
     of_requests: ClassVar[bool] = True
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """Implement ``ReplayJudge.exactly``."""
+        """Implement ``RequestSource.exactly``."""
         work = Work.of(grouping.groups, window)
         judge = judge_requests_of(work)
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")

@@ -260,7 +260,20 @@ def find_traffic(arguments: Sequence[str], mapping: ColumnMapping | None = None,
 
     Raises ``TrafficError`` for a path without traffic, ``UsageError`` for no arguments, one file of two brokers, and a mixture.
     """
-    traffic = replace(_find(arguments, mapping), between=between)
+    parsed = [(argument, parse_dataset(argument)) for argument in arguments]
+    datasets = tuple(dataset for _, dataset in parsed if dataset is not None)
+    traffic: Traffic
+    if datasets:
+        traffic = _at_addresses(parsed, datasets, mapping)
+    elif mapping is not None:
+        traffic = mapping.traffic(arguments)
+    else:
+        kinds = dict.fromkeys(map(_kind_of, arguments))
+        if len(kinds) > 1:
+            names = " and ".join(sorted(kind.source.value for kind in kinds))
+            raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
+        traffic = next(iter(kinds), RequestLogs).of(arguments)
+    traffic = replace(traffic, between=between)
     if between is not None and not traffic.takes_time:
         raise UsageError(
             "--since and --until need Parquet in the canonical traffic schema, files of the recorder, an address or a table. "
@@ -272,27 +285,18 @@ def find_traffic(arguments: Sequence[str], mapping: ColumnMapping | None = None,
     return traffic
 
 
-def _find(arguments: Sequence[str], mapping: ColumnMapping | None) -> Traffic:
-    parsed = [(argument, parse_dataset(argument)) for argument in arguments]
-    datasets = tuple(dataset for _, dataset in parsed if dataset is not None)
-    if datasets and len(datasets) < len(arguments):
+def _at_addresses(
+    parsed: Sequence[tuple[str, Dataset | None]], datasets: tuple[Dataset, ...], mapping: ColumnMapping | None
+) -> Traffic:
+    """``datasets``: those of the ``parsed`` arguments."""
+    from reconciler.traffic.parquet_traffic import Datasets, MappedDatasets
+
+    if len(datasets) < len(parsed):
         path = next(argument for argument, dataset in parsed if dataset is None)
         raise UsageError(f"--traffic names {datasets[0]} and {path}: give paths of this machine or addresses, not both")
     if len(datasets) > 1 and any(dataset.is_table for dataset in datasets):
         raise UsageError("--traffic names a table and something else: give one table at a time")
-    if datasets:
-        from reconciler.traffic.parquet_traffic import Datasets, MappedDatasets
-
-        return Datasets(datasets=datasets) if mapping is None else MappedDatasets(datasets=datasets, mapping=mapping)
-    if mapping is not None:
-        return mapping.traffic(arguments)
-    kinds = dict.fromkeys(map(_kind_of, arguments))
-    if len(kinds) > 1:
-        names = " and ".join(sorted(kind.source.value for kind in kinds))
-        raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
-    (kind,) = kinds or (RequestLogs,)
-    traffic: Traffic = kind.of(arguments)
-    return traffic
+    return Datasets(datasets=datasets) if mapping is None else MappedDatasets(datasets=datasets, mapping=mapping)
 
 
 def _kind_of(argument: str) -> type[Traffic]:
@@ -376,11 +380,12 @@ def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
         clients=len(recorded.series),
         brokers=[part.broker for part in facts.coverage],
     )
-    try:
-        require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
-    except TrafficError:
-        recorded.close()
-        raise
+    if facts.unreadable:
+        try:
+            require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
+        except TrafficError:
+            recorded.close()
+            raise
     return recorded
 
 

@@ -121,39 +121,13 @@ class RecordedThrottle:
         return self.kind.key.value
 
 
-class GroupJudge(Protocol):
-    """Traffic that can be judged from its seconds."""
+class TrafficSource(Protocol):
+    """Recorded traffic that can be judged from its seconds, and what a report has beside the judgements."""
 
     @property
     def series(self) -> tuple[Series, ...]:
         """The clients in the order of ``Series.sort_key``. ``Grouping`` has their indexes."""
         ...
-
-    @property
-    def states_throttles(self) -> bool:
-        """Whether every charged row states if the broker throttled it."""
-        ...
-
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
-        ...
-
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """Verdicts of token buckets, by target number. ``groups`` are of mutations. ``window``: the controller's settings."""
-        ...
-
-
-@runtime_checkable
-class ReplayJudge(GroupJudge, Protocol):
-    """The same where every single request is known."""
-
-    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """Replay every request: verdicts by group number, counts by index of series."""
-        ...
-
-
-class TrafficSource(GroupJudge, Protocol):
-    """All recorded traffic: judgements, and what a report has beside them."""
 
     @property
     def facts(self) -> Facts:
@@ -165,8 +139,16 @@ class TrafficSource(GroupJudge, Protocol):
         """The largest mean, and the largest gauge, of each client and length of time, where metrics were recorded."""
         ...
 
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
+        """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
+        ...
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        """Verdicts of token buckets, by target number. ``groups`` are of mutations. ``window``: the controller's settings."""
+        ...
+
     def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
-        """Verdicts of what is neither requests nor seconds. ``tables``: the quotas before, where they are known, and after."""
+        """Verdicts of metrics, where there are any. ``tables``: the quotas before, where they are known, and after."""
         ...
 
     def minutes(self) -> Mapping[int, Integers]:
@@ -183,8 +165,12 @@ class TrafficSource(GroupJudge, Protocol):
 
 
 @runtime_checkable
-class RequestSource(ReplayJudge, TrafficSource, Protocol):
-    """All recorded traffic, of which every single request is known."""
+class RequestSource(TrafficSource, Protocol):
+    """The same where every single request is known."""
+
+    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
+        """Replay every request: verdicts by group number, counts by index of series."""
+        ...
 
     def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
         """Every request under the proposed quotas, in the order of charging."""

@@ -30,7 +30,6 @@ class Seconds:
     facts = Facts(source="cells", files=(), coverage=(Coverage(broker=1, requests=1, start=START, end=START),), requests=1)
 
     means: tuple[Mean, ...] = ()
-    states_throttles = True
 
     def __init__(self) -> None:
         self.asked: list[Window] = []

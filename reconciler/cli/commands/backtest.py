@@ -125,7 +125,9 @@ def _judge(args: BacktestArguments) -> Result:
     situation = next(iter(args.situations), None)
     if situation is not None:
         situation.check({"--exact": args.exact, "--requests": args.requests, "--plots": args.plots, "--out parquet=": rows})
-    plots = 0 if situation is not None else _plots(args, [args.format, *(name for name, _ in args.out)])
+    plots = _PLOTS if situation is None and "html" in (args.format, *(name for name, _ in args.out)) else 0
+    if args.plots is not None:
+        plots = _checked_plots(args.plots)
     access = connection.access(args.current)
     settings = _read_settings(args.settings) if args.settings else {}
     known = situation is not None and bool(args.current or connection.named)
@@ -197,13 +199,12 @@ def _read_intent(args: BacktestArguments, *, needed: bool) -> Intent | None:
 
     Raises ``ManifestError``, ``UsageError``, ``GitError`` and ``UntrustedError``.
     """
-    from reconciler.workflows import References, load_intent, with_lint
+    from reconciler.workflows import References, load_intent
 
     cluster = args.connection.cluster
     if not needed and not args.paths and cluster is None and args.trusted_ref is None:
         return None
-    references = References(trusted=args.trusted_ref)
-    return with_lint(load_intent(args.paths or ["."], cluster=cluster, references=references))
+    return load_intent(args.paths or ["."], cluster=cluster, references=References(trusted=args.trusted_ref))
 
 
 def _read_current(args: BacktestArguments, access: Access, intent: Intent | None) -> CurrentState | None:
@@ -239,11 +240,9 @@ def _verdict_rows(args: BacktestArguments) -> str | None:
     return next(iter(places), None)
 
 
-def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
-    if args.plots is None:
-        return _PLOTS if "html" in formats else 0
-    if not 0 <= args.plots <= _MOST_PLOTS:
-        raise UsageError(f"--plots takes a number from 0 to {_MOST_PLOTS}, not {args.plots}")
-    if args.plots and not any(added("PLOTS")):
+def _checked_plots(plots: int) -> int:
+    if not 0 <= plots <= _MOST_PLOTS:
+        raise UsageError(f"--plots takes a number from 0 to {_MOST_PLOTS}, not {plots}")
+    if plots and not any(added("PLOTS")):
         raise UsageError("--plots needs the feature plots, and its folder is not installed")
-    return int(args.plots)
+    return plots

@@ -285,7 +285,7 @@ def compare_run(
                 )
         judged = Backtest(between(recorded, since, until), question_in_effect(proposal, options)).report()
         throttles = recorded_throttles(recorded, None, since=since, until=until)
-        all_stated, unread = recorded.states_throttles, recorded.facts.unreadable
+        all_stated, unread = recorded.facts.states_throttles, recorded.facts.unreadable
     rows: dict[tuple[object, ...], list[BucketVerdict]] = defaultdict(list)
     for verdict in judged.verdicts:
         rows[verdict.name, verdict.key].append(verdict)
