@@ -320,5 +320,6 @@ def _words(error: Exception) -> str:
         (ProtocolError, "the connection was lost, or the answer was cut short"),
     ):
         if isinstance(error, kind):
-            return words
+            cause = error.__cause__
+            return f"{words} ({cause.strerror.lower()})" if isinstance(cause, OSError) and cause.strerror else words
     return "no connection" if not isinstance(error, ValueError) else "the answer is not HTTP"

@@ -1,4 +1,4 @@
-"""Pages without quota sensors: what they are is named, with what was seen, and no page of another program gets Kafka's advice."""
+"""Pages without quota sensors: what was seen is named, and no page of another program gets Kafka's advice."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ REDPANDA = (
     'redpanda_application_build{redpanda_version="v24.2.7"} 1\n'
     'redpanda_kafka_quotas_client_quota_throttle_time_sum{redpanda_quota_rule="kafka_client_id"} 3.5\n'
 )
-INTERNAL = 'vectorized_kafka_quotas_client_quota_throughput_sum{quota_rule="kafka_client_id",quota_type="produce_quota"} 5\n'
 BROKER = 'kafka_server_brokertopicmetrics_bytesin_total{topic="t"} 12\njvm_threads_current 5\n'
 MACHINE = "# HELP node_cpu_seconds_total x\nnode_cpu_seconds_total 5\ngo_goroutines 7\nacme_orders 3\n"
 PAGES = {
-    "Redpanda": (REDPANDA, ("is a page of Redpanda, for example redpanda_application_build. ", "no rate of a client")),
-    "Redpanda inside": (INTERNAL, ("is a page of Redpanda, for example vectorized_kafka_quotas_client_quota_throughput_sum. ",)),
-    "Confluent Cloud": ('confluent_kafka_server_request_bytes{principal_id="u-1"} 1\n', ("is a page of Confluent Cloud, ",)),
-    "kafka_exporter": ("kafka_exporter_build_info 1\nkafka_brokers 3\n", ("is a page of kafka_exporter, ", "jmx_exporter")),
-    "KMinion": ("kminion_exporter_up 1\n", ("is a page of KMinion, ",)),
-    "a worker": ("kafka_connect_worker_task_count 1\n", ("is a page of a client or worker of Kafka, ",)),
-    "a machine": (MACHINE, ("has no metric of a Kafka broker. It has acme_orders. ",)),
+    "Redpanda": (REDPANDA, "has no metric of a Kafka broker. It has redpanda_application_build, "),
+    "Confluent Cloud": (
+        'confluent_kafka_server_request_bytes{x="u"} 1\n',
+        "It has confluent_kafka_server_request_bytes. ",
+    ),
+    "kafka_exporter": ("kafka_exporter_build_info 1\nkafka_brokers 3\n", "Give the page of an exporter in the broker"),
+    "a machine": (MACHINE, "has no metric of a Kafka broker. It has acme_orders. "),
 }
 
 
@@ -35,11 +34,11 @@ def doctor(folder: Path, text: str, broker: str = "1=") -> Done:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_doctor_names_a_page_of_another_program_and_gives_it_no_advice_of_kafka(name: str, tmp_path: Path) -> None:
+def test_doctor_shows_what_a_page_of_another_program_has_and_gives_it_no_advice_of_kafka(name: str, tmp_path: Path) -> None:
     text, words = PAGES[name]
     done = doctor(tmp_path, text)
     assert done.code == 1
-    assert all(part.strip() in " ".join(done.out.split()) for part in words), done.out
+    assert words.strip() in " ".join(done.out.split()), done.out
     for advice in ("expose-clients", "kafka-configs", "Brokers measure", "scrape configuration"):
         assert advice not in done.out
 

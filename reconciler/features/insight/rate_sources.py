@@ -222,14 +222,7 @@ class _NamedSeries:
 
 
 def _read_server(address: str, request: RateRequest) -> RateReading:
-    from reconciler.features.prometheus import (
-        AnswerReader,
-        ForeignAnswerError,
-        foreign_page,
-        foreign_selector,
-        selector_of,
-        timed_values,
-    )
+    from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, selector_of, timed_values
 
     named, problems = _NamedSeries(), []
     api = PrometheusApi(address, request.login())
@@ -241,10 +234,6 @@ def _read_server(address: str, request: RateRequest) -> RateReading:
             shown = name_part(", ".join(escaped(text) for text in answer.warnings[:_SHOWN])[:_LONGEST])
             partial = "The server warns that its answer is incomplete: {warnings}. Quota groups may be missing."
             problems.append(compose(partial, warnings=shown))
-        if named.is_empty:
-            others = AnswerReader().read(api.range_samples(foreign_selector(), end_s=time.time(), length_s=_WINDOWS_S[0]))
-            foreign = foreign_page(address, [series.label_values().get("__name__", "") for series in others.series])
-            problems += [] if foreign is None else [foreign]
     except ForeignAnswerError as error:
         raise api.foreign(str(error)) from error
     finally:

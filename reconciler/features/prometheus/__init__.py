@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         ExporterTarget,
         exporter_targets,
         foreign_page,
-        foreign_selector,
         open_page,
         series_text,
     )

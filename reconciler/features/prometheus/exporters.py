@@ -81,62 +81,16 @@ def _host(address: str) -> str:
         return ""
 
 
-_FILES: Final = "Give traffic of the clients as files in the canonical traffic schema"
 _LONGEST_SERIES: Final = 200
 _EXPORTER: Final = "Give the page of an exporter in the broker, such as the jmx_exporter's"
-
-
-_TOPICS: Final = "shows topics and consumer groups, and no rate of a client"
-_SERVERS: Final = (
-    (
-        r"(?:redpanda|vectorized)_.+",
-        "Redpanda",
-        "Redpanda shows throughput and throttles by kind of quota rule, and no rate of a client",
-        _FILES,
-    ),
-    (
-        r"confluent_kafka_.+",
-        "Confluent Cloud",
-        "Confluent Cloud shows bytes by principal, and neither client-ids nor the rates that a broker compares",
-        _FILES,
-    ),
-)
-"""Servers that answer Kafka's requests and are not Kafka: whole metric names, the program, what it shows, and what serves."""
-_EXPORTERS: Final = (
-    (
-        r"kafka_exporter_build_info|kafka_consumergroup_.+|kafka_topic_partition_.+",
-        "kafka_exporter",
-        f"kafka_exporter {_TOPICS}",
-        _EXPORTER,
-    ),
-    (r"kminion_.+", "KMinion", f"KMinion {_TOPICS}", _EXPORTER),
-    (
-        r"(?i:kafka_(?:connect|producer|consumer|streams)_.+)",
-        "a client or worker of Kafka",
-        "Clients and workers show their own rates, and no broker's",
-        _EXPORTER,
-    ),
-)
-_BROKER: Final = re.compile(r"(?:[a-z]+_)*?kafka_(?:server|network|log|controller|cluster)_.+", re.IGNORECASE)
+_BROKER: Final = re.compile(r"(?!confluent_)(?:[a-z]+_)*?kafka_(?:server|network|log|controller|cluster)_.+", re.IGNORECASE)
 _MACHINE: Final = re.compile(r"(?:jvm|java|process|go|promhttp|jmx|python|node)_.+")
 _SHOWN: Final = 3
 
 
 def foreign_page(source: str, names: Sequence[str]) -> Message | None:
     """Describe a page without quota sensors by its metric names. Returns ``None`` for a broker of Kafka, and without names."""
-    is_broker = any(_BROKER.fullmatch(name) for name in names)
-    for pattern, program, shows, advice in _SERVERS if is_broker else (*_SERVERS, *_EXPORTERS):
-        example = next((name for name in names if re.fullmatch(pattern, name)), None)
-        if example is not None:
-            return compose(
-                "{source} is a page of {program}, for example {example}. {shows}. {advice}.",
-                source=name_part(source),
-                program=program,
-                example=name_part(escaped(example)),
-                shows=shows,
-                advice=advice,
-            )
-    if not names or is_broker:
+    if not names or any(_BROKER.fullmatch(name) for name in names):
         return None
     others = [name for name in names if not _MACHINE.fullmatch(name)] or list(names)
     return compose(
@@ -145,11 +99,6 @@ def foreign_page(source: str, names: Sequence[str]) -> Message | None:
         examples=name_part(", ".join(escaped(name) for name in others[:_SHOWN])),
         advice=_EXPORTER,
     )
-
-
-def foreign_selector() -> str:
-    """Series, as PromQL, by which a metrics server shows that it has another program's metrics."""
-    return '{__name__=~"redpanda_application_.+|vectorized_application_.+|kafka_exporter_build_info|kminion_exporter_up"}'
 
 
 def series_text(labels: Mapping[str, str]) -> str:

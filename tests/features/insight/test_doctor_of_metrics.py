@@ -32,13 +32,8 @@ def answering(series: Sequence[Mapping[str, str]], every: int = 15, **more: obje
         query = dict(urllib.parse.parse_qsl(body.decode()))
         end = float(query["time"])
         length = int(query["query"].rpartition("[")[2].removesuffix("s]"))
-        is_foreign = "redpanda" in query["query"]
         times = range(int(end - length) // every * every + every, int(end) + 1, every)
-        result = [
-            {"metric": labels, "values": [[at, "1"] for at in times]}
-            for labels in series
-            if labels["__name__"].startswith("redpanda") is is_foreign
-        ]
+        result = [{"metric": labels, "values": [[at, "1"] for at in times]} for labels in series]
         document = {"status": "success", "data": {"resultType": "matrix", "result": result}, **more}
         return 200, "application/json", json.dumps(document).encode()
 
@@ -104,13 +99,6 @@ def test_no_series_is_exit_code_1_with_the_command_that_makes_clients_visible(tm
     # The command asks the cluster, and gets as far as that.
     done = invoke(command, *options[:1], "--bootstrap-server", f"127.0.0.1:{refusing_port()}", *options[3:], cwd=tmp_path)
     assert (done.code, "no Kafka broker can be reached" in done.err) == (1, True)
-
-
-def test_a_server_of_another_program_is_named_and_gets_no_advice_of_kafka(tmp_path: Path) -> None:
-    with answering([{"__name__": "redpanda_application_build", **TARGET}]) as source:
-        done = doctor(tmp_path, "--traffic", source)
-    ((status, message, _),) = checks(done)["source"]
-    assert (done.code, status, "is a page of Redpanda" in message, "expose-clients" in done.out) == (1, "fail", True, False)
 
 
 PAGE = """
