@@ -37,7 +37,7 @@ from reconciler.backends.broker.quota_messages import (
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.collector import pause_collector
-from reconciler.errors import BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
     Alteration,
@@ -46,7 +46,6 @@ from reconciler.model import (
     ClusterIdentity,
     CurrentState,
     Entity,
-    EntityType,
     LeaderSpread,
     Observed,
     ObservedFrom,
@@ -54,7 +53,7 @@ from reconciler.model import (
     Quotas,
     escaped,
 )
-from reconciler.ports import BrokerNode, EntityFilter, FilterComponent, FilterKind, ReplicationThrottles
+from reconciler.ports import BrokerNode, EntityFilter, ReplicationThrottles
 
 _CALLBACK_SETTING: Final = "client.quota.callback.class"
 _STATIC_DEFAULTS: Final = {
@@ -73,20 +72,6 @@ _log: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-SHAPES: Final = (
-    (EntityType.USER,),
-    (EntityType.CLIENT_ID,),
-    (EntityType.USER, EntityType.CLIENT_ID),
-    (EntityType.IP,),
-)
-"""Every combination of types that Kafka accepts."""
-
-NOTE: Final = (
-    "the broker could not answer for all entities at once and was asked in four parts, by entity type: they are not of one "
-    "moment, and entities of types that Kafka itself does not have cannot be seen this way"
-)
-
-
 class BrokerCluster:
     """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
 
@@ -95,8 +80,6 @@ class BrokerCluster:
         self._hosts = hosts
         self._name = name
         self._security = security
-        self._in_parts = False
-        """Whether only parts can be had of all quotas, so that no broker is asked for all again."""
 
     @classmethod
     def open(cls, settings: ConnectionSettings, *, name: str | None = None) -> Self:
@@ -124,7 +107,7 @@ class BrokerCluster:
         return tuple(sorted(nodes, key=lambda node: node.id))
 
     def current_state(self) -> CurrentState:
-        """Return all quotas, read in one request if the broker can: Kafka has no paging. Raises ``BackendError``."""
+        """Return all quotas, read in one request: Kafka has no paging. Raises ``BackendError``."""
         return self.current_matching(EntityFilter())
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
@@ -133,14 +116,13 @@ class BrokerCluster:
         Raises ``RequestRefusedError`` for a filter that Kafka refuses, ``BackendError``.
         """
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
-        everything = entity_filter == EntityFilter()
-        entities = self._describe_everything() if everything else self.describe(entity_filter)
+        entities = self.describe(entity_filter)
         metadata = self._retry_elsewhere(self._transport.metadata)
         return CurrentState(
             cluster=self._identity_in(metadata),
             observed=observed,
             entities=entities,
-            notes=(*((NOTE,) if everything and self._in_parts else ()), *foreign_types_notes(entities)),
+            notes=foreign_types_notes(entities),
             brokers=tuple(sorted(broker.node_id for broker in metadata.brokers)),
         )
 
@@ -155,37 +137,6 @@ class BrokerCluster:
             return self._require_entities(
                 self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker),
             )
-
-    def _describe_everything(self) -> Mapping[Entity, Quotas]:
-        """All quotas. A ``RequestRefusedError`` names the setting to raise when even a part is too large."""
-        if not self._in_parts:
-            try:
-                return self.describe(EntityFilter())
-            except RequestRefusedError as error:
-                if error.error_code != UNKNOWN_SERVER_ERROR:
-                    raise
-                self._in_parts = True
-                log_event(_log, "reading by entity type", level=logging.INFO, reason=str(error))
-        entities: dict[Entity, Quotas] = {}
-        for shape in SHAPES:
-            entities.update(self._describe_shape(shape))
-        return entities
-
-    def _describe_shape(self, shape: tuple[EntityType, ...]) -> Mapping[Entity, Quotas]:
-        components = tuple(FilterComponent(entity_type=t.value, kind=FilterKind.SPECIFIED) for t in shape)
-        try:
-            return self.describe(EntityFilter(components=components, strict=True))
-        except RequestRefusedError as error:
-            if error.error_code != UNKNOWN_SERVER_ERROR:
-                raise
-            of = " and ".join(t.value for t in shape)
-            msg = (
-                f"the broker answers with error -1 when it is asked for all quotas, and also when asked for those of {of} alone. "
-                "If its log has an OutOfMemoryError, give the brokers more heap (KAFKA_HEAP_OPTS=-Xmx...): 1 GB or more for "
-                "100,000 entities. Or ask a broker that has it (--bootstrap-server). Else look into its log. "
-                "No further request was sent"
-            )
-            raise RequestRefusedError(msg, error_code=error.error_code) from error
 
     def describe_on(
         self, entity_filter: EntityFilter, brokers: Sequence[int]

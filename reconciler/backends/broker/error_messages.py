@@ -101,8 +101,8 @@ DESCRIBE: Final = "DescribeConfigs"
 ALTER: Final = "AlterConfigs"
 _WHAT: Final = {DESCRIBE: "reading client quotas", ALTER: "changing client quotas, and validating changes,"}
 _ERROR_TEXTS: Final = {
-    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker. Its log has more (a full describe of very many entities can "
-    "exceed the broker's memory)",
+    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker. Look into its log. If it has an OutOfMemoryError, give the brokers "
+    "more heap (KAFKA_HEAP_OPTS=-Xmx...): 1 GB or more to read 100,000 entities",
     REQUEST_TIMED_OUT: "the request timed out inside the cluster",
     UNSUPPORTED_VERSION: "this broker does not support what was asked",
     NOT_CONTROLLER: "the broker did not find the active controller",

@@ -43,8 +43,6 @@ _BUILT_IN: Final = {
     "dir": "DirectoryConfigProvider",
     "directory": "DirectoryConfigProvider",
 }
-_ALLOWED_PATHS: Final = "allowed.paths"
-_ALLOWED_NAMES: Final = "allowlist.pattern"
 
 
 class NumberedProperties(dict[str, str]):
@@ -190,7 +188,7 @@ class ConfigProviders:
 
     def _value(self, match: re.Match[str]) -> str:
         try:
-            value = self._kind(match[1])(match[1], match[2] or "", match[3])
+            value = self._kind(match[1])(match[2] or "", match[3])
         except ValueError as error:
             raise UnresolvedReferenceError(f"{match[0]} has no value: {error}") from None
         self._values.add(value.strip())
@@ -202,7 +200,7 @@ class ConfigProviders:
             text = re.sub(re.escape(value), "...", text, flags=re.IGNORECASE)
         return text
 
-    def _kind(self, provider: str) -> Callable[[str, str, str], str]:
+    def _kind(self, provider: str) -> Callable[[str, str], str]:
         """Return the reader of references to a provider. Raises ``ValueError`` for an unknown provider."""
         java_class = self._properties.get(f"{_NAMES}.{provider}.class", "").strip() or _BUILT_IN.get(provider, "")
         match java_class.rpartition(".")[2]:
@@ -219,23 +217,17 @@ class ConfigProviders:
                     f"the provider {provider} is a Java class, which cannot be used here. Built in are env, file and dir"
                 )
 
-    def _parameter(self, provider: str, name: str) -> str:
-        return self._properties.get(f"{_NAMES}.{provider}.param.{name}", "").strip()
-
-    def _variable(self, provider: str, path: str, key: str) -> str:
+    def _variable(self, path: str, key: str) -> str:
         if path:
             raise ValueError("a variable is named ${env:NAME}, without a path")
-        pattern = self._parameter(provider, _ALLOWED_NAMES)
-        if pattern and not re.fullmatch(pattern, key):
-            raise ValueError(f"{_NAMES}.{provider}.param.{_ALLOWED_NAMES} does not allow this variable")
         if key not in os.environ:
             raise ValueError(f"the environment has no variable {key}")
         return os.environ[key]
 
-    def _entry_of_file(self, provider: str, path: str, key: str) -> str:
+    def _entry_of_file(self, path: str, key: str) -> str:
         import javaproperties
 
-        content = self._read(provider, path)
+        content = self._read(path)
         try:
             entries = javaproperties.load(io.BytesIO(content))
         except ValueError:
@@ -245,21 +237,18 @@ class ConfigProviders:
             raise ValueError(f"{path} has no key {key}")
         return str(entries[key])
 
-    def _file_of_folder(self, provider: str, path: str, key: str) -> str:
+    def _file_of_folder(self, path: str, key: str) -> str:
         if not path or not key or "/" in key or key in (".", ".."):
             raise ValueError("write ${dir:FOLDER:FILE}, where FILE is a name in FOLDER")
         try:
             # Secrets are often written with a line break at the end, which no value in a properties file can have.
-            return self._read(provider, str(Path(path) / key)).decode().removesuffix("\n")
+            return self._read(str(Path(path) / key)).decode().removesuffix("\n")
         except UnicodeDecodeError:
             raise ValueError("the file is not UTF-8") from None
 
-    def _read(self, provider: str, path: str) -> bytes:
+    def _read(self, path: str) -> bytes:
         if not path:
             raise ValueError("the path is missing: write ${file:PATH:KEY}")
-        allowed = [part.strip() for part in self._parameter(provider, _ALLOWED_PATHS).split(",") if part.strip()]
-        if allowed and not any(Path(os.path.normpath(path)).is_relative_to(part) for part in allowed):
-            raise ValueError(f"{_NAMES}.{provider}.param.{_ALLOWED_PATHS} does not allow this path")
         try:
             content = Path(path).read_bytes()
         except OSError as error:

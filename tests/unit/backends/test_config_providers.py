@@ -52,8 +52,6 @@ def secrets(tmp_path, monkeypatch) -> Path:
             "${f:@/secrets.properties:kafka.password}",
             ("config.providers=f", f"config.providers.f.class={CLASSES}.FileConfigProvider"),
         ),
-        ("${env:KAFKA_PASSWORD}", ("config.providers=env", "config.providers.env.param.allowlist.pattern=KAFKA_.*")),
-        ("${dir:@:password}", ("config.providers.dir.param.allowed.paths=/elsewhere,@",)),
     ],
 )
 def test_a_reference_is_replaced_by_its_value(reference, further, secrets):
@@ -83,9 +81,6 @@ def test_the_files_of_values_are_among_those_that_a_trusted_reference_vouches_fo
             ("config.providers=vault", "config.providers.vault.class=org.example.VaultProvider"),
             "the provider vault is a Java class, which cannot be used here",
         ),
-        ("${env:KAFKA_PASSWORD}", ("config.providers.env.param.allowlist.pattern=OTHER_.*",), "does not allow this variable"),
-        ("${dir:@:password}", ("config.providers.dir.param.allowed.paths=/elsewhere",), "does not allow this path"),
-        ("${dir:/elsewhere/..@:password}", ("config.providers.dir.param.allowed.paths=/elsewhere",), "does not allow this path"),
     ],
 )
 def test_a_reference_without_a_value_is_named_with_its_line_and_no_value_is_repeated(reference, further, reason, secrets):
