@@ -153,7 +153,14 @@ def add_common_options(parser: argparse.ArgumentParser, *, before_command: bool 
         dest="verbose_before" if before_command else "verbose",
         help="log each step on stderr, and with -vv also libraries and tracebacks",
     )
-    section.add_argument("-h", "--help", action="help", help="print this help")
+    section.add_argument("-h", action=_ShortHelp, nargs=0, dest=argparse.SUPPRESS, help="print the first screen of the help")
+    section.add_argument("--help", action="help", help="print all of the help")
+
+
+class _ShortHelp(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        getattr(parser, "print_short_help", parser.print_help)()
+        parser.exit()
 
 
 def read(kind: type[T], parsed: argparse.Namespace) -> T:

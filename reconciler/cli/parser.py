@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +24,16 @@ _EXAMPLES: Final = (
     ("Try everything on a local Kafka", "sandbox demo"),
     ("Show the changes that apply would make", "plan quotas --cluster prod"),
 )
+_FIRST: Final = (
+    *("--name", "--traffic", "--set", "--add", "--delete", "--folder", "--current", "--since", "--until", "--plan", "--apply"),
+    *("--cluster", "--all-clusters", "--bootstrap-server", "--state", "--all", "--baseline", "--accept", "--auto-approve"),
+    *("--report", "--details", "--show-effects", "--detailed-exitcode", "--format", "--out"),
+)
+"""The options that most need, the first ones first; the short help of a command shows those that it has, eight at most."""
+_SHORT: Final = 8
+_ASIDE: Final = re.compile(r"\. |: | \(| \[|, or |, such as ")
+"""Where the first clause of an option's help ends."""
+
 _WIDEST: Final = 100
 _NARROWEST: Final = 30
 _ROOMY: Final = 58
@@ -111,6 +123,10 @@ class Parser(argparse.ArgumentParser):
         """The help for the width of the terminal: own options first, those of the connection and the output last."""
         return help_text(self)
 
+    def print_short_help(self) -> None:
+        """Print the help that fits a screen."""
+        self._print_message(short_text(self), sys.stdout)
+
     def format_usage(self) -> str:
         """One line: what the command cannot do without."""
         return usage_text(self)
@@ -176,6 +192,39 @@ def help_text(parser: Parser) -> str:
     parts.append(_sections(parser, width))
     parts += _closing(parser, width)
     return "\n".join(part for part in parts if part)
+
+
+def short_text(parser: Parser) -> str:
+    """Return the help that fits a screen: the purpose, two examples and the options that most need, or the commands."""
+    width = _width()
+    listed = {action.option_strings[-1]: action for action in parser.arguments() if action.option_strings}
+    own = [action.option_strings[-1] for _, actions in _sorted_sections(parser) for action in actions if action.option_strings]
+    names = [*(name for name in own if listed[name].required), *(name for name in _FIRST if name in own), *own]
+    shown = [listed[name] for name in dict.fromkeys(names) if listed[name].help != argparse.SUPPRESS][:_SHORT]
+    parts = [usage_text(parser, width), _filled(parser.description or "", width)]
+    if parser.listed:
+        rows = ((title, ", ".join(commands)) for title, commands in parser.listed().items())
+        parts.append("".join(_filled(names, width, f"{f'{title}:':<22} ", " " * 23) for title, names in rows))
+        shown = []
+    elif parser.commands is not None:
+        rows = ((name, action.description) for name, action in parser.commands.choices.items())
+        parts.append("".join(_filled(text or "", width, f"  {name:<14} ", " " * 17) for name, text in rows))
+    *examples, more, page = _closing(parser, width)
+    parts.append("".join(examples))
+    if shown:
+        formatter = _formatter(parser, width)
+        formatter.start_section("Options")
+        formatter.add_arguments(map(_first_clause, shown))
+        formatter.end_section()
+        parts.append(formatter.format_help())
+        more = _filled(f"All {len(own)} options: {parser.prog} --help", width)
+    return "\n".join(part for part in (*parts, more + page) if part)
+
+
+def _first_clause(action: argparse.Action) -> argparse.Action:
+    short = copy.copy(action)
+    short.help = _ASIDE.split(str(action.help))[0]
+    return short
 
 
 def usage_text(parser: Parser, width: int | None = None) -> str:

@@ -44,6 +44,20 @@ def help_of(name: str, folder: Path, columns: int = 80) -> str:
     return done.out
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_short_help_fits_a_screen_and_has_options_of_the_long_one(name: str, tmp_path: Path) -> None:
+    done = invoke(*name.split(), "-h", cwd=tmp_path, env={"COLUMNS": "80"})
+    assert (done.code, done.err) == (0, "")
+    assert len(done.out.splitlines()) <= 30
+    assert done.out.startswith("usage: ")
+    assert done.out.endswith(help_of(name, tmp_path).splitlines()[-1] + "\n")
+    options = [line.split()[0] for line in done.out.partition("\nOptions:\n")[2].splitlines() if line.startswith("  -")]
+    assert len(options) <= 8
+    assert {option.rstrip(",") for option in options} <= {word for action in options_of(name) for word in action.option_strings}
+    required = {action.option_strings[-1] for action in options_of(name) if action.option_strings and action.required}
+    assert required <= set(options)
+
+
 def titles(text: str) -> list[str]:
     return [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
 
