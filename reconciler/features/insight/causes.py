@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import GitError, ManifestError, TrafficError, UsageError
 from reconciler.features.insight.evidence import PAUSE_S, SHOWN_S, SourceEvidence, Stretch, moment_at, over_seconds
 from reconciler.features.insight.incident import IncidentGroup, LimitOrigin, MissingEvidence
-from reconciler.features.insight.past_quotas import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen, limit_origin
+from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen, limit_origin
 from reconciler.model import CONTROLLER, BucketVerdict, QuotaKey, Verdict
 
 if TYPE_CHECKING:
@@ -25,30 +25,56 @@ _MOST_UNLOGGED: Final = 10.0
 """A broker counts several times the thread time that a log shows. More than that is not known to have happened."""
 _LEAST_SHARE: Final = 0.3
 """A group that reaches less of its limit than this did not throttle anything."""
-_REACHED: Final = 0.9
-"""A fetch that is throttled is taken back, so its rate stays just below the limit."""
 _LATE_S: Final = 3.0
+"""A change takes effect some time after its commit, whose date has whole seconds."""
+_DRIFT: Final = "kafka-quotas drift shows such quotas"
 _OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
 
 
 def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool, possible: bool) -> list[IncidentGroup]:
-    """The groups of the client in an incident, each with the limit that it had in each part of it."""
-    made: dict[tuple[object, ...], IncidentGroup] = {}
-    verdicts: dict[datetime.datetime, dict[object, BucketVerdict]] = {}
-    for part, line in evidence.timelines:
-        overlap = chosen.within(part.begin.timestamp(), part.end.timestamp())
-        if overlap is None:
+    """The groups of the client under the quotas of an incident.
+
+    Where the quotas changed during it, those of its longest part count, or of the next part that explains it.
+    """
+    overlaps = {
+        part.begin: (part, overlap)
+        for part, _ in evidence.timelines
+        if (overlap := chosen.within(part.begin.timestamp(), part.end.timestamp())) is not None
+    }
+    first: list[IncidentGroup] = []
+    for part, overlap in sorted(overlaps.values(), key=lambda pair: pair[1].begin - pair[1].end):
+        groups = _groups_of_part(evidence, part, overlap, is_recorded=is_recorded, possible=possible)
+        first = first or groups
+        if any(group.is_cause for group in groups):
+            return groups
+    return first
+
+
+def _groups_of_part(
+    evidence: SourceEvidence, part: QuotaPart, overlap: Stretch, *, is_recorded: bool, possible: bool
+) -> list[IncidentGroup]:
+    verdicts = _verdicts_of(evidence, part, overlap)
+    made: dict[object, IncidentGroup] = {}
+    for of, line in evidence.timelines:
+        if of is not part:
             continue
-        if part.begin not in verdicts:
-            verdicts[part.begin] = _verdicts_of(evidence, part, overlap)
-        verdict = verdicts[part.begin].get(line.verdict.place, line.verdict)
+        verdict = verdicts.get(line.verdict.place, line.verdict)
         seconds = [
-            second for second in over_seconds(line, possible=possible) if chosen.begin - PAUSE_S <= second <= chosen.end + 1
+            second for second in over_seconds(line, possible=possible) if overlap.begin - PAUSE_S <= second <= overlap.end + 1
         ]
         proven = verdict.verdict is Verdict.THROTTLED or (possible and verdict.verdict is Verdict.POSSIBLE)
         cause = not is_recorded and verdict.limits.after is not None and (bool(seconds) or proven)
-        made.setdefault((part.begin, verdict.place), _group_of(verdict, seconds, part, is_cause=cause))
-    return list(made.values())
+        made.setdefault(verdict.place, _group_of(verdict, seconds, part, is_cause=cause))
+    groups = list(made.values())
+    if not is_recorded:
+        return groups
+    limited = [group for group in groups if group.limit is not None]
+    causes = [
+        cause
+        for kind, broker, longest_ms in _throttles_in(evidence, part, overlap)
+        for cause in _explaining(limited, kind, broker, longest_ms, is_log=evidence.is_log)
+    ]
+    return [replace(group, is_cause=group in causes) for group in groups]
 
 
 def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> dict[object, BucketVerdict]:
@@ -58,61 +84,23 @@ def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) ->
     if part.proposal is None or overlap.end <= overlap.begin:
         return {}
     begin, end = moment_at(overlap.begin), moment_at(overlap.end) + _SECOND
-    lead = part.lead + (begin - part.begin)
     try:
-        report = incident_report(evidence.recorded, evidence.request_of(part.proposal), begin=begin, end=end, lead=lead)
+        report = incident_report(evidence.recorded, evidence.request_of(part.proposal), begin=begin, end=end)
     except TrafficError:
         return {}
     return {verdict.place: verdict for verdict in report.verdicts}
 
 
-def mark_recorded_causes(groups: Sequence[IncidentGroup], evidence: SourceEvidence, chosen: Stretch) -> list[IncidentGroup]:
-    """The groups whose limits explain recorded throttles. What a source records decides, then what each limit can have done.
-
-    A change takes effect some time after its commit, whose date has whole seconds. Throttles of the first seconds are those of
-    the limit before, unless nothing else explains them.
-    """
-    causes = _causes(groups, evidence, chosen, _LATE_S) or _causes(groups, evidence, chosen, 0.0)
-    reached = {group.place for group in causes if _is_reached(group)}
-    # Where one limit of a group was reached, one that was not is of a time in which another was in effect.
-    causes = [group for group in causes if group.place not in reached or _is_reached(group)]
-    return [replace(group, is_cause=group in causes) for group in groups]
-
-
-def unexplained_parts(groups: Sequence[IncidentGroup], evidence: SourceEvidence, chosen: Stretch) -> Iterator[MissingEvidence]:
-    """Parts of an incident in which throttles are recorded that no limit of that time explains, though one of another does."""
-    explained = {group.since for group in groups if group.is_cause}
-    for since, until in dict.fromkeys((group.since, group.until) for group in groups):
-        if not explained or since in explained:
-            continue
-        if _throttles_in(evidence, since.timestamp() + _LATE_S, until.timestamp(), chosen):
-            yield MissingEvidence(
-                what=f"which limit throttled the client until {until:%Y-%m-%d %H:%M:%S} UTC",
-                because="the quotas known of that time do not explain the recorded throttles: another one was in effect",
-                remedy="kafka-quotas drift shows changes beside the manifests, and --audit FILE when a commit was applied",
-            )
-
-
-def _causes(groups: Sequence[IncidentGroup], evidence: SourceEvidence, chosen: Stretch, late_s: float) -> list[IncidentGroup]:
-    causes: list[IncidentGroup] = []
-    first = min((group.since for group in groups), default=None)
-    for since, until in dict.fromkeys((group.since, group.until) for group in groups):
-        here = [group for group in groups if group.since == since and group.limit is not None]
-        begin = since.timestamp() + (late_s if since != first else 0.0)
-        for kind, broker, longest_ms in _throttles_in(evidence, begin, until.timestamp() + late_s, chosen):
-            causes += _explaining(here, kind, broker, longest_ms, is_log=evidence.is_log)
-    return causes
-
-
-def _throttles_in(evidence: SourceEvidence, begin: float, end: float, chosen: Stretch) -> set[tuple[str, int, int]]:
-    """Kind, broker and longest throttle of what was recorded in the incident and in this part of the time."""
+def _throttles_in(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> set[tuple[str, int, int]]:
+    """Kind, broker and longest throttle of what was recorded in a part of the incident."""
     longest_of: dict[tuple[str, int], int] = {}
     topics = {_client_and_second(throttle) for throttle in evidence.throttles or () if throttle.key == _MUTATION}
     for throttle in evidence.throttles or ():
         at, until = throttle.begin_us / 1e6, throttle.end_us / 1e6
         if throttle.of_samples:
             at -= min(throttle.interval_us / 1e6, SHOWN_S)
-        if not (begin <= at < end and until >= chosen.begin and at <= chosen.end + 1):
+        in_part = part.begin.timestamp() <= at < part.end.timestamp() + _LATE_S
+        if not (in_part and until >= overlap.begin and at <= overlap.end + 1):
             continue
         if evidence.is_log and throttle.key == _REQUEST and _client_and_second(throttle) in topics:
             # The line of a request for topics has a row for its time, too.
@@ -149,12 +137,6 @@ def _explaining(
     if longest_ms > _LONGEST_REQUEST_MS:
         near = [group for group in near if group.row.key != _REQUEST] or near
     yield from over or (near if len({group.row.key for group in near}) == 1 else ())
-
-
-def _is_reached(group: IncidentGroup) -> bool:
-    """Whether the rate came to the limit. A verdict of samples may rest on reported throttles, whatever the rate is."""
-    of_tokens = group.row.key == _MUTATION and group.row.verdict is Verdict.THROTTLED
-    return of_tokens or group.last is not None or (group.share_of_limit or 0.0) >= _REACHED
 
 
 def _may_throttle(group: IncidentGroup) -> bool:
@@ -204,26 +186,21 @@ def add_origins(
 ) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
     """The groups in their order, the causes with the commits that set their limits."""
     missing: dict[MissingEvidence, None] = {}
-    manifests = {part.begin: part.manifests for part in then.parts}
+    with_origins: list[IncidentGroup] = []
     known: dict[tuple[object, ...], LimitOrigin | None] = {}
-    with_origins = []
     for group in groups:
-        at, place = manifests.get(group.since), (group.since, group.entity, group.row.key)
-        if group.is_cause and group.entity is not None and at is not None and place not in known:
-            known[place] = None
+        manifests, place = then.at(group.since.timestamp()).manifests, (group.entity, group.row.key)
+        if group.is_cause and group.entity is not None and manifests is not None:
             try:
-                known[place] = limit_origin(
-                    at, then.paths, cluster=sources.cluster, entity=group.entity, key=group.row.key, runs=sources.runs
-                )
-            except (GitError, ManifestError, UsageError) as error:
-                missing[MissingEvidence(what=WHICH_COMMIT, because=str(error))] = None
-            else:
-                if known[place] is None:
-                    not_declared = MissingEvidence(
-                        what=f"who set {group.row.key} of {group.entity}",
-                        because="the manifests of that time do not declare it: it was set by other means",
-                        remedy="kafka-quotas drift shows such quotas",
+                if place not in known:
+                    known[place] = limit_origin(
+                        manifests, then.paths, cluster=sources.cluster, entity=group.entity, key=group.row.key, runs=sources.runs
                     )
-                    missing[not_declared] = None
+                because, remedy = "the manifests of that time do not declare it: it was set by other means", _DRIFT
+            except (GitError, ManifestError, UsageError) as error:
+                known[place], because, remedy = None, str(error), ""
+            if known[place] is None:
+                what = f"who set {group.row.key} of {group.entity}"
+                missing[MissingEvidence(what=what, because=because, remedy=remedy or None)] = None
         with_origins.append(replace(group, origin=known.get(place) if group.is_cause else None))
     return in_order(with_origins), list(missing)

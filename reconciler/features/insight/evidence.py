@@ -198,7 +198,6 @@ class IncidentRequest:
     at: datetime.datetime | None
     since: datetime.datetime
     until: datetime.datetime
-    zone: str
     quotas: QuotaSources
     traffic: Callable[[ClusterSpec], BacktestOptions | None]
 
@@ -305,8 +304,6 @@ def _timelines(
             request_of(proposal),
             since=part.begin,
             until=part.end,
-            # A sample of a rate has the time before it in itself.
-            lead=part.lead if recorded.series else datetime.timedelta(0),
             is_asked=lambda verdict: _has_client(verdict, quotas, client),
         )
     except TrafficError:
@@ -356,9 +353,8 @@ def is_group_of(quotas: EffectiveQuotas, key: str, user: str | None, client_id: 
 def _is_of_client(throttle: RecordedThrottle, then: QuotasThen, client: Entity) -> bool:
     if _are_names_of(throttle.user, throttle.client_id, client):
         return True
-    second = throttle.begin_us / 1e6
-    part = next((part for part in reversed(then.parts) if part.begin.timestamp() <= second), then.parts[0])
-    quotas = EffectiveQuotas({} if part.proposal is None else part.proposal.proposed)
+    proposal = then.at(throttle.begin_us / 1e6).proposal
+    quotas = EffectiveQuotas({} if proposal is None else proposal.proposed)
     return is_group_of(quotas, throttle.key, throttle.user, throttle.client_id, client)
 
 
@@ -376,9 +372,7 @@ def _unknown_client(client: Entity, recorded: TrafficSource) -> MissingEvidence:
             what=WHETHER,
             because="the traffic has no connections of this address, and no source records how long connections were delayed",
         )
-    known: set[str] = set()
-    for kind in kinds:
-        known |= {(series.user if kind == EntityType.USER.value else series.client_id) or "" for series in recorded.series}
+    known = {name for series in recorded.series for name in (series.user, series.client_id) if name}
     near = "".join(near_miss(str(client.name(kind)), known) for kind in kinds)
     clients = len({(series.user, series.client_id, series.ip) for series in recorded.series})
     return MissingEvidence(
@@ -411,7 +405,6 @@ def recorded_in(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles 
         longest_ms=max(times, default=None),
         sum_ms=sum(row.throttle_ms for row in lines) if times else None,
         brokers=tuple(sorted({row.broker for row in rows if row.broker != CONTROLLER})),
-        keys=tuple(sorted({row.key for row in rows})) if not evidence.is_log else (),
     )
 
 

@@ -17,9 +17,7 @@ from reconciler.errors import UsageError
 from reconciler.features.insight.causes import (
     add_origins,
     groups_in,
-    mark_recorded_causes,
     plain_groups,
-    unexplained_parts,
 )
 from reconciler.features.insight.evidence import (
     SHOWN_S,
@@ -45,7 +43,7 @@ from reconciler.features.insight.incident import (
     MissingEvidence,
 )
 from reconciler.features.insight.past_quotas import QuotasThen, read_quotas_then
-from reconciler.features.insight.why_view import next_steps
+from reconciler.features.insight.why_view import next_commands
 from reconciler.model import CONTROLLER, EntityType, Verdict
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
@@ -171,7 +169,7 @@ def _report(request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence
     report = IncidentReport(
         client=request.client,
         cluster=then.identity,
-        asked=AskedTimes(at=request.at, since=since, until=until, zone=request.zone),
+        asked=AskedTimes(at=request.at, since=since, until=until),
         answer=finding.answer,
         span=span,
         groups=groups,
@@ -181,7 +179,7 @@ def _report(request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence
         evidence=tuple(sources),
         missing=tuple(dict.fromkeys(missing)),
     )
-    return replace(report, steps=next_steps(request.quotas, then, report.causes)) if report.causes else report
+    return replace(report, commands=next_commands(request.quotas, then, report.causes)) if report.causes else report
 
 
 def _span(
@@ -217,13 +215,22 @@ def _groups(
     is_recorded = finding.answer is IncidentAnswer.THROTTLED
     possible = finding.answer is IncidentAnswer.POSSIBLE
     groups = groups_in(evidence, finding.chosen, is_recorded=is_recorded, possible=possible)
-    if is_recorded:
-        groups = mark_recorded_causes(groups, evidence, finding.chosen)
     made, missing = add_origins(request.quotas, then, groups)
-    missing += unexplained_parts(groups, evidence, finding.chosen) if is_recorded else ()
+    missing += _changes(then, finding.chosen)
     if not any(group.is_cause for group in made):
         missing.append(_which_limit(request, then, made))
     return made, missing
+
+
+def _changes(then: QuotasThen, chosen: Stretch) -> Iterator[MissingEvidence]:
+    """Changes of the client's quotas during an incident, of which one part is explained."""
+    times = [part.begin for part in then.parts[1:] if chosen.begin < part.begin.timestamp() < chosen.end]
+    if times:
+        yield MissingEvidence(
+            what="which limits were in effect in all of this incident",
+            because=f"the quotas of the client changed at {list_some([f'{at:%Y-%m-%d %H:%M:%S} UTC' for at in times], _SHOWN)}",
+            remedy="look at each time by itself with --since and --until",
+        )
 
 
 def _which_limit(request: IncidentRequest, then: QuotasThen, groups: Sequence[IncidentGroup]) -> MissingEvidence:
@@ -250,8 +257,7 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
 
 def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime | None) -> dict[str, IncidentLimit]:
     """Return by key what limited the client at the begin of the incident, at the asked moment, or last."""
-    moment = begin or request.at or request.until
-    part = next((part for part in reversed(then.parts) if part.begin <= moment), then.parts[0])
+    part = then.at((begin or request.at or request.until).timestamp())
     if part.proposal is None:
         return {}
     answer = EffectiveQuotas(part.proposal.proposed, Caveats(groups=has_group_plugin(then.spec))).answer(request.client)

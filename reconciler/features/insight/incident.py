@@ -120,11 +120,6 @@ class RecordedThrottles:
     """The throttles of all requests added up, in milliseconds. ``None`` is not known."""
     brokers: tuple[int, ...] = ()
     """The brokers that throttled."""
-    keys: tuple[str, ...] = ()
-    """The quota keys of the sensors that show them, where the source names sensors.
-
-    Brokers book throttles of mutations under request_percentage.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,26 +135,6 @@ class MissingEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentStep:
-    """What to do next. ``words``: of a command, quoted for a shell. ``text``: lines for a file."""
-
-    title: str
-    """What the step does."""
-    words: tuple[str, ...] = ()
-    file: str | None = None
-    """The manifest to edit."""
-    line: int | None = None
-    """The line to replace."""
-    text: str | None = None
-    """The lines to write."""
-
-    @property
-    def command(self) -> str | None:
-        """The command as one line, to be typed as it is."""
-        return " ".join(self.words) or None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTimes:
     """The moment and the time that were asked about."""
 
@@ -169,8 +144,6 @@ class AskedTimes:
     """The begin of the time that was looked at."""
     until: datetime.datetime
     """Its end."""
-    zone: str
-    """The time zone for people. All times here are UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,18 +202,8 @@ class IncidentReport:
     """What the answer rests on, as sentences without their end mark."""
     missing: tuple[MissingEvidence, ...] = ()
     """What is not known."""
-    steps: tuple[IncidentStep, ...] = ()
-    """What to do next."""
-
-    @property
-    def begin(self) -> datetime.datetime | None:
-        """The begin of the incident."""
-        return None if self.span is None else self.span.begin
-
-    @property
-    def end(self) -> datetime.datetime | None:
-        """The end of the incident."""
-        return None if self.span is None else self.span.end
+    commands: tuple[str, ...] = ()
+    """Commands that raise the limits that throttled, each to be typed as it is."""
 
     @property
     def causes(self) -> tuple[IncidentGroup, ...]:
@@ -255,16 +218,14 @@ INCIDENT: Final = Document(
     codec=VALUES.extended(
         {
             Advice: row("would_pass=safe recommended"),
-            AskedTimes: row("at since until"),
             BucketVerdict: row("bucket=name key broker verdict reason *limits *over *peak *advice"),
             IncidentGroup: row("*row since until cause=is_cause first last seconds_over members origin"),
             IncidentReport: row(
-                "client cluster asked answer incident=span assumed recorded groups limits evidence missing steps"
+                "client cluster asked answer incident=span assumed recorded groups limits evidence missing commands"
             ),
             PeakRate: row("peak=rate peak_bound=bound"),
             RowLimits: row("entity limit=after"),
             SecondsOver: row("active_seconds=active"),
-            IncidentStep: row("title command file line text"),
             Member: row("user client_id share share_of_excess requests"),
         }
     ),

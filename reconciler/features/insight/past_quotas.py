@@ -28,7 +28,6 @@ from reconciler.model import (
     UnitQuota,
     WrittenQuota,
 )
-from reconciler.text import amount
 from reconciler.workflows import (
     Access,
     LoadedManifests,
@@ -194,33 +193,32 @@ class QuotaSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaPart:
-    """A stretch of time with the same quotas. ``proposal``: they are its proposed ones. ``None``: they are not known.
-
-    ``lead``: for how long before ``begin`` the quotas of the client were in effect, at least.
-    """
+    """A stretch of time with the same quotas. ``proposal``: they are its proposed ones. ``None``: they are not known."""
 
     begin: datetime.datetime
     end: datetime.datetime
     proposal: Proposal | None = None
     manifests: ManifestsAt | None = None
     words: str | None = None
-    lead: datetime.timedelta = datetime.timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotasThen:
-    """What was found. ``parts`` are in order of time and leave no pause. ``loaded``: the manifests of the work tree."""
+    """What was found. ``parts`` are in order of time and leave no pause."""
 
     spec: ClusterSpec
     identity: ClusterIdentity
     parts: tuple[QuotaPart, ...]
-    loaded: LoadedManifests | None = None
     paths: tuple[str, ...] = ()
     assumed: str | None = None
     """Quotas that were read later than this time, and are taken to be those of it."""
     evidence: tuple[str, ...] = ()
     missing: tuple[MissingEvidence, ...] = ()
     reachable: bool = False
+
+    def at(self, second: float) -> QuotaPart:
+        """The part of a moment, in seconds since 1970."""
+        return next((part for part in reversed(self.parts) if part.begin.timestamp() <= second), self.parts[0])
 
 
 def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: datetime.datetime, *, client: Entity) -> QuotasThen:
@@ -232,29 +230,24 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
     paths, loaded = _loaded(sources)
     spec = ClusterSpec() if loaded is None else desired_for(loaded, sources.cluster)[0]
     current, observed = _current(spec, sources)
-    missing = [observed] if isinstance(observed, MissingEvidence) else []
-    declared, gaps = _declared_parts(sources, paths, loaded, spec, since, until)
-    missing = [*gaps, *missing]
-    with_current, more = _with_current(declared, current, spec)
-    missing += more
-    if current is not None and loaded is not None and declared:
-        missing += _contradictions(declared[-1][1], current, client)
-    identity = ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id)
-    parts = _merged(with_current, client)
+    declared, missing = _declared_parts(sources, paths, loaded, spec, since, until)
+    parts, totals = _with_current(declared, current, spec, client)
     begins = ["", *(f" from {part.begin:%Y-%m-%d %H:%M:%S} UTC on" for part in parts[1:])]
     evidence = [f"Quotas{when}: {part.words}" for when, part in zip(begins, parts, strict=True) if part.words is not None]
-    evidence += [] if isinstance(observed, MissingEvidence) else [observed]
+    if isinstance(observed, MissingEvidence):
+        missing.append(observed)
+    else:
+        evidence.append(observed)
     if loaded is None and sources.names_cluster and not sources.paths:
         evidence.append("Manifests of the working directory are not read beside a named cluster: give PATH to read them")
     return QuotasThen(
         spec=spec,
-        identity=identity,
+        identity=ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id),
         parts=parts,
-        loaded=loaded,
         paths=paths,
         assumed=_assumed(current, since, parts, client),
         evidence=tuple(evidence),
-        missing=tuple(missing),
+        missing=(*missing, *totals),
         reachable=sources.reaches(spec),
     )
 
@@ -288,10 +281,8 @@ def _declared_parts(
     try:
         chosen = commits_then(paths, since, until, runs)
     except (GitError, UsageError) as error:
-        remedy = "give PATH in a whole git repository"
-        missing.append(MissingEvidence(what=WHICH_COMMIT, because=str(error), remedy=remedy))
-        now = replace(whole, words=_AS_NOW)
-        return [(now, desired_for(loaded, sources.cluster)[1])], missing
+        missing.append(MissingEvidence(what=WHICH_COMMIT, because=str(error), remedy="give PATH in a whole git repository"))
+        return [(replace(whole, words=_AS_NOW), desired_for(loaded, sources.cluster)[1])], missing
     if len(chosen) > _MOST_PARTS:
         raise UsageError(f"The manifests changed {len(chosen):,} times between --since and --until: narrow it")
     if not sources.runs:
@@ -303,14 +294,12 @@ def _declared_parts(
             )
         )
     parts: list[_Declared] = []
-    for number, commit in enumerate(chosen):
-        begin = max(since, commit.begin)
-        end = chosen[number + 1].begin if number + 1 < len(chosen) else until
-        part = QuotaPart(begin=begin, end=end, words=_commit_words(commit, begin), lead=begin - commit.begin)
+    for commit, end in zip(chosen, [*(each.begin for each in chosen[1:]), until], strict=True):
+        part = QuotaPart(begin=max(since, commit.begin), end=end, words=_commit_words(commit, max(since, commit.begin)))
         try:
             parts += _parts_of_commit(part, commit, paths, sources.cluster)
         except (GitError, ManifestError, UsageError) as error:
-            what = f"which limits were in effect from {begin:%Y-%m-%d %H:%M:%S} UTC on"
+            what = f"which limits were in effect from {part.begin:%Y-%m-%d %H:%M:%S} UTC on"
             missing.append(MissingEvidence(what=what, because=str(error)))
             parts.append((part, None))
     return parts, missing
@@ -322,20 +311,22 @@ def _parts_of_commit(part: QuotaPart, commit: CommitThen, paths: tuple[str, ...]
         yield part, DesiredState()
         return
     manifests = manifests_at(commit.commit, paths)
-    begin, lead = part.begin, part.lead
+    begin = part.begin
     while begin < part.end:
-        loaded = replace(manifests.loaded, selected=None, complete=True, at=begin)
-        desired = desired_for(loaded, cluster)[1]
+        desired = desired_for(replace(manifests.loaded, selected=None, complete=True, at=begin), cluster)[1]
         expiry = desired.next_expiry()
         end = part.end if expiry is None or expiry <= begin else min(expiry, part.end)
-        yield replace(part, begin=begin, end=end, lead=lead, manifests=manifests), desired
-        begin, lead = end, datetime.timedelta(0)
+        yield replace(part, begin=begin, end=end, manifests=manifests), desired
+        begin = end
 
 
 def _with_current(
-    declared: Sequence[_Declared], current: CurrentState | None, spec: ClusterSpec
-) -> tuple[list[QuotaPart], list[MissingEvidence]]:
-    """The parts with all quotas: those of manifests, over those that no manifest declares at any of these times."""
+    declared: Sequence[_Declared], current: CurrentState | None, spec: ClusterSpec, client: Entity
+) -> tuple[tuple[QuotaPart, ...], tuple[MissingEvidence, ...]]:
+    """The parts with all quotas: those of manifests, over those that no manifest declares at any of these times.
+
+    Parts after each other that have the same quotas for the client are one.
+    """
     by_manifests = {
         (entity, key.value)
         for _, desired in declared
@@ -343,87 +334,59 @@ def _with_current(
         for entity, of_entity in desired.entities.items()
         for key in (*of_entity.quotas, *of_entity.units)
     }
-    beside: dict[Entity, dict[str, float]] = {}
-    for entity, values in {} if current is None else current.entities.items():
-        kept = {key: value for key, value in values.items() if (entity, key) not in by_manifests}
-        if kept:
-            beside[entity] = kept
+    known = {} if current is None else current.entities
+    beside = {
+        entity: {key: value for key, value in values.items() if (entity, key) not in by_manifests}
+        for entity, values in known.items()
+    }
     parts: list[QuotaPart] = []
     missing: dict[MissingEvidence, None] = {}
     for part, desired in declared:
-        if desired is None:
+        if desired is not None:
+            numbers, totals = _divided(desired, current)
+            missing |= dict.fromkeys(totals)
+            made = make_proposal(numbers, None, spec)
+            proposed = {
+                entity: {**beside.get(entity, {}), **made.proposed.get(entity, {})} for entity in {**beside, **made.proposed}
+            }
+            made = replace(made, proposed={entity: values for entity, values in proposed.items() if values})
+            if current is not None:
+                version = current.cluster.kafka_version
+                made = replace(made, brokers=current.brokers, leaders=current.leaders, kafka_version=version)
+            part = replace(part, proposal=made)  # noqa: PLW2901  # the same part, with its quotas
+        before = parts[-1] if parts else None
+        if (
+            before is not None
+            and None not in (_limits_of(before, client), _limits_of(part, client))
+            and (_limits_of(before, client) == _limits_of(part, client))
+        ):
+            parts[-1] = replace(before, end=part.end)
+        else:
             parts.append(part)
-            continue
-        numbers, totals = _divided(desired, current)
-        missing |= dict.fromkeys(totals)
-        made = make_proposal(numbers, None, spec)
-        proposed = {entity: {**beside.get(entity, {}), **made.proposed.get(entity, {})} for entity in {**beside, **made.proposed}}
-        made = replace(made, proposed=proposed)
-        if current is not None:
-            version = current.cluster.kafka_version
-            made = replace(made, brokers=current.brokers, leaders=current.leaders, kafka_version=version)
-        parts.append(replace(part, proposal=made))
-    return parts, list(missing)
+    return tuple(parts), tuple(missing)
 
 
-def _merged(parts: Sequence[QuotaPart], client: Entity) -> tuple[QuotaPart, ...]:
-    """Parts after each other that have the same quotas for the client are one. What was in effect before is ``lead``."""
-    merged: list[QuotaPart] = []
-    for part in parts:
-        before, lead = merged[-1] if merged else None, part.lead
-        if before is not None and before.proposal is not None and part.proposal is not None:
-            had, has = _limits_of(before.proposal, client), _limits_of(part.proposal, client)
-            if had == has:
-                merged[-1] = replace(before, end=part.end)
-                continue
-            # A group that is new counts nothing from before; one whose limit changed keeps its rate.
-            if had.keys() >= has.keys():
-                lead = before.lead + (part.begin - before.begin)
-        merged.append(replace(part, lead=lead))
-    return tuple(merged)
-
-
-def _limits_of(proposal: Proposal, client: Entity) -> dict[tuple[Entity, str], float]:
-    return {
-        (entity, key): value
-        for entity, values in proposal.proposed.items()
-        if could_limit(entity, client)
-        for key, value in values.items()
-    }
+def _limits_of(part: QuotaPart, client: Entity) -> dict[tuple[Entity, str], float] | None:
+    """Return the quotas that may limit the client. ``None``: not known."""
+    if part.proposal is None:
+        return None
+    entities = part.proposal.proposed
+    return {(entity, key): value for entity in entities if could_limit(entity, client) for key, value in entities[entity].items()}
 
 
 def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequence[QuotaPart], client: Entity) -> str | None:
     """Words for quotas of a later time that may limit the client: of manifests without a history, or read from the cluster."""
-    if parts[0].words == _AS_NOW and parts[0].proposal is not None and _limits_of(parts[0].proposal, client):
+    limits = [(part, _limits_of(part, client) or {}) for part in parts]
+    if parts[0].words == _AS_NOW and limits[0][1]:
         return _AS_NOW
     if current is None or current.observed.at <= since:
         return None
-    used = any(
-        could_limit(entity, client) and key not in part.proposal.declared.get(entity, {})
-        for part in parts
-        if part.proposal is not None
-        for entity, values in part.proposal.proposed.items()
-        for key in values
+    is_used = any(
+        part.proposal is not None and key not in part.proposal.declared.get(entity, {})
+        for part, of_client in limits
+        for entity, key in of_client
     )
-    return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if used else None
-
-
-def _contradictions(desired: DesiredState | None, current: CurrentState, client: Entity) -> Iterator[MissingEvidence]:
-    """Quotas of the client that the cluster has and the newest manifests of that time state otherwise."""
-    if desired is None:
-        return
-    where = _ORIGINS[current.observed.origin]
-    for entity, declared in desired.entities.items():
-        if not could_limit(entity, client):
-            continue
-        for key, quota in declared.quotas.items():
-            value = current.entities.get(entity, {}).get(key.value)
-            if quota.unit is None and value is not None and value != quota.value:
-                yield MissingEvidence(
-                    what=f"which {key.value} of {entity} was in effect",
-                    because=f"the manifests of that time declare {amount(key.value, quota.value)}, and {where} of "
-                    f"{current.observed.at:%Y-%m-%d %H:%M:%S} UTC has {amount(key.value, value)}",
-                )
+    return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if is_used else None
 
 
 def _loaded(sources: QuotaSources) -> tuple[tuple[str, ...], LoadedManifests | None]:

@@ -10,7 +10,7 @@ import datetime
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,30 +64,20 @@ class GroupTimeline:
     seconds: RateSeries | None
 
 
-@runtime_checkable
-class _ThrottleLog(Protocol):
-    """A source that has throttles and no traffic."""
-
-    @property
-    def throttles(self) -> tuple[RecordedThrottle, ...]: ...
-
-    def between(self, start_us: int, end_us: int) -> TrafficSource: ...
-
-
 def group_timelines(
     recorded: TrafficSource,
     question: BacktestRequest,
     *,
     since: datetime.datetime,
     until: datetime.datetime,
-    lead: datetime.timedelta,
     is_asked: Callable[[BucketVerdict], bool],
 ) -> tuple[GroupTimeline, ...]:
     """The rates of the quota groups that are asked about, in this time.
 
-    ``lead``: how much of the time before ``since`` counts in the rates. Raises ``TrafficError`` for a time without requests.
+    Requests of the time before count in the rates, but a sample of a rate has that time in itself. Raises ``TrafficError`` for a
+    time without requests.
     """
-    begin = since - min(lead, _window_of(question))
+    begin = since - _window_of(question) if recorded.series else since
     run = Backtest(between(recorded, begin, until), question)
     asked = [verdict for verdict in run.report().verdicts if is_asked(verdict)]
     start = int(since.timestamp())
@@ -102,11 +92,10 @@ def incident_report(
     *,
     begin: datetime.datetime,
     end: datetime.datetime,
-    lead: datetime.timedelta,
 ) -> BacktestReport:
-    """The backtest of an incident, request by request where requests are known. ``lead``: as in ``group_timelines``."""
+    """The backtest of an incident, request by request where requests are known."""
     exact = isinstance(recorded, RequestTraffic)
-    part = between(recorded, begin - min(lead, _window_of(question)), end)
+    part = between(recorded, begin - _window_of(question), end)
     return Backtest(part, replace(question, exact=exact)).report()
 
 
@@ -120,10 +109,6 @@ def recorded_throttles(
     Times are those of ``since`` to ``until``. ``None``: the source has no place for throttles. ``recorded``: opened with
     ``throttles``.
     """
-    if isinstance(recorded, _ThrottleLog):
-        begin, end = _micros(since), _micros(until)
-        in_time = (each for each in recorded.throttles if each.end_us >= begin and each.begin_us <= end)
-        return tuple(each for each in in_time if _is_of(client, each.user, each.client_id))
     if not isinstance(recorded, SecondsTraffic) or recorded.is_stored or client == ():
         return None
     has_times = RECORDED_THROTTLE in recorded.columns
@@ -144,7 +129,7 @@ def recorded_throttles(
 
 def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
     """The part of this time, where a source can be cut. Raises ``TrafficError`` when nothing of that time can be used."""
-    if isinstance(recorded, SecondsTraffic | _ThrottleLog):
+    if isinstance(recorded, SecondsTraffic):
         return recorded.between(_micros(start), _micros(end))
     return recorded
 
@@ -157,14 +142,6 @@ def _window_of(question: BacktestRequest) -> datetime.timedelta:
 
 def _micros(moment: datetime.datetime) -> int:
     return round(moment.timestamp() * _SECOND_US)
-
-
-def _is_of(client: Names | None, user: str | None, client_id: str | None) -> bool:
-    """Whether a quota group with these tags may be the client's; a tag that is absent does not contradict."""
-    if client is None:
-        return True
-    tags = {"user": user, "client_id": client_id}
-    return all(tags[kind] in (None, name) for kind, name in client) and any(tags[kind] == name for kind, name in client)
 
 
 def _count_throttles(

@@ -38,9 +38,6 @@ class IncidentTimes:
     )
     since: str | None = option("--since", metavar="TIME", help="look from this time on [default: 1 h before --at or --until]")
     until: str | None = option("--until", metavar="TIME", help="look up to this time [default: 1 h after --at, else now]")
-    timezone: str | None = option(
-        "--timezone", metavar="TZ", help="read and print times without an offset in this time zone [default: --log-timezone]"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +120,7 @@ def _compare(args: WhyArguments) -> Result:
     if len(runs) > 1 or args.times.at is not None or named is not None:
         raise UsageError("--run takes one apply report, and neither --at nor --name. 'kafka-quotas report' compares many")
     (report,) = runs
-    zone, now = _zone(args.times.timezone or args.reading.log_timezone), datetime.datetime.now(datetime.UTC)
+    zone, now = _zone(args.reading.log_timezone), datetime.datetime.now(datetime.UTC)
     since = report.around.ended if args.times.since is None else parse_time("--since", args.times.since, zone, now=now)
     if since is None:
         raise UsageError(f"{shown(args.run[0])} has no time of its end. Pass --since TIME")
@@ -159,7 +156,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
 
     access = args.connection.access(args.current)
     client = _client(args.entity)
-    zone = _zone(args.times.timezone or args.reading.log_timezone)
+    zone = _zone(args.reading.log_timezone)
     at, since, until = _times(args.times, zone, now=datetime.datetime.now(datetime.UTC))
     runs, _ = read_runs(args.audit)
     return IncidentRequest(
@@ -167,7 +164,6 @@ def _request(args: WhyArguments) -> IncidentRequest:
         at=at,
         since=since,
         until=until,
-        zone=zone.key,
         quotas=QuotaSources(paths=args.paths, cluster=args.connection.cluster, access=access, runs=runs),
         traffic=lambda spec: _traffic(args, since, until, spec),
     )

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import datetime
-import json
-import os
 import shlex
-import zoneinfo
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from reconciler.features.insight.incident import (
     IncidentAnswer,
     IncidentGroup,
     IncidentReport,
-    IncidentStep,
     MissingEvidence,
     RecordedThrottles,
 )
 from reconciler.features.insight.past_quotas import QuotaSources, QuotasThen
 from reconciler.formats import value_text
-from reconciler.model import DEFAULT, DesiredQuota, Entity, EntityType, QuotaKey, broker_words, display_name, escaped
+from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, broker_words, display_name, escaped
 from reconciler.render import Block, Column, Line, Style, labelled, limit_text, line, member_name, table, who
 from reconciler.text import amount, count_of, duration, rate, shown
-from reconciler.workflows import LoadedManifests, desired_for
 
 _SHOWN: Final = 5
 _WHETHER: Final = "whether the client was throttled"
@@ -54,36 +50,26 @@ _MEMBERS: Final = (
 
 def incident_headline(report: IncidentReport) -> str:
     """The answer of an incident report as one sentence without a full stop."""
-    if report.answer is IncidentAnswer.UNKNOWN:
+    client, span, answer = report.client, report.span, report.answer
+    if answer is IncidentAnswer.UNKNOWN:
         reason = next((gap.because for gap in report.missing if gap.what == _WHETHER), None)
-        return f"Whether {report.client} was throttled is not known{f': {reason}' if reason else ''}".removesuffix(".")
-    if report.answer is IncidentAnswer.CLEAR:
-        return (
-            f"The brokers logged no throttle of {report.client} from {_span_of(report, report.asked.since, report.asked.until)}"
-        )
-    if report.answer is not IncidentAnswer.THROTTLED:
-        return _computed_headline(report)
-    if report.begin is None or report.end is None:
-        return f"{report.client} was throttled" + ("" if report.begin is None else f" around {_at(report, report.begin)}")
+        return f"Whether {client} was throttled is not known{f': {reason}' if reason else ''}".removesuffix(".")
+    if answer is IncidentAnswer.CLEAR:
+        return f"The brokers logged no throttle of {client} from {_span_of(report.asked.since, report.asked.until)}"
+    around = "" if span is None else f" around {_at(span.begin)}"
+    if answer is not IncidentAnswer.THROTTLED:
+        verb = "would have been" if answer is IncidentAnswer.COMPUTED else "would possibly have been"
+        length = "" if span is None or span.seconds_over is None else f" for {duration(span.seconds_over)}"
+        if span is not None and span.end is not None:
+            around = f" between {_span_of(span.begin, span.end, word='and')}"
+        under = "" if report.assumed is None else f" with the quotas of {report.assumed}, if they were in effect then"
+        return f"{client} {verb} throttled{length}{around}{under} (computed: the traffic shows no throttle)"
+    if span is None or span.end is None:
+        return f"{client} was throttled{around}"
     if report.recorded is not None and not report.recorded.seconds:
-        about = f"from about {_span_of(report, report.begin, report.end)} or up to a minute longer"
-        return f"{report.client} was throttled {about}"
-    length = duration((report.end - report.begin).total_seconds())
-    return f"{report.client} was throttled from {_span_of(report, report.begin, report.end)} ({length})"
-
-
-def _computed_headline(report: IncidentReport) -> str:
-    """Yield what the traffic would have met under the quotas known here."""
-    verb = "would have been" if report.answer is IncidentAnswer.COMPUTED else "would possibly have been"
-    over = None if report.span is None else report.span.seconds_over
-    length = "" if over is None else f" for {duration(over)}"
-    when = ""
-    if report.begin is not None and report.end is None:
-        when = f" around {_at(report, report.begin)}"
-    elif report.begin is not None and report.end is not None:
-        when = f" between {_span_of(report, report.begin, report.end, word='and')}"
-    under = "" if report.assumed is None else f" with the quotas of {report.assumed}, if they were in effect then"
-    return f"{report.client} {verb} throttled{length}{when}{under} (computed: the traffic shows no throttle)"
+        return f"{client} was throttled from about {_span_of(span.begin, span.end)} or up to a minute longer"
+    length = duration((span.end - span.begin).total_seconds())
+    return f"{client} was throttled from {_span_of(span.begin, span.end)} ({length})"
 
 
 def incident_lines(report: IncidentReport) -> Iterator[Block]:
@@ -111,7 +97,7 @@ def incident_lines(report: IncidentReport) -> Iterator[Block]:
     for sentence in report.evidence:
         yield line(f"  {sentence}.")
     yield from _missing(report.missing)
-    yield from _steps(report.steps)
+    yield from _commands(report.commands)
 
 
 def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
@@ -130,20 +116,20 @@ def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
 
 
 def _about_the_time(report: IncidentReport) -> Iterator[Line]:
-    if report.span is None or report.begin is None or report.end is None:
+    span, asked = report.span, report.asked
+    if span is None or span.end is None:
         return
-    if report.asked.at is not None and not report.begin <= report.asked.at <= report.end:
-        yield line(f"This is the incident nearest to {_at(report, report.asked.at)}.", hang=0)
-    if report.span.begins_earlier:
-        yield line(
-            "The incident may have begun earlier: the traffic or the time that was looked at begins there. Use --since.", hang=0
-        )
-    if report.span.goes_on:
-        yield line("The incident may go on: the traffic or the time that was looked at ends there. Use --until.", hang=0)
-    if report.span.others:
-        more = count_of(report.span.others, "more incident")
-        span = _span_of(report, report.asked.since, report.asked.until, word="and")
-        yield line(f"The same client has {more} between {span}.", hang=0)
+    if asked.at is not None and not span.begin <= asked.at <= span.end:
+        yield line(f"This is the incident nearest to {_at(asked.at)}.", hang=0)
+    for is_cut, words in (
+        (span.begins_earlier, "may have begun earlier: the traffic or the time that was looked at begins there. Use --since"),
+        (span.goes_on, "may go on: the traffic or the time that was looked at ends there. Use --until"),
+    ):
+        if is_cut:
+            yield line(f"The incident {words}.", hang=0)
+    if span.others:
+        more = count_of(span.others, "more incident")
+        yield line(f"The same client has {more} between {_span_of(asked.since, asked.until, word='and')}.", hang=0)
 
 
 def _cause(report: IncidentReport, groups: Sequence[IncidentGroup]) -> Iterator[Block]:
@@ -152,13 +138,14 @@ def _cause(report: IncidentReport, groups: Sequence[IncidentGroup]) -> Iterator[
     more = f" and {count_of(len(others), 'more broker')}" if others else ""
     yield line((f"{who(group.row.name)}: {group.row.key} on {broker_words(group.row.broker)}{more}", Style.STRONG))
     source = f", set for {group.entity}" if group.entity is not None else ""
-    whole = report.begin is None or (group.since <= report.begin and group.until >= (report.end or report.begin))
+    span = report.span
+    whole = span is None or (group.since <= span.begin and group.until >= (span.end or span.begin))
     rows = [
         ("limit", f"{limit_text(group.row.key, group.limit)}{source}"),
-        ("in effect", None if whole else f"from {_span_of(report, group.since, group.until)}"),
-        *_origin_rows(report, group),
+        ("in effect", None if whole else f"from {_span_of(group.since, group.until)}"),
+        *_origin_rows(group),
         ("peak", _peak_words(group)),
-        ("over", _over_words(report, group)),
+        ("over", _over_words(group)),
         ("would pass", _pass_words(group)),
         ("caveat", None if group.row.reason is None else escaped(group.row.reason)),
     ]
@@ -176,7 +163,7 @@ def _cause(report: IncidentReport, groups: Sequence[IncidentGroup]) -> Iterator[
         if len(group.members) > _SHOWN:
             yield line((f"    and {count_of(len(group.members) - _SHOWN, 'more client')}", Style.FAINT))
     if others:
-        rows_of_others = ((broker_words(each.row.broker), _peak_words(each), _over_words(report, each) or "") for each in others)
+        rows_of_others = ((broker_words(each.row.broker), _peak_words(each), _over_words(each) or "") for each in others)
         yield table(_BROKERS, rows_of_others, indent=2)
 
 
@@ -185,21 +172,21 @@ def _peak_words(group: IncidentGroup) -> str:
     return f"{group.row.peak.bound.words}{rate(group.row.key, group.row.peak.rate)}{share}"
 
 
-def _origin_rows(report: IncidentReport, group: IncidentGroup) -> Iterator[tuple[str, str]]:
+def _origin_rows(group: IncidentGroup) -> Iterator[tuple[str, str]]:
     if (origin := group.origin) is not None:
         by = f"by {display_name(origin.author)}: {shown(origin.subject)}"
         before = "not set before" if origin.before is None else f"before: {amount(group.row.key, origin.before)}"
-        yield "set by", f"commit {origin.commit[:12]} of {_at(report, origin.committed)} {by}"
+        yield "set by", f"commit {origin.commit[:12]} of {_at(origin.committed)} {by}"
         yield "", f"{escaped(origin.file)}:{origin.line}, {before}"
 
 
-def _over_words(report: IncidentReport, group: IncidentGroup) -> str | None:
+def _over_words(group: IncidentGroup) -> str | None:
     if group.first is None:
         return None
     if group.last is None:
-        return f"first at {_at(report, group.first)}"
+        return f"first at {_at(group.first)}"
     seconds = duration(group.seconds_over)
-    return f"{seconds}, from {_span_of(report, group.first, group.last)}"
+    return f"{seconds}, from {_span_of(group.first, group.last)}"
 
 
 def _pass_words(group: IncidentGroup) -> str | None:
@@ -244,68 +231,41 @@ def _missing(missing: Sequence[MissingEvidence]) -> Iterator[Line]:
         yield labelled("  - ", Style.WARN, f"{evidence.what}: {evidence.because.rstrip('.')}{remedy}")
 
 
-def _steps(steps: Sequence[IncidentStep]) -> Iterator[Line]:
-    if not steps:
+def _commands(commands: Sequence[str]) -> Iterator[Line]:
+    if not commands:
         return
     yield line()
-    yield line(("Next", Style.STRONG))
-    for step in steps:
-        place = "" if step.file is None else f": {escaped(step.file)}:{step.line}"
-        yield line(f"  {step.title}{place}")
-        for text in _command_rows(step.words) if step.words else (step.text or "").split("\n"):
-            yield line(f"    {text}", hang=4)
+    yield line(("Raise the limit", Style.STRONG), ", and then in the manifest")
+    for command in commands:
+        yield replace(line(f"  {command}"), whole=True)
 
 
-def _command_rows(words: Sequence[str]) -> Iterator[str]:
-    """A command in rows that a shell reads as one line, for a narrow terminal; an option and its value stay together."""
-    units: list[str] = []
-    for word in words:
-        if units and not word.startswith("-") and units[-1].startswith("-") and " " not in units[-1]:
-            units[-1] += f" {word}"
-        else:
-            units.append(word)
-    row = units[0]
-    for unit in units[1:]:
-        if len(row) + len(unit) > _ROW:
-            yield f"{row} \\"
-            row = f"  {unit}"
-        else:
-            row += f" {unit}"
-    yield row
-
-
-def _span_of(report: IncidentReport, begin: datetime.datetime, end: datetime.datetime, *, word: str = "to") -> str:
+def _span_of(begin: datetime.datetime, end: datetime.datetime, *, word: str = "to") -> str:
     """``2026-11-22 14:01:12 to 14:06:40 UTC``; the day of the end only where it is another one."""
-    first, last = (moment.astimezone(_zone(report)) for moment in (begin, end))
+    first, last = begin.astimezone(datetime.UTC), end.astimezone(datetime.UTC)
     until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
-    return f"{first:%Y-%m-%d %H:%M:%S} {word} {until} {report.asked.zone}"
+    return f"{first:%Y-%m-%d %H:%M:%S} {word} {until} UTC"
 
 
-def _at(report: IncidentReport, moment: datetime.datetime) -> str:
-    return f"{moment.astimezone(_zone(report)):%Y-%m-%d %H:%M:%S} {report.asked.zone}"
+def _at(moment: datetime.datetime) -> str:
+    return f"{moment.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _zone(report: IncidentReport) -> datetime.tzinfo:
-    return zoneinfo.ZoneInfo(report.asked.zone)
-
-
-def next_steps(sources: QuotaSources, then: QuotasThen, causes: Iterable[IncidentGroup]) -> tuple[IncidentStep, ...]:
-    """Return for each limit that throttled the highest value that a broker asks for."""
+def next_commands(sources: QuotaSources, then: QuotasThen, causes: Iterable[IncidentGroup]) -> tuple[str, ...]:
+    """Return for each limit that throttled the command that raises it to the highest value that a broker asks for."""
     wanted: dict[tuple[Entity, str], float] = {}
     for group in causes:
         entity, value = _target(group), group.row.advice.recommended or group.row.advice.safe
         if entity is not None and value is not None and group.limit is not None and value > group.limit:
             wanted[entity, group.row.key] = max(value, wanted.get((entity, group.row.key), value))
-    steps = [step for (entity, key), value in wanted.items() for step in _steps_of(sources, then, entity, key, value)]
-    return tuple(sorted(steps, key=lambda step: _ORDER.index(step.title)))
+    return tuple(" ".join(_alter_words(sources, then, entity, key, value)) for (entity, key), value in wanted.items())
 
 
-_RAISE: Final = "Raise the limit now"
-_EDIT: Final = "Keep it in git"
-_EXTEND: Final = "Keep it in git: add to this entry"
-_ADD: Final = "Keep it in git: add to a manifest"
-_RAISED: Final = "Raised in the manifests already"
-_ORDER: Final = (_RAISED, _RAISE, _EDIT, _EXTEND, _ADD)
+def _alter_words(sources: QuotaSources, then: QuotasThen, entity: Entity, key: str, value: float) -> tuple[str, ...]:
+    names = (("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}") for kind, name in entity.parts)
+    of_entity = [word for pair in names for word in pair]
+    added = f"{key}={value_text(QuotaKey(key), value)}"
+    return shell_words(["kafka-quotas", "alter", *_connection(sources, then), *of_entity, "--add", added])
 
 
 def _target(group: IncidentGroup) -> Entity | None:
@@ -319,33 +279,6 @@ def _target(group: IncidentGroup) -> Entity | None:
     tags = {EntityType.USER.value: group.row.name.user, EntityType.CLIENT_ID.value: group.row.name.client_id}
     names = {kind: name for kind, name in tags.items() if name}
     return Entity.of(names) if names else None
-
-
-def _steps_of(sources: QuotaSources, then: QuotasThen, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
-    text = value_text(QuotaKey(key), value)
-    in_git = None if then.loaded is None else _edit(then.loaded, sources.cluster, entity, key, text, value)
-    if in_git is None or in_git.title != _RAISED:
-        names = (("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}") for kind, name in entity.parts)
-        of_entity = [word for pair in names for word in pair]
-        words = ["kafka-quotas", "alter", *_connection(sources, then), *of_entity, "--add", f"{key}={text}"]
-        yield IncidentStep(title=_RAISE, words=shell_words(words))
-    if in_git is not None:
-        yield in_git
-
-
-def _edit(loaded: LoadedManifests, cluster: str | None, entity: Entity, key: str, text: str, value: float) -> IncidentStep:
-    """Return what to write in the work tree. A second entry for an entity would be an error."""
-    declared = desired_for(loaded, cluster)[1].entities.get(entity)
-    if declared is None:
-        # JSON's strings are YAML's.
-        names = ((kind, "{default: true}" if name is DEFAULT else json.dumps(name)) for kind, name in entity.parts)
-        match = ", ".join(f"{kind}: {name}" for kind, name in names)
-        return IncidentStep(title=_ADD, text=f"- match: {{{match}}}\n  quotas: {{{key}: {text}}}")
-    quota = declared.quotas.get(QuotaKey(key)) or declared.units.get(QuotaKey(key))
-    source, title = (declared.source, _EXTEND) if quota is None else (quota.source, _EDIT)
-    if isinstance(quota, DesiredQuota) and quota.value >= value:
-        title, text = _RAISED, value_text(QuotaKey(key), quota.value)
-    return IncidentStep(title=title, file=os.path.relpath(source.file), line=source.line, text=f"{key}: {text}")
 
 
 def _connection(sources: QuotaSources, then: QuotasThen) -> list[str]:
