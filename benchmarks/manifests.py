@@ -52,11 +52,10 @@ def write_manifests(folder: Path, *, entries: int, files: int) -> list[Path]:
 def write_units(folder: Path, *, entries: int, files: int, every: int) -> Path:
     """The folder of manifests in which every user has 1 MiB/s and 2 MiB/s on each of four brokers.
 
-    One of ``every`` entries declares the first as a total, shares, a profile or a part of a budget, in turn; 0: none.
+    One of ``every`` entries declares the first as a total or by a profile, in turn; 0: none.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    shared = entries // (4 * every) + (entries % (4 * every) > every) if every else 0
-    values = ("{clusterTotal: 4MiB}", f"{{shares: 1, of: {shared}MiB}}", "", "{budget: 0.1%}")
+    values = ("{clusterTotal: 4MiB}", "")
     budgets = "".join(f"    - {{owner: team-{number}, producer_byte_rate: 1000MiB}}\n" for number in range(files))
     profiles = "  profiles: {plain: {quotas: {producer_byte_rate: 1MiB, consumer_byte_rate: 2MiB}}}\n"
     repository = f"apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n  budgets:\n{budgets}{profiles}"

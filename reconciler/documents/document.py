@@ -16,7 +16,6 @@ from reconciler.formats import FORMAT_VERSION, Json, document_text
 from reconciler.model import (
     OTHER,
     BucketName,
-    BudgetShare,
     Change,
     ClientName,
     ClusterFailure,
@@ -41,7 +40,6 @@ from reconciler.model import (
     Quotas,
     RateSeries,
     Related,
-    Shares,
     UnjudgedChange,
     ValueExpiry,
     escaped,
@@ -180,7 +178,6 @@ def _entities(codec: Codec) -> JsonKind:
 
 VALUES: Final = Codec(
     rows={
-        BudgetShare: row("budget_percent=percent of?"),
         Change: row("entity action keys note?", keys=Keyed("key")),
         ClusterFailure: row("cluster errored skipped failure_reason message findings", errored=is_failure),
         ClusterIdentity: row("name id kafka_version quota_callback?"),
@@ -206,7 +203,6 @@ VALUES: Final = Codec(
         Proportional: row("proportional=value topics? leaders? partitions?"),
         RateSeries: row("from=start step_s rate upper over possible over_before recorded"),
         Related: row("*span message"),
-        Shares: row("shares=count of? all_shares=total?"),
         UnjudgedChange: row("entity key limit_before=before limit_after=after reason"),
         ValueExpiry: row("at expired then? was?", build=expiry_of, then=value_that_follows, was=value_that_expired),
     },

@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final, NoReturn, TypeAlias
 
 from reconciler.collector import pause_collector
@@ -252,12 +251,6 @@ SIMPLE_KINDS: Final[Mapping[Any, JsonKind]] = {
     ),
     datetime.date: JsonKind(
         wanted="a string", schema={"type": "string", "format": "date"}, read=_date, write=datetime.date.isoformat
-    ),
-    Fraction: JsonKind(
-        wanted="a number",
-        schema={"type": "number"},
-        read=lambda data: Fraction(str(_number(data))),
-        write=lambda value: value_to_json(float(value)),
     ),
 }
 """Of types that have no parts."""

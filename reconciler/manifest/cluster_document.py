@@ -22,7 +22,6 @@ from reconciler.formats import (
 from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.fields import SELECTOR, TEXT, ClustersShape
 from reconciler.manifest.profiles import ABOUT_PROFILES, PROFILE, PROFILE_EXAMPLES, profile
-from reconciler.manifest.quota_values import QuotaShape
 from reconciler.manifest.reading import Collector
 from reconciler.manifest.safety_fields import ACCEPT, FREEZE, GUARDS, REASON
 from reconciler.model import (
@@ -285,14 +284,6 @@ CLUSTER: Final = ManifestShape(
             "guards": GUARDS,
             "freeze": FREEZE,
             "accept": ACCEPT,
-            "capacity": RecordShape(
-                lambda _node, _out, **values: {key: quota.value for key, quota in values.items()},
-                "What one broker can do in all, written as quotas are. Shares without of divide it. validate, plan and backtest "
-                "compare the sum of the limits with it.",
-                {key.value: QuotaShape(key, f"Of {key}.") for key in QuotaKey},
-                min_properties=1,
-                examples=[{"producer_byte_rate": "500MiB", "consumer_byte_rate": "800MiB"}],
-            ),
             "backtest": _BACKTEST,
             "brokerSettings": _SETTINGS,
             "quotaCallback": _CALLBACK,

@@ -20,7 +20,6 @@ from reconciler.manifest.groups import GROUPS, PLUGIN_TOTALS, outside_scope
 from reconciler.manifest.limits import BUDGETS, LIMITS, ClusterManifests
 from reconciler.manifest.profiles import ProfileTable, override_value, settle_entity, with_values
 from reconciler.manifest.reading import finding
-from reconciler.manifest.units import UNITS
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
@@ -107,8 +106,8 @@ def _has_units(declared: DesiredEntity) -> bool:
     return bool(declared.units) or any(isinstance(expiry.other, UnitQuota) for expiry in declared.expiries.values())
 
 
-STAGES: Final = (GROUPS, PLUGIN_TOTALS, UNITS, LIMITS, BUDGETS)
-"""In this order: groups declare units, units give values, and limits and budgets judge these."""
+STAGES: Final = (GROUPS, PLUGIN_TOTALS, LIMITS, BUDGETS)
+"""In this order: limits and budgets judge what groups declare."""
 
 
 def _state_at(manifests: ClusterManifests) -> DesiredResult:

@@ -13,9 +13,7 @@ from reconciler.manifest.profiles import settle_entity
 from reconciler.manifest.reading import finding
 from reconciler.manifest.units import round_down
 from reconciler.model import (
-    BudgetShare,
     ClusterSpec,
-    ClusterTotal,
     DesiredEntity,
     DesiredQuota,
     Entity,
@@ -186,13 +184,8 @@ def _totals(declared: DesiredEntity, key: QuotaKey, quota: UnitQuota, unit: Prop
 
 
 def _unit_part(quota: UnitQuota, members: int) -> UnitQuota:
-    """A total of the cluster, shares, or a part of a budget, of one member."""
-    unit = quota.unit
-    if isinstance(unit, ClusterTotal | Proportional):
-        return replace(quota, unit=replace(unit, value=unit.value / members))
-    if isinstance(unit, BudgetShare):
-        return replace(quota, unit=replace(unit, percent=unit.percent / members))
-    return replace(quota, unit=replace(unit, count=unit.count / members))
+    """A total of the cluster, of one member."""
+    return replace(quota, unit=replace(quota.unit, value=quota.unit.value / members))
 
 
 def _declare(manifests: ClusterManifests, entities: Entities) -> list[Finding]:

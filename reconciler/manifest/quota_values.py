@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Final
 
 from reconciler.formats import TEXT, FreeShape, ListShape, Shape, ValueRefusedError, no_limit_advice, parse_value
@@ -13,7 +12,6 @@ from reconciler.manifest.reading import Collector
 from reconciler.model import (
     CLIENT_KEYS,
     IP_KEYS,
-    BudgetShare,
     ClusterTotal,
     DesiredQuota,
     EntityType,
@@ -21,7 +19,6 @@ from reconciler.model import (
     MessagePart,
     Proportional,
     QuotaKey,
-    Shares,
     UnitQuota,
     WrittenQuota,
     WrittenUnit,
@@ -33,8 +30,7 @@ from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 _SIDE: Final = {"$of": {"$ref": "#/$defs/unit"}, "type": ("string", "number", "object")}
 _NUMBER: Final = ("string", "number")
 _UNIT: Final = FreeShape(
-    "A value that expires, or that is computed for each cluster: a total of all brokers, shares of a "
-    "capacity, or a part of the owner's budget.",
+    "A value that expires, or that is computed for each cluster: a total of all brokers.",
     {
         "minProperties": 1,
         "additionalProperties": False,
@@ -67,23 +63,6 @@ _UNIT: Final = FreeShape(
                 "description": "Beside clusterTotal: the most that each broker allows. The smaller of this and its even part "
                 "applies.",
                 "examples": ["25MiB"],
-            },
-            "shares": {
-                "type": _NUMBER,
-                "description": "How many shares of the capacity this entity has. Each broker's limit is the capacity times these "
-                "shares, divided by all shares of it.",
-                "examples": [2],
-            },
-            "of": {
-                "type": _NUMBER,
-                "description": "The capacity of one broker that the shares divide. Left out: spec.capacity of the Cluster "
-                "manifest.",
-                "examples": ["200MiB"],
-            },
-            "budget": {
-                "type": _NUMBER,
-                "description": "Percent of the owner's budget of this key, from spec.budgets of the Repository manifest.",
-                "examples": ["25%"],
             },
             "proportional": {
                 "type": _NUMBER,
@@ -284,16 +263,12 @@ def parse_moment(written: str) -> datetime.datetime | None:
 
 _UNIT_FIELDS: Final = {
     "clusterTotal": frozenset({"clusterTotal", "perBroker"}),
-    "shares": frozenset({"shares", "of"}),
-    "budget": frozenset({"budget"}),
     "proportional": frozenset({"proportional", "to", "topics"}),
 }
 _KNOWN: Final = frozenset().union(*_UNIT_FIELDS.values())
 _UNIT_EXAMPLES: Final = {
     "total": "{clusterTotal: 60MiB}",
     "both": "{clusterTotal: 60MiB, perBroker: 25MiB}",
-    "shares": "{shares: 2, of: 200MiB}",
-    "budget": "{budget: 25%}",
     "proportional": "{proportional: 60MiB, to: leaders}",
 }
 _NO_TOTAL: Final = {
@@ -304,11 +279,6 @@ _NO_TOTAL: Final = {
 
 def _unit_examples() -> dict[str, MessagePart]:
     return {name: flag_part(example) for name, example in _UNIT_EXAMPLES.items()}
-
-
-_PERCENT: Final = re.compile(r"((?:0|[1-9][0-9]{0,2})(?:\.[0-9]{1,6})?) ?%")
-_WHOLE: Final = 100
-_COUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")
 
 
 def _unit_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> UnitQuota | None:
@@ -323,7 +293,7 @@ def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | Non
     name, *others = [name for name in _UNIT_FIELDS if name in node.items] or [""]
     if others or not node.items.keys() <= _UNIT_FIELDS.get(name, frozenset()):
         if node.items and node.items.keys() <= _KNOWN:
-            words = "write one of {total}, {shares}, {budget} and {proportional}"
+            words = "write {total} or {proportional}"
             if node.items.keys() == {"perBroker"}:
                 words = "write {both}. To limit each broker without a total, write the number alone"
             out.add("invalid-unit", words, node, key=key.value, **_unit_examples())
@@ -331,10 +301,6 @@ def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | Non
     written = node.items.get(name)
     if not isinstance(written, YamlScalar) or written.data is None:
         return None
-    if name == "shares":
-        return _shares(key, node, written, out)
-    if name == "budget":
-        return _budget_share(key, written, out)
     return _total(key, node, written, out)
 
 
@@ -370,26 +336,3 @@ def _even_total(key: QuotaKey, total: DesiredQuota, most: YamlNode | None, out: 
         out.add("invalid-unit", words, most, key=key.value, each=each.text, total=total.text, field=flag_part("perBroker"))
         return None
     return ClusterTotal(value=total.value, per_broker=each.value)
-
-
-def _shares(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> Shares | None:
-    count = Fraction(written.text) if _COUNT.fullmatch(written.text) else None
-    if not count:
-        words = "{text} is not a number of shares. Write a number above 0"
-        out.add("invalid-unit", words, written, key=key.value, text=written.text)
-        return None
-    of = node.items.get("of")
-    if of is None:
-        return Shares(count=count)
-    capacity = _quota_value(key, of, out) if isinstance(of, YamlScalar) else None
-    return None if capacity is None else Shares(count=count, of=capacity.value)
-
-
-def _budget_share(key: QuotaKey, written: YamlScalar, out: Collector) -> BudgetShare | None:
-    match = _PERCENT.fullmatch(written.text)
-    percent = Fraction(match[1]) if match else None
-    if not percent or percent > _WHOLE:
-        words = "{text} is not a part of a budget. Write a percentage above 0 % and up to 100 %, such as {example}"
-        out.add("invalid-unit", words, written, key=key.value, text=written.text, example=flag_part("25%"))
-        return None
-    return BudgetShare(percent=percent)

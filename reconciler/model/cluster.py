@@ -334,8 +334,6 @@ class SafetyRules:
 class DeclaredBrokers:
     """What a Cluster manifest states about the brokers, which no request of Kafka's protocol answers."""
 
-    capacity: Mapping[str, float] = field(default_factory=dict)
-    """What one broker can do, by quota key. Shares divide it, and the sum of the limits is compared with it."""
     settings: Mapping[str, int] = field(default_factory=dict)
     """Settings that decide how quotas are enforced, by Kafka's names. Those left out have Kafka's defaults."""
     callback: CallbackClass | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Final, TypeAlias
 
 from reconciler.model.entity import EntityType
@@ -107,28 +106,6 @@ class ClusterTotal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
-    """``{shares: 2, of: 200MiB}``: a part of the capacity of one broker. ``of`` is ``None`` for ``spec.capacity``."""
-
-    count: Fraction
-    """How many shares the entity has."""
-    of: float | None = None
-    """The capacity of one broker that the shares divide, or the owner's budget."""
-    total: Fraction | None = None
-    """Computed: the shares of all entities that divide this capacity. Then ``of`` is the capacity."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetShare:
-    """``{budget: 25%}``: a part of the owner's budget. ``percent``: more than 0, at most 100."""
-
-    percent: Fraction
-    """Percent of the owner's budget."""
-    of: float | None = None
-    """Computed: the budget of the owner, for each broker."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Proportional:
     """``{proportional: 60MiB, to: leaders}``: a total that brokers share by the partitions they lead. ``value``: the total.
 
@@ -162,7 +139,7 @@ class GroupPart:
     """Of the whole group, on each broker."""
 
 
-WrittenUnit: TypeAlias = ClusterTotal | Shares | BudgetShare | Proportional
+WrittenUnit: TypeAlias = ClusterTotal | Proportional
 """A value of a manifest that is computed for a cluster."""
 QuotaUnit: TypeAlias = WrittenUnit | GroupPart
 """How a value was declared that is not a number for each broker."""

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         rebalance_text,
         recommended_text,
         safe_text,
-        shares_text,
         shown,
         shown_part,
         unit_text,

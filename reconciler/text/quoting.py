@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from reconciler.model import (
     DEFAULT,
-    BudgetShare,
     ClusterTotal,
     Entity,
     EntityName,
@@ -34,7 +32,7 @@ from reconciler.model import (
     escaped,
     join_messages,
 )
-from reconciler.text.amounts import amount, number_text
+from reconciler.text.amounts import amount
 
 if TYPE_CHECKING:
     from reconciler.model import BucketVerdict
@@ -146,21 +144,12 @@ def safe_text(verdict: BucketVerdict) -> str | None:
 
 
 def unit_text(key: str, unit: QuotaUnit) -> str:
-    """``60 MiB/s in total, divided by 3 brokers``, ``2 of 5 shares of 200 MiB/s``: what was declared, and how it is divided."""
+    """``60 MiB/s in total, divided by 3 brokers``: what was declared, and how it is divided."""
     if isinstance(unit, ClusterTotal):
         return _total_text(key, unit)
     if isinstance(unit, Proportional):
         return _proportional_text(key, unit)
-    if isinstance(unit, GroupPart):
-        return _group_text(key, unit)
-    if isinstance(unit, BudgetShare):
-        budget = "the budget" if unit.of is None else f"the budget of {amount(key, unit.of)}"
-        return f"{shares_text(unit.percent)} % of {budget}"
-    capacity = "spec.capacity" if unit.of is None else amount(key, unit.of)
-    shares = shares_text(unit.count)
-    return (
-        f"{shares} shares of {capacity}" if unit.total is None else f"{shares} of {shares_text(unit.total)} shares of {capacity}"
-    )
+    return _group_text(key, unit)
 
 
 def _total_text(key: str, unit: ClusterTotal) -> str:
@@ -190,11 +179,6 @@ def _group_text(key: str, unit: GroupPart) -> str:
         return f"{amount(key, unit.limit)} shared by all members of group {display_name(unit.group)}"
     parts = "the limit" if unit.members == 1 else f"1 of {unit.members} equal parts"
     return f"{parts} of group {display_name(unit.group)}, {amount(key, unit.limit)}"
-
-
-def shares_text(count: Fraction) -> str:
-    """``2``, ``0.5``."""
-    return number_text(float(count))
 
 
 def rebalance_text(key: str, before: float, after: float, *, brokers_before: int, brokers: int, absent: tuple[int, ...]) -> str:

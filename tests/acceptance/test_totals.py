@@ -162,21 +162,3 @@ def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path
     }  # fmt: skip
     text = " ".join(invoke("tool", "render", "plan.json", cwd=folder).out.split())
     assert "one number for all brokers: the largest part" in text
-
-
-SHARES = quotas(
-    ({"user": "alice"}, {"producer_byte_rate": {"shares": 2, "of": "200MiB"}}),
-    ({"user": ["bob", "carol"]}, {"producer_byte_rate": {"shares": 1, "of": "200MiB"}}),
-)
-
-
-def test_a_plan_lists_the_shares_of_a_capacity(folder: Path) -> None:
-    manifests(folder, SHARES)
-    live(folder, 100 * MIB)
-    words = " ".join(plan(folder).out.split())
-
-    assert (
-        "200 MiB/s of producer_byte_rate on each broker are 4 shares: user=alice 2 (100 MiB/s), user=bob 1 (50 MiB/s), "
-        "user=carol 1 (50 MiB/s)." in words
-    )
-    assert "declared: 1 of 4 shares of 200 MiB/s" in words

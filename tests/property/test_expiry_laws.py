@@ -17,7 +17,7 @@ from reconciler.model.state import DesiredState
 
 DAYS = tuple(datetime.date(2026, 12, day) for day in range(1, 6))
 NUMBERS = st.integers(1, 1000)
-PLAIN = st.one_of(NUMBERS, NUMBERS.map(lambda number: {"shares": number, "of": 100_000}))
+PLAIN = st.one_of(NUMBERS, NUMBERS.map(lambda number: {"clusterTotal": number}))
 EXPIRING = st.fixed_dictionaries({"value": PLAIN, "until": st.sampled_from(DAYS).map(str)}, optional={"then": PLAIN})
 VALUES = st.one_of(PLAIN, EXPIRING)
 KEYS = ("producer_byte_rate", "consumer_byte_rate")

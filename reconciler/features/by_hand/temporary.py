@@ -173,7 +173,7 @@ def _obstacles(key: QuotaKey, entity: Entity, target: ClusterTarget, quota: obje
         over = "expired" if expiry.expired else "expires"
         yield f"{key.value} for {entity} {over} already, on {moment_text(expiry.at)}. {by_hand}: move until"
     if not isinstance(quota, DesiredQuota) or not _is_plain(key, quota):
-        yield f"the value of {key.value} is computed from a total, shares, a budget or a group. {by_hand}"
+        yield f"the value of {key.value} is computed from a total or a group. {by_hand}"
         return
     if quota.profile is not None:
         yield f"the value of {key.value} is that of profile {display_name(quota.profile)}. Give {entity} its own"

@@ -25,7 +25,6 @@ from reconciler.policy.lint.values import (
     expiring_values,
     live_value_changes_meaning,
     odd_values,
-    overcommitted,
     reduction_throttles,
     streams_thread_client_id,
 )
@@ -60,7 +59,6 @@ def lint_state(subject: Subject) -> Iterator[Finding]:
         (live_value_changes_meaning, live),
         (migrated_name, live),
         (unreadable_node, subject.unreadable),
-        (overcommitted, spec.brokers.capacity),
         (expiring_values, any(declared.expiries for declared in subject.desired.entities.values())),
     ):
         if needed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -11,16 +10,10 @@ from hypothesis import strategies as st
 
 from reconciler.documents import VALUES
 from reconciler.documents.kinds import FieldError
-from reconciler.model.quota import BudgetShare, ClusterTotal, LeaderSpread, QuotaUnit, Shares
+from reconciler.model.quota import ClusterTotal, LeaderSpread, QuotaUnit
 
 NUMBERS = st.integers(1, 2**53).map(float)
-COUNTS = st.decimals("0.001", 1000, places=3).map(Fraction)
-PERCENTS = st.decimals("0.01", 100, places=2).map(Fraction)
-UNITS = st.one_of(
-    st.builds(ClusterTotal, value=NUMBERS, per_broker=st.none() | NUMBERS, brokers=st.none() | st.integers(1, 1000)),
-    st.builds(Shares, count=COUNTS, of=st.none() | NUMBERS, total=st.none() | COUNTS),
-    st.builds(BudgetShare, percent=PERCENTS, of=st.none() | NUMBERS),
-)
+UNITS = st.builds(ClusterTotal, value=NUMBERS, per_broker=st.none() | NUMBERS, brokers=st.none() | st.integers(1, 1000))
 UNIT, LEADERS = VALUES.kind(QuotaUnit), VALUES.kind(LeaderSpread)
 IDS = st.integers(0, 2**31 - 1)
 

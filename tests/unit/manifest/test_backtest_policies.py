@@ -1,4 +1,4 @@
-"""``spec.backtest`` and ``spec.capacity`` of a Cluster manifest, and the labels of owners."""
+"""``spec.backtest`` of a Cluster manifest, and the labels of owners."""
 
 from __future__ import annotations
 
@@ -61,9 +61,6 @@ def test_a_policy_with_everything_is_read() -> None:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("capacity: {producer_byte_rate: 5 apples}", "unknown-unit"),
-        ("capacity: {producer_byte_rate: 0}", "value-not-positive"),
-        ("capacity: {records: 5}", "unknown-field"),
         ("backtest: {fail: [{verdicts: [clear]}]}", "wrong-value"),
         ("backtest: {fail: [{owners: [a]}]}", "missing-field"),
         ("backtest: {history: {coveragePercent: 101}}", "wrong-value"),

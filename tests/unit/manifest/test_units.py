@@ -1,4 +1,4 @@
-"""Values that are totals of the cluster or shares of a capacity, and the numbers that each broker gets for them."""
+"""Values that are totals of the cluster, and the numbers that each broker gets for them."""
 
 from __future__ import annotations
 
@@ -75,26 +75,10 @@ def test_a_percentage_is_rounded_down_to_three_decimals(exact: Fraction) -> None
         assert exact - Fraction(1, 1000) - Fraction(1, 10**6) < Fraction(number) <= exact
 
 
-def test_shares_without_a_capacity_of_their_own_divide_that_of_the_cluster() -> None:
-    result, findings = declared({"shares": 3}, {"shares": 1}, "5MiB", capacity={"producer_byte_rate": "100MiB"})
-
-    assert findings == ()
-    assert result.state.values() == {
-        ALICE: {"producer_byte_rate": 75 * MIB},
-        BOB: {"producer_byte_rate": 25 * MIB},
-        CAROL: {"producer_byte_rate": 5 * MIB},
-    }
-
-
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({"shares": 0, "of": "1MiB"}, "invalid-unit"),
-        ({"shares": -1, "of": "1MiB"}, "invalid-unit"),
-        ({"shares": "many", "of": "1MiB"}, "invalid-unit"),
-        ({"of": "1MiB"}, "invalid-unit"),
-        ({"shares": 1, "clusterTotal": "1MiB"}, "invalid-unit"),
-        ({"shares": 1}, "unknown-capacity"),
+        ({"proportional": "1MiB", "clusterTotal": "1MiB"}, "invalid-unit"),
         ({"clusterTotal": 0}, "value-not-positive"),
         ({"clusterTotal": "3 miles"}, "unknown-unit"),
         ({"clusterTotal": None}, "wrong-type"),

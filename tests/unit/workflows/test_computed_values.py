@@ -8,11 +8,9 @@ import pytest
 
 from reconciler.features.insight.past_quotas import limit_origin
 from reconciler.model.quota import ClusterTotal, QuotaKey
-from reconciler.workflows.backtest import proposal_of
 from reconciler.workflows.every_cluster import find_changed_clusters
 from reconciler.workflows.git_manifests import manifests_at
-from reconciler.workflows.intent import load_intent
-from tests.builders import current, user
+from tests.builders import user
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 
@@ -24,13 +22,6 @@ def write(folder: Path, *values: object) -> None:
     entries = [({"user": f"app-{number}"}, {RATE: value}) for number, value in enumerate(values)]
     folder.joinpath("prod.yaml").write_text(cluster())
     folder.joinpath("quotas.yaml").write_text(quotas(*entries))
-
-
-def test_a_backtest_judges_the_limits_that_shares_give(tmp_path: Path) -> None:
-    write(tmp_path, {"shares": 3, "of": "40MiB"}, {"shares": 1, "of": "40MiB"})
-    proposal = proposal_of(load_intent([str(tmp_path)], cluster=None), current())
-
-    assert proposal.proposed == {user("app-0"): {RATE: 30 * MIB}, user("app-1"): {RATE: 10 * MIB}}
 
 
 def test_a_total_that_changes_changes_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
