@@ -11,13 +11,13 @@ import datetime
 import json
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.documents import BACKTEST, FINDINGS, read_plan
 from reconciler.errors import FileAccessError
-from reconciler.features.pull_requests.comment_rows import ChangeRow, RowState, change_rows, changed_groups
+from reconciler.features.pull_requests.comment_rows import ChangeRow, change_rows, changed_groups
 from reconciler.features.pull_requests.comment_table import row_markdown, table_head
 from reconciler.features.pull_requests.comment_verdict import (
     CommentVerdict,
@@ -31,21 +31,25 @@ from reconciler.features.pull_requests.comment_verdict import (
 )
 from reconciler.features.pull_requests.sticky_comment import Content, Marker, comment_heading, marker_line, trimmed
 from reconciler.features.pull_requests.suggestions import SuggestionSource, acceptable, exception_items
-from reconciler.model import BacktestReport, Finding, GuardResult, GuardStatus, Plan, Severity, display_name
+from reconciler.model import BacktestReport, Finding, GuardResult, GuardStatus, Plan
 from reconciler.render import (
     NAME_LIMIT,
     Block,
+    Fold,
     RepositoryLinks,
-    Section,
     backtest_basis,
     blocks_markdown,
+    cluster_title,
     code,
+    commit_line,
     counts_sentence,
     effects_lines,
     fence,
     findings_on_page,
     fold,
+    line,
     message_markdown,
+    note_line,
     plain,
     prose,
     read_words,
@@ -72,10 +76,8 @@ _SENTENCES: Final = 600
 """Bytes kept free for the sentence about what is left out, beside the one about where to find it."""
 _TABLES: Final = 900
 """Bytes of the folds and heads of three tables."""
-_FRAME: Final = 200
 _MOST_ENTITIES: Final = 5
 _LATELY: Final = datetime.timedelta(days=2)
-_SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
 
 
 def body_content(
@@ -195,14 +197,15 @@ class _CommentWriter:
             room = budget - size((*head, *top, *guards)) - _SENTENCES
             if room >= budget // 2:
                 break
-        sections = self._sections(room)
-        tables, cut = self._tables(room - sum(size(section.lines) for _, _, section in sections) - _TABLES)
-        cut += [f"{section.left_out:,} of {total:,} {what}" for what, total, section in sections if section.left_out]
+        findings = blocks_markdown(self._findings(), room=room if self.plan is None else room // 4, links=self.links)
+        more = blocks_markdown(self._more(), room=room // 3, links=self.links)
+        (opened, *folded), cut = self._tables(room - size((*findings.lines, *more.lines)) - _TABLES)
+        cut += [f"{findings.left_out:,} of {len(self.findings):,} findings"] if findings.left_out else []
+        cut += [f"{count_of(more.left_out, 'other row')}"] if more.left_out else []
         sentence = (f"**Left out, to stay within the size of a comment: {', '.join(cut)}.** {full}", "") if cut else ()
-        folded = [line for _, _, section in sections for line in section.lines]
-        opened, *more = tables
+        below = (*(row for table in folded for row in table), *guards, *findings.lines, "", *more.lines)
+        lines = (*top, *sentence, *opened, *self._way_out(), *below)
         check = check_of(self.plan, self.verdict, self._sentences())
-        lines = (*top, *sentence, *opened, *self._way_out(), *(line for each in more for line in each), *guards, *folded)
         return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")), check=check)
 
     def _alert(self) -> tuple[str, ...]:
@@ -245,17 +248,13 @@ class _CommentWriter:
         earlier = [each for each in kept if each[0].is_folded]
         own = [each for each in kept if not each[0].is_folded]
         loud = [each for each in own if not each[0].is_quiet]
-        quiet = [each for each in own if each[0].is_quiet]
         # Those without traffic stand open only where there are no others.
-        opened, more, rest = (loud[:OPEN_ROWS], loud[OPEN_ROWS:], quiet) if loud else (quiet[:OPEN_ROWS], [], quiet[OPEN_ROWS:])
-        head = table_head(self._history())
-        tables = [(*head, *(text for _, text in opened), "") if opened else ()]
+        first, rest = (loud, [each for each in own if each[0].is_quiet]) if loud else (own, [])
+        head, more = table_head(self._history()), [*first[OPEN_ROWS:], *rest]
+        tables = [(*head, *(text for _, text in first[:OPEN_ROWS]), "") if first else ()]
         if more:
             states = ", ".join(f"{count:,} {state.words}" for state, count in Counter(row.state for row, _ in more).items())
             tables.append(fold(f"{count_of(len(more), 'more change')}: {states}", (*head, *(text for _, text in more))))
-        if rest:
-            title = f"{RowState.NOT_CHECKED.sign} {count_of(len(rest), 'change')} not checked (no recorded traffic)"
-            tables.append(fold(title, (*head, *(text for _, text in rest))))
         if earlier:
             title = f"{count_of(len(earlier), 'limit differs', 'limits differ')} from the cluster without this change"
             tables.append(fold(title, (*head, *(text for _, text in earlier))))
@@ -298,7 +297,7 @@ class _CommentWriter:
         if not items:
             yield "Change the values so that no guard trips. An exception has to name its entities."
             return
-        lines = ("accept:", *(f"  {line}" for item in items for line in item))
+        lines = ("accept:", *(f"  {row}" for item in items for row in item))
         ticks = fence("\n".join(lines))
         yield (
             "Change the values so that no guard trips. To accept a guard instead, add its exceptions to `spec.accept` of "
@@ -306,87 +305,46 @@ class _CommentWriter:
         )
         yield from ("", f"{ticks}yaml", *lines, ticks)
 
-    def _sections(self, room: int) -> list[tuple[str, int, Section]]:
-        """Return the sections that are folded below the tables: noun, count and lines of each."""
-        plan, report = self.plan, self.report
-        share = room // 4 if plan is not None or report is not None else room
-        shown = [("findings", sum(not finding.as_before for finding in self.findings), self._findings(share))]
-        inner: list[tuple[str, int, Section]] = []
-        if report is not None:
-            failed = sum(not rule.holds for rule in report.rules)
-            verb = "fails" if failed == 1 else "fail"
-            title = f"Rules of the backtest: {failed:,} {verb}, {len(report.rules) - failed:,} kept"
-            ordered = dataclasses.replace(report, rules=tuple(sorted(report.rules, key=lambda rule: rule.holds)))
-            inner.append(("rules", len(report.rules), self._folded(title, rule_lines(ordered), room // 6)))
-            address = web_address(self.links.report)
-            above = (f"- [The whole report]({address})",) if address else ()
-            title = "Backtest: history, capacity, assumptions"
-            facts = self._folded(title, backtest_basis(report), room // 8, above=above)
-            inner.append(("facts about the backtest", len(facts.lines) + facts.left_out, facts))
-        if plan is not None and plan.effects is not None:
+    def _findings(self) -> Iterator[Block]:
+        if self.findings:
+            title = line(f"Findings: {counts_sentence(self.findings)}")
+            opened = errors_in(self.findings) > 0
+            yield Fold(title=title, blocks=tuple(findings_on_page(self.findings)), opened=opened)
+
+    def _more(self) -> Iterator[Block]:
+        """What is behind one fold: rules and facts of the backtest, notes and facts of the plan, its effects."""
+        inner = (*self._of_backtest(), *self._of_plan())
+        subjects = [name for name, document in (("the plan", self.plan), ("the backtest", self.report)) if document is not None]
+        if inner:
+            yield Fold(title=line(f"More about {' and '.join(subjects)}"), blocks=inner)
+
+    def _of_backtest(self) -> Iterator[Block]:
+        report = self.report
+        if report is None:
+            return
+        failed = sum(not rule.holds for rule in report.rules)
+        title = f"Rules of the backtest: {failed:,} {'fails' if failed == 1 else 'fail'}, {len(report.rules) - failed:,} kept"
+        ordered = dataclasses.replace(report, rules=tuple(sorted(report.rules, key=lambda rule: rule.holds)))
+        if report.rules:
+            yield Fold(title=line(title), blocks=tuple(rule_lines(ordered)))
+        yield Fold(title=line("Backtest: history, capacity, assumptions"), blocks=tuple(backtest_basis(report)))
+
+    def _of_plan(self) -> Iterator[Block]:
+        plan = self.plan
+        if plan is None:
+            return
+        notes = [note_line(note) for note in plan.notes]
+        notes += [line(change.entity, ": ", change.note) for change in plan.changes if change.note]
+        summary, title = plan.summary, cluster_title(plan.cluster)
+        unchanged = count_of(summary.unchanged, "entity is", "entities are")
+        commit = commit_line(plan.source)
+        facts = (
+            line(f"{title[0].upper()}{title[1:]}, {read_words(plan.observed)}."),
+            line(f"{unchanged} unchanged, {summary.unmanaged:,} unmanaged."),
+            *(() if commit is None else (commit,)),
+        )
+        heading = f"Notes ({len(notes)}), and the cluster that was read" if notes else "The cluster that was read"
+        yield Fold(title=line(heading), blocks=(*facts, *notes))
+        if plan.effects is not None:
             first, *blocks = effects_lines(plan.effects, changes=plan.changes)
-            effects = self._folded(plain((first,)).strip() or "Effects", blocks, room // 6)
-            inner.append(("effects", len(plan.effects.effects), effects))
-        if plan is not None:
-            notes = len(plan.notes) + sum(change.note is not None for change in plan.changes)
-            inner.append(("notes", notes, self._notes(plan, room // 10)))
-        subjects = [name for name, document in (("the plan", plan), ("the backtest", report)) if document is not None]
-        lines = [line for _, _, section in inner for line in section.lines]
-        if not lines:
-            return shown
-        # The counts are those of the sections inside; the lines are in the fold around them.
-        around = ("", 0, Section(lines=fold(f"More about {' and '.join(subjects)}", lines)))
-        return [*shown, *((what, total, Section(left_out=section.left_out)) for what, total, section in inner), around]
-
-    def _findings(self, room: int) -> Section:
-        """The new ones, the worst first and open where there are errors; then a fold of those that are as before."""
-        new = [finding for finding in self.findings if not finding.as_before]
-        title, opened = f"Findings: {counts_sentence(new)}", errors_in(new) > 0
-        # The signs take their room in the rest.
-        section = self._folded(title, findings_on_page(new), room * 3 // 4, opened=opened)
-        lines = (*section.lines, *self._earlier_findings(room * 3 // 4 - size(section.lines)))
-        return dataclasses.replace(section, lines=tuple(map(_with_sign, lines)))
-
-    def _earlier_findings(self, room: int) -> tuple[str, ...]:
-        earlier = [dataclasses.replace(finding, as_before=False) for finding in self.findings if finding.as_before]
-        shown = blocks_markdown(findings_on_page(earlier), room=room, links=self.links)
-        more = (f"- and {shown.left_out:,} more",) if shown.left_out else ()
-        return fold(f"{count_of(len(earlier), 'finding')} as before", (*shown.lines, *more)) if earlier else ()
-
-    def _folded(
-        self, title: str, blocks: Iterable[Block], room: int, *, opened: bool = False, above: Sequence[str] = ()
-    ) -> Section:
-        """Blocks behind a title, or nothing without any."""
-        inner = blocks_markdown(blocks, room=room - size(fold(title, above, opened=opened)), links=self.links)
-        lines = (*above, *inner.lines)
-        return Section(lines=fold(title, lines, opened=opened) if lines else (), left_out=inner.left_out)
-
-    def _notes(self, plan: Plan, room: int) -> Section:
-        """Notes of the plan and of its changes, and which cluster was read when."""
-        limit = self.limit
-        notes = [message_markdown(note, limit=limit) for note in plan.notes]
-        noted = [change for change in plan.changes if change.note]
-        notes += [f"{code(str(change.entity), limit=limit)}: {prose(change.note or '', limit=limit)}" for change in noted]
-        facts = tuple(self._facts(plan))
-        title = f"Notes ({len(notes)}), and the cluster that was read" if notes else "The cluster that was read"
-        kept = rows_that_fit((f"- {note}" for note in notes), room - size(fold(title, facts)) - _FRAME)
-        return Section(lines=fold(title, (*kept, *facts)), left_out=len(notes) - len(kept))
-
-    def _facts(self, plan: Plan) -> Iterator[str]:
-        cluster, limit = plan.cluster, self.limit
-        known = [f"id {code(cluster.id, limit=limit)}"] if cluster.id else []
-        known += [f"Kafka {code(cluster.kafka_version, limit=limit)}"] if cluster.kafka_version else []
-        name = code(display_name(cluster.name), limit=limit) if cluster.name else "The cluster"
-        yield f"- {name}: {', '.join((*known, read_words(plan.observed)))}."
-        summary = plan.summary
-        yield f"- {count_of(summary.unchanged, 'entity is', 'entities are')} unchanged, {summary.unmanaged:,} unmanaged."
-        if plan.source.commit:
-            changed = ", with changes that are not committed" if plan.source.dirty else ""
-            yield f"- Manifests of commit {code(plan.source.commit, limit=limit)}{changed}."
-
-
-def _with_sign(line: str) -> str:
-    """A finding with the sign of its severity before the word."""
-    for severity, sign in _SIGNS.items():
-        line = line.replace(f"- **{severity.value}**", f"- {sign} **{severity.value}**", 1)
-    return line
+            yield Fold(title=line(plain((first,)).strip() or "Effects"), blocks=tuple(blocks))
