@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         ConnectionSettings,
         LoginKind,
         Security,
-        java_classes,
         parse_client_properties,
         parse_servers,
         principal_name,

@@ -193,15 +193,10 @@ def read_login(settings: JavaProperties) -> BrokerLogin:
     if kind is None:
         known = ", ".join(kind.mechanism for kind in login_kinds())
         raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here. Supported are {known}")
-    for name, text in java_classes(settings).items():
-        if not text.endswith(kind.handlers or ("\0",)):
+    for name in _JAVA_CLASSES:
+        if (text := settings.get(name)) and not text.endswith(kind.handlers or ("\0",)):
             raise settings.refused(name, "Java classes cannot be used here")
     return kind.read(settings, _jaas(settings, kind))
-
-
-def java_classes(settings: JavaProperties) -> dict[str, str]:
-    """The classes of a Java client that the settings name, by setting."""
-    return {name: text for name in _JAVA_CLASSES if (text := settings.get(name))}
 
 
 def login_kinds() -> Iterator[LoginKind]:

@@ -1,13 +1,11 @@
 """OAUTHBEARER and AWS_MSK_IAM as kinds of logins; and the latter: logins at Amazon MSK with the credentials of an IAM identity.
 
 botocore finds the credentials (environment, profile, web identity, instance metadata) and signs; this module makes the message
-of the public specification (github.com/aws/aws-msk-iam-auth), and the token of MSK's logins with OAUTHBEARER. Amazon's clients
-also take OAUTHBEARER for IAM, by a handler of theirs.
+of the public specification (github.com/aws/aws-msk-iam-auth).
 """
 
 from __future__ import annotations
 
-import base64
 import importlib.util
 import json
 import re
@@ -17,14 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from reconciler.backends import BearerTokens, BrokerLogin, JaasLine, JavaProperties, LoginKind, SaslExchange, java_classes
+from reconciler.backends import BrokerLogin, JaasLine, JavaProperties, LoginKind, SaslExchange
 from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.features.logins.tokens import read_tokens
 from reconciler.model import escaped
-
-IAM_MODULE: Final = "IAMLoginModule"
-IAM_HANDLERS: Final = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
-"""How the names of Amazon's classes for Java's clients end."""
 
 _ACTION: Final = "kafka-cluster:Connect"
 _ACTIONS: Final = {
@@ -41,47 +35,27 @@ _REGION: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IamLogin(BrokerLogin):
-    """Which identity: that of a profile, a role to assume, or without both the one that botocore finds first.
-
-    With ``as_token``, the login is MSK's with OAUTHBEARER.
-    """
+    """Which identity: that of a profile, a role to assume, or without both the one that botocore finds first."""
 
     profile: str | None = None
     role_arn: str | None = None
     role_session: str = _SESSION
     external_id: str | None = field(default=None, repr=False)
     sts_region: str | None = None
-    as_token: bool = False
-    extensions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def mechanism(self) -> str:
         """Kafka's word for it."""
-        return "OAUTHBEARER" if self.as_token else "AWS_MSK_IAM"
+        return "AWS_MSK_IAM"
 
     @property
     def actions(self) -> Mapping[str, str]:
         """The actions that Amazon MSK asks for in place of ACL operations."""
         return _ACTIONS
 
-    def opened(self, host: str, /) -> BearerTokens | IamIdentity:
-        """The identity's one message, or signed tokens."""
-        identity = IamIdentity(self)
-        if not self.as_token:
-            return identity
-        return BearerTokens(token=lambda: iam_token(identity, host), extensions=self.extensions)
-
-
-def iam_login(options: Mapping[str, str], *, as_token: bool) -> IamLogin:
-    """The options of Amazon's login module."""
-    return IamLogin(
-        profile=options.get("awsProfileName") or None,
-        role_arn=options.get("awsRoleArn") or None,
-        role_session=options.get("awsRoleSessionName") or _SESSION,
-        external_id=options.get("awsRoleExternalId") or None,
-        sts_region=options.get("awsStsRegion") or None,
-        as_token=as_token,
-    )
+    def opened(self, _host: str, /) -> IamIdentity:
+        """The identity's one message."""
+        return IamIdentity(self)
 
 
 class IamIdentity:
@@ -160,7 +134,14 @@ class IamIdentity:
 
 def iam_message(identity: IamIdentity, host: str) -> bytes:
     """The client's one message of AWS_MSK_IAM: what a signed request would have, in JSON. Raises ``AuthenticationError``."""
-    signed = dict(parse_qsl(urlsplit(_signed_url(identity, host, identity.region(host))).query))
+    region = identity.region(host)
+    credentials = identity.credentials()
+    from botocore.auth import SigV4QueryAuth
+    from botocore.awsrequest import AWSRequest
+
+    request = AWSRequest(method="GET", url=f"https://{host}/", params={"Action": _ACTION})
+    SigV4QueryAuth(credentials, _SERVICE, region, expires=_VALID_SECONDS).add_auth(request)
+    signed = dict(parse_qsl(urlsplit(str(request.url)).query))
     message = {
         "version": _VERSION,
         "host": host,
@@ -168,23 +149,6 @@ def iam_message(identity: IamIdentity, host: str) -> bytes:
         **{name.lower(): value for name, value in signed.items()},
     }
     return json.dumps(message, separators=(",", ":")).encode()
-
-
-def iam_token(identity: IamIdentity, host: str) -> str:
-    """A token for MSK's OAUTHBEARER: a signed address. Raises ``AuthenticationError``."""
-    region = identity.region(host)
-    url = f"{_signed_url(identity, f'kafka.{region}.amazonaws.com', region)}&User-Agent={_AGENT}"
-    return base64.urlsafe_b64encode(url.encode()).decode("ascii").rstrip("=")
-
-
-def _signed_url(identity: IamIdentity, host: str, region: str) -> str:
-    credentials = identity.credentials()
-    from botocore.auth import SigV4QueryAuth
-    from botocore.awsrequest import AWSRequest
-
-    request = AWSRequest(method="GET", url=f"https://{host}/", params={"Action": _ACTION})
-    SigV4QueryAuth(credentials, _SERVICE, region, expires=_VALID_SECONDS).add_auth(request)
-    return str(request.url)
 
 
 class _IamExchange:
@@ -210,16 +174,18 @@ def _require_botocore() -> None:
         raise MissingPackageError("Logging in with AWS_MSK_IAM needs", "botocore")
 
 
-def _read_bearer(settings: JavaProperties, line: JaasLine) -> BrokerLogin:
-    if any(text.endswith(IAM_HANDLERS) for text in java_classes(settings).values()):
-        return _read_iam(settings, line, as_token=True)
-    return read_tokens(settings, line)
-
-
-def _read_iam(settings: JavaProperties, line: JaasLine, *, as_token: bool = False) -> IamLogin:
+def _read_iam(settings: JavaProperties, line: JaasLine) -> IamLogin:
+    """The options of Amazon's login module."""
     if settings.get("security.protocol").upper() != "SASL_SSL":
         raise settings.refused("security.protocol", "logins with IAM need SASL_SSL")
-    return iam_login(line.options, as_token=as_token)
+    options = line.options
+    return IamLogin(
+        profile=options.get("awsProfileName") or None,
+        role_arn=options.get("awsRoleArn") or None,
+        role_session=options.get("awsRoleSessionName") or _SESSION,
+        external_id=options.get("awsRoleExternalId") or None,
+        sts_region=options.get("awsStsRegion") or None,
+    )
 
 
 KINDS: Final = (
@@ -227,14 +193,14 @@ KINDS: Final = (
         mechanism="OAUTHBEARER",
         module="OAuthBearerLoginModule",
         needs="OAuthBearerLoginModule required;",
-        read=_read_bearer,
-        handlers=("OAuthBearerLoginCallbackHandler", *IAM_HANDLERS),
+        read=read_tokens,
+        handlers=("OAuthBearerLoginCallbackHandler",),
     ),
     LoginKind(
         mechanism="AWS_MSK_IAM",
-        module=IAM_MODULE,
+        module="IAMLoginModule",
         needs="software.amazon.msk.auth.iam.IAMLoginModule required;",
         read=_read_iam,
-        handlers=IAM_HANDLERS,
+        handlers=("IAMClientCallbackHandler",),
     ),
 )

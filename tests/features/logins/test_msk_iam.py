@@ -18,7 +18,7 @@ from botocore.credentials import CredentialProvider, Credentials
 from reconciler.backends.broker.connections import login_settings
 from reconciler.backends.broker.settings import client_properties
 from reconciler.errors import AuthenticationError, UsageError
-from reconciler.features.logins.kinds import IamIdentity, IamLogin, iam_message, iam_token
+from reconciler.features.logins.kinds import IamIdentity, IamLogin, iam_message
 
 KEY = "AKIAEXAMPLEEXAMPLE"
 SECRET = "s3cr3t-horse-of-aws"
@@ -66,18 +66,6 @@ class _Given(CredentialProvider):
 def signed_parts(token: str) -> dict[str, str]:
     url = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
     return dict(parse_qsl(urlsplit(url).query)) | {"host": urlsplit(url).netloc}
-
-
-@pytest.mark.parametrize("session_token", [TOKEN, None])
-def test_a_token_is_the_one_of_the_vendors_signer(session_token, one_moment, monkeypatch):
-    in_environment(monkeypatch, session_token)
-    vendors, _ = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(REGION, _Given(session_token))
-    ours, theirs = signed_parts(iam_token(IamIdentity(IamLogin(as_token=True)), BROKER)), signed_parts(vendors)
-
-    assert theirs.pop("User-Agent").startswith("aws-msk-iam-sasl-signer-python/")
-    assert ours.pop("User-Agent") == "kafka-quotas"
-    assert ours == theirs
-    assert len(ours["X-Amz-Signature"]) == 64
 
 
 @pytest.mark.parametrize("session_token", [TOKEN, None])
