@@ -110,7 +110,7 @@ def main() -> None:
         path = Path(made) / "kafka-request.log"
         write_log(path, args.mb * 1_000_000)
         size = path.stat().st_size / 1e6
-        with spark_session(SessionOptions(master="local[2]", memory="4g")) as spark:
+        with spark_session(SessionOptions(master="local[2]", settings=(("spark.driver.memory", "4g"),))) as spark:
             bound = None
             for name, work in WORK.items():
                 seconds = min(_cpu(functools.partial(work, spark, path)) for _ in range(args.times))

@@ -132,7 +132,9 @@ def main() -> None:
     from reconciler.traffic.session import spark_session
     from reconciler.traffic.spark_setup import SessionOptions
 
-    with spark_session(SessionOptions(master=f"local[{THREADS}]", memory=MEMORY, light=engine.light)) as spark:
+    with spark_session(
+        SessionOptions(master=f"local[{THREADS}]", settings=(("spark.driver.memory", MEMORY),), light=engine.light)
+    ) as spark:
         spark.range(10).count()
         if engine.warm:
             engine.work(spark, folder)

@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import urllib.parse
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +22,10 @@ from reconciler.errors import TrafficError
 from reconciler.java import find_java
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
-from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences, spent_times
+from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences
 from reconciler.traffic.spark_setup import (
     SessionOptions,
     require_packages,
-    spark_folder,
 )
 from reconciler.traffic.spark_versions import refuse_foreign_types, send_code
 
@@ -89,8 +89,9 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     if not options.submitted:
         find_java(needed_by="the backtest")
         _require_listener(options.where)
-    with spark_folder() as folder:
-        with timed_event(_log, "Spark started", level=logging.INFO, where=options.where, memory=options.memory) as event:
+    # An executor may still write when its session has stopped.
+    with tempfile.TemporaryDirectory(prefix="kafka-quotas-spark-", ignore_cleanup_errors=True) as folder:
+        with timed_event(_log, "Spark started", level=logging.INFO, where=options.where) as event:
             session = _start(options, folder)
             event["version"] = session.version
         try:
@@ -107,7 +108,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 def spark_with_progress(options: SessionOptions, progress: Progress) -> Iterator[SparkSession]:
     """A session whose start and jobs are reported to ``progress``. Raises ``MissingDependencyError``, ``TrafficError``."""
     progress.step(f"starting Spark on {options.where}")
-    with spark_session(options) as session, spent_times(_log), job_progress(session, progress):
+    with spark_session(options) as session, job_progress(session, progress):
         yield session
 
 
@@ -281,9 +282,8 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # else of 96 bits, which readers take as local times
         "spark.sql.legacy.createHiveTableByDefault": "false",  # else Spark 3.5 makes tables of text, and only with Hive
     }
-    if options.shuffle_partitions or options.local:
-        cores = _local_cores(options.where)
-        settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions or (1 if options.small else 2 * cores))
+    if options.local:
+        settings["spark.sql.shuffle.partitions"] = str(1 if options.small else 2 * _local_cores(options.where))
     return settings
 
 
@@ -301,7 +301,7 @@ def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
     settings |= {
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
-        "spark.driver.memory": options.memory,
+        "spark.driver.memory": "2g",
     }
     if options.local:
         light = _LIGHT_JAVA if options.small or options.light else _LATE_COMPILING

@@ -6,14 +6,13 @@ import contextlib
 import logging
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from reconciler.errors import ReconcilerError, TrafficError
-from reconciler.logs import Datum, log_event, timed_event
+from reconciler.logs import Datum, timed_event
 from reconciler.ports import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
@@ -85,14 +84,13 @@ _STEPS: Final = {
 }
 """What is being done until the event with this message is logged."""
 _DESCRIPTION: Final = "spark.job.description"
-_SPENT: Final[ContextVar[dict[str, float] | None]] = ContextVar("spent", default=None)
 
 
 @contextmanager
 def logged_stages(log: logging.Logger, session: SparkSession, message: str, **data: Datum) -> Iterator[dict[str, Datum]]:
     """Log one event at the end of the block, as ``logs.timed_event`` does.
 
-    Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds.
+    Spark's own pages show its jobs by ``message``.
     """
     name = f"{message} ({data['what']})" if "what" in data else message
     _PROGRESS.get().step(f"{_STEPS.get(message, message)} on Spark")
@@ -101,33 +99,14 @@ def logged_stages(log: logging.Logger, session: SparkSession, message: str, **da
         context = session.sparkContext
         before = context.getLocalProperty(_DESCRIPTION)
         context.setLocalProperty(_DESCRIPTION, f"kafka-quotas: {name}")
-    begin = time.monotonic()
     try:
         with timed_event(log, message) as event:
             event |= {"engine": "Spark", **data}
             yield event
     finally:
-        spent = _SPENT.get()
-        if spent is not None:
-            spent[name] = spent.get(name, 0.0) + time.monotonic() - begin
         with contextlib.suppress(Exception):  # a server that has ended
             if context is not None:
                 context.setLocalProperty(_DESCRIPTION, cast("str", before))  # None removes it
-
-
-@contextmanager
-def spent_times(log: logging.Logger) -> Iterator[None]:
-    """Log at the end of the block how long each step of Spark took in it, the longest first."""
-    spent: dict[str, float] = {}
-    token = _SPENT.set(spent)
-    begin = time.monotonic()
-    try:
-        yield
-    finally:
-        _SPENT.reset(token)
-        steps = [f"{name} {seconds:.1f} s" for name, seconds in sorted(spent.items(), key=lambda step: -step[1])]
-        whole = round(time.monotonic() - begin, 1)
-        log_event(log, "time spent", level=logging.INFO, seconds=whole, in_spark=round(sum(spent.values()), 1), steps=steps)
 
 
 def java_gateway() -> Any:

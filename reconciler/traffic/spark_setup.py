@@ -1,21 +1,16 @@
-"""What a Spark session needs before it starts: packages, settings, and a temporary folder.
+"""What a Spark session needs before it starts: packages and settings.
 
 Settings are taken as Spark's own programs take them: ``KEY=VALUE`` and a properties file. Values may be secrets.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import io
 import logging
 import os
 import re
-import shutil
-import stat
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,8 +18,6 @@ from typing import Final
 import javaproperties
 
 from reconciler.errors import FileAccessError, MissingDependencyError, MissingPackageError, UsageError
-from reconciler.files import lock_descriptor
-from reconciler.logs import log_event
 from reconciler.model import escaped
 
 _log: Final = logging.getLogger(__name__)
@@ -86,15 +79,12 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """Where Spark runs and how much memory its driver gets (on a local master that is all of it).
+    """Where Spark runs, and with which settings.
 
     ``master``: ``None`` is that of ``spark-submit``, else ``local[*]``. Raises ``UsageError`` for what Spark would not know.
     """
 
     master: str | None = None
-    memory: str = "2g"
-    shuffle_partitions: int | None = None
-    """``None``: twice the cores of a local master, Spark's own default elsewhere."""
     small: bool = False
     """For little input on a local master: less compiling, which is most of what such a run takes."""
     light: bool = False
@@ -162,58 +152,3 @@ def _properties(path: Path, option: str) -> dict[str, str]:
     except ValueError:
         # From None: the library's error repeats a piece of the value.
         raise UsageError(f"{path} is not a Java properties file: it has a malformed \\u escape") from None
-
-
-_FOLDERS: Final = "kafka-quotas-spark-"
-_LOCK: Final = "in-use"
-"""A file that a run keeps locked. The kernel unlocks it however the run ends, also in another container."""
-
-
-@contextmanager
-def spark_folder() -> Iterator[str]:
-    """An empty folder for one session, removed at the end. Folders that killed runs of this user left are removed first."""
-    _remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDERS))
-    try:
-        with _locked(folder):
-            yield str(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock the folder. Without locks on this system or disk, it has none and stays after a kill."""
-    unnamed = folder / f"{_LOCK}.new"
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
-            stack.callback(os.close, descriptor)
-            lock_descriptor(descriptor, wait=False)
-            # It gets its name once it is locked: before that, another run would take the folder for an abandoned one.
-            unnamed.rename(folder / _LOCK)
-        yield
-
-
-def _remove_abandoned() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*"):
-        with contextlib.suppress(OSError):
-            if _is_own(folder) and _is_abandoned(folder / _LOCK):
-                shutil.rmtree(folder, ignore_errors=True)
-                log_event(_log, "folder of a killed run removed", folder=str(folder))
-
-
-def _is_own(folder: Path) -> bool:
-    about = folder.lstat()
-    return stat.S_ISDIR(about.st_mode) and hasattr(os, "getuid") and about.st_uid == os.getuid()
-
-
-def _is_abandoned(lock: Path) -> bool:
-    descriptor = os.open(lock, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
-    try:
-        lock_descriptor(descriptor, wait=False)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True

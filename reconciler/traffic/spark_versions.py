@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _PACKED: Final = pa.schema([("batch", pa.binary())])
-_SEED: Final = 42
-"""With which Spark's own partitioning by columns hashes."""
-_WORD: Final = 1 << 32
 
 
 def collect_table(frame: DataFrame) -> pa.Table:
@@ -51,26 +48,13 @@ def frame_of_table(spark: SparkSession, table: pa.Table, schema: StructType | No
 
 
 def repartition_by_number(frame: DataFrame, count: int, column: str) -> DataFrame:
-    """``count`` partitions, of which each gets the rows whose ``column`` is its number: 0 to ``count - 1``.
+    """``count`` partitions, of which each gets whole numbers of ``column``: 0 to ``count - 1``, one each.
 
-    ``repartitionById`` came with PySpark 4.1. Older ones hash, so each number becomes a key that hashes to that number.
+    ``repartitionById`` came with PySpark 4.1. Older ones hash, so that a partition may get several numbers.
     """
     if hasattr(frame, "repartitionById"):
         return frame.repartitionById(count, column)
-    from pyspark.sql import functions as F
-
-    keys = ", ".join(str(key_of_hash(number)) for number in range(count))
-    return frame.repartition(count, F.expr(f"element_at(array({keys}), {column} + 1)"))
-
-
-def key_of_hash(number: int) -> int:
-    """The 32-bit integer that Spark's ``hash`` (Murmur 3 with the seed 42) turns into ``number``."""
-    mixed = _undo_shift(number, 16) * _inverse(0xC2B2AE35) % _WORD
-    mixed = _undo_shift(mixed, 13) * _inverse(0x85EBCA6B) % _WORD
-    mixed = _undo_shift(mixed, 16) ^ 4  # the length in bytes
-    key = _rotate_back((mixed - 0xE6546B64) * _inverse(5) % _WORD, 13) ^ _SEED
-    key = _rotate_back(key * _inverse(0x1B873593) % _WORD, 15) * _inverse(0xCC9E2D51) % _WORD
-    return key - _WORD if key >= _WORD // 2 else key
+    return frame.repartition(count, column)
 
 
 def send_code(spark: SparkSession, archive: Path) -> None:
@@ -109,19 +93,3 @@ def _is_old() -> bool:
     from pyspark import __version__
 
     return int(__version__.partition(".")[0]) < 4
-
-
-def _inverse(factor: int) -> int:
-    return pow(factor, -1, _WORD)
-
-
-def _undo_shift(mixed: int, bits: int) -> int:
-    """The word that gave ``mixed`` when it was combined with itself, shifted to the right."""
-    word = mixed
-    for _ in range(32 // bits):
-        word = mixed ^ (word >> bits)
-    return word
-
-
-def _rotate_back(word: int, bits: int) -> int:
-    return (word >> bits | word << (32 - bits)) % _WORD

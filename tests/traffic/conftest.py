@@ -36,7 +36,10 @@ def spark() -> Iterator[SparkSession]:
     from reconciler.traffic.session import spark_session
     from reconciler.traffic.spark_setup import SessionOptions
 
-    with warnings.catch_warnings(), spark_session(SessionOptions(master="local[2]", memory="1g", small=True)) as session:
+    with (
+        warnings.catch_warnings(),
+        spark_session(SessionOptions(master="local[2]", settings=(("spark.driver.memory", "1g"),), small=True)) as session,
+    ):
         yield session
 
 

@@ -35,13 +35,7 @@ def cut_into_blocks(columns: Columns, ranges: GroupRanges, bits: int) -> pa.Reco
 
     ``bits``: how many bits of a key are below the group's number.
     """
-    return cut_by_partition(ranges.partition_of(columns[0] >> bits), columns)
-
-
-def cut_by_partition(
-    of: np.ndarray[tuple[int], np.dtype[np.integer]], columns: Columns, first: int | None = None
-) -> pa.RecordBatch:
-    """The same for partitions that are known: ``of`` has that of each row. ``first``: in place of the smallest key."""
+    of = ranges.partition_of(columns[0] >> bits)
     order = np.argsort(of, kind="stable")
     ordered = [_narrow(column)[order] for column in columns]
     numbers, counts = np.unique(of, return_counts=True)
@@ -50,7 +44,7 @@ def cut_by_partition(
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         for start in range(begin, begin + count, _MOST_ROWS):
             part = [column[start : min(begin + count, start + _MOST_ROWS)] for column in ordered]
-            rows.append((number, int(part[0].min()) if first is None else first, pack_columns(part)))
+            rows.append((number, int(part[0].min()), pack_columns(part)))
         begin += count
     arrays = [pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
