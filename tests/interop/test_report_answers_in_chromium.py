@@ -157,7 +157,7 @@ def test_the_search_finds_by_name_owner_file_and_note_and_by_state(browser: Chro
         "user=reporting",
         "user=search-indexer",
     ]
-    assert browser.run(look, "", "unmanaged", "0")[1] == ["client-id=mirror-maker", 'user="<default>"']
+    assert browser.run(look, "", "unmanaged", "0")[1] == ['user="<default>"', "client-id=mirror-maker"]
     assert browser.run(look, "nobody of this name", "", "") == ["0 entities", []]
 
 

@@ -6,16 +6,15 @@ import datetime
 import enum
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.documents import APPLY_SUMMARY, BACKTEST, VALUES, ApplySummary, Document, row
-from reconciler.errors import FileAccessError, ReconcilerError, StalePlanError, TrafficError, UsageError, WrongClusterError
+from reconciler.documents import APPLY_SUMMARY, VALUES, ApplySummary, Document, row
+from reconciler.errors import FileAccessError, ReconcilerError, TrafficError, UsageError, WrongClusterError
 from reconciler.features.insight.evidence import SHOWN_S
-from reconciler.features.insight.recorded_rates import group_of_throttle, proposal_in_effect, question_in_effect
+from reconciler.features.insight.recorded_rates import group_of_throttle, proposal_in_effect, question_in_effect, span_options
 from reconciler.model import (
-    BacktestReport,
     BucketVerdict,
     ClusterIdentity,
     ClusterSpec,
@@ -31,19 +30,15 @@ from reconciler.model import (
     peak_of,
     same_value,
 )
-from reconciler.policy import predictions_of
 from reconciler.ports import Progress
 from reconciler.render import Line, Style, cluster_title, line, note_line
 from reconciler.text import amount_part, count_of, moment_text, percent_text
 from reconciler.workflows import (
     Access,
     BacktestOptions,
-    PrometheusRequest,
     Proposal,
     Sources,
     Where,
-    configured_server,
-    configured_traffic,
     fetch_samples,
     open_recorded,
 )
@@ -83,8 +78,6 @@ class ObservedBy(enum.StrEnum):
     """Samples of throttle times. A throttle between two of them may be missing."""
     RATES = "rates"
     """No throttle is recorded: the time that the rate is over the limit."""
-    LINES = "lines"
-    """Lines of throttled requests without traffic: when, but not for which part of the active time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,55 +140,17 @@ RUN_COMPARISON: Final = Document(
 
 
 def read_runs_with_predictions(files: Sequence[str]) -> tuple[ApplySummary, ...]:
-    """Return the apply reports among the files, each with its predictions, or those of a backtest report among the files.
-
-    Raises ``FileAccessError`` for another file, ``StalePlanError`` for a backtest of other values, and ``UsageError`` for a run
-    without predictions.
-    """
-    runs: list[tuple[str, ApplySummary]] = []
-    backtests: list[BacktestReport] = []
+    """Return the apply reports of these files. Raises ``FileAccessError``, and ``UsageError`` for one without predictions."""
+    runs = []
     for name in files:
-        text = _text(name)
         try:
-            runs.append((name, APPLY_SUMMARY.read(text, name=name)))
-        except FileAccessError as error:
-            if len(files) == 1:
-                raise
-            try:
-                backtests.append(BACKTEST.read(text, name=name))
-            except FileAccessError as other:
-                raise (other if '"provenance"' in text else error) from None
-    return tuple(_with_predictions(name, report, backtests) for name, report in runs)
-
-
-def _with_predictions(name: str, report: ApplySummary, backtests: Sequence[BacktestReport]) -> ApplySummary:
-    if report.around.predictions:
-        return report
-    stale, empty = None, False
-    for backtest in backtests:
-        try:
-            made = predictions_of(backtest, (outcome.change for outcome in report.outcomes), report.cluster.name)
-        except StalePlanError as error:
-            stale = error
-        else:
-            # One that judged none of these changes is of another plan, when a later file has judged them.
-            if made:
-                return replace(report, around=replace(report.around, predictions=made))
-            empty = True
-    if stale is not None:
-        raise stale
-    if empty:
-        return report
-    raise UsageError(
-        f"{escaped(name)} has no predictions. Apply with --backtest FILE, or name the backtest report with another --run"
-    )
-
-
-def _text(name: str) -> str:
-    try:
-        return Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileAccessError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
+            text = Path(name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileAccessError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
+        runs.append(APPLY_SUMMARY.read(text, name=name))
+        if not runs[-1].around.predictions:
+            raise UsageError(f"{escaped(name)} has no predictions. Apply with --backtest FILE --report {escaped(name)}")
+    return tuple(runs)
 
 
 def run_proposal(report: ApplySummary, paths: Sequence[str], cluster: str | None, access: Access) -> Proposal:
@@ -234,7 +189,7 @@ def compare_runs(
             continue
         until = min(now, since + _COMPARED)
         try:
-            options = _configured(spec, trusted, since, until)
+            options = span_options(spec, trusted, since, until)
             made = compare_run(run, proposal, options, since=since, until=until, progress=progress)
         except ReconcilerError as error:
             groups = tuple(ComparedGroup(prediction=each, agreement=Agreement.UNKNOWN) for each in run.around.predictions)
@@ -242,17 +197,6 @@ def compare_runs(
             made = RunComparison(cluster=run.cluster, digest=run.digest, since=since, until=until, groups=groups, notes=notes)
         compared.append(made)
     return tuple(compared)
-
-
-def _configured(
-    spec: ClusterSpec, trusted: TrustedTree | None, since: datetime.datetime, until: datetime.datetime
-) -> BacktestOptions:
-    """Return how ``spec.traffic`` is read. Raises ``UsageError`` where there is none."""
-    server, traffic = configured_server(spec, trusted), configured_traffic(spec, trusted)
-    if server is None and not traffic:
-        raise UsageError("No traffic is given. Set spec.traffic of the Cluster manifest")
-    prometheus = None if server is None else PrometheusRequest.of(server, since=since, until=until)
-    return BacktestOptions(traffic=traffic, prometheus=prometheus)
 
 
 def compare_run(
@@ -272,7 +216,7 @@ def compare_run(
 
     require_arrow()
     from reconciler.features.insight.recorded_time import between, recorded_throttles
-    from reconciler.traffic import Backtest, SecondsTraffic
+    from reconciler.traffic import Backtest
 
     options, notes = fetch_samples(proposal, options, progress=progress)
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
@@ -290,15 +234,10 @@ def compare_run(
     for verdict in judged.verdicts:
         rows[verdict.name, verdict.key].append(verdict)
     times = _times(throttles or (), proposal, since=since)
-    has_traffic = isinstance(recorded, SecondsTraffic)
-    compared = [
-        _compare(each, rows[each.bucket, each.key], times, all_stated=all_stated, has_traffic=has_traffic)
-        for each in report.around.predictions
-    ]
+    compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.around.predictions]
     order = list(Agreement)
     compared.sort(key=lambda group: (order.index(group.agreement), -(group.throttled or 0.0), group.prediction.bucket))
-    # A log of throttles has no traffic that could cover a time.
-    more = [*_not_covered(judged.provenance, since, until)] if has_traffic else []
+    more = [*_not_covered(judged.provenance, since, until)]
     more += [_OF_SAMPLES] if any(throttle.of_samples for throttle in throttles or ()) else []
     if unread:
         more.append(compose("{lines} cannot be read, and can have throttles.", lines=count_of(unread, "line")))
@@ -340,7 +279,6 @@ def _compare(
     times: Mapping[tuple[object, ...], list[float]],
     *,
     all_stated: bool,
-    has_traffic: bool,
 ) -> ComparedGroup:
     rows = [each for each in rows if each.limits.after is not None and same_value(each.limits.after, prediction.limit)]
     if not rows:
@@ -348,11 +286,6 @@ def _compare(
     seconds = {each.broker: times.get((each.name, each.key, each.broker), []) for each in rows}
     share = max(_recorded_share(each, len(seconds[each.broker])) for each in rows)
     first = min((shown[0] for shown in seconds.values() if shown), default=None)
-    if not has_traffic:
-        agreement = Agreement.WORSE if prediction.verdict is Verdict.CLEAR else Agreement.AS_PREDICTED
-        if first is None or prediction.verdict is Verdict.INCONCLUSIVE:
-            agreement = Agreement.UNKNOWN
-        return ComparedGroup(prediction=prediction, agreement=agreement, by=ObservedBy.LINES, first=_moment(first))
     by = ObservedBy.REQUESTS
     if any(each.metrics is not None and not each.recorded.requests for each in rows):
         by = ObservedBy.SAMPLES
@@ -398,12 +331,10 @@ _NEVER: Final = {
 
 def _words(group: ComparedGroup) -> str:
     prediction, share = group.prediction, group.throttled
-    if share is None and group.first is None:
+    if share is None:
         return "not checked: the traffic does not show it under the limit that was judged"
     since = f" since {moment_text(group.first)}" if group.first is not None else ""
-    if share is None:
-        seen = f"throttled{since}"
-    elif share:
+    if share:
         seen = (
             f"{'over its limit' if group.by is ObservedBy.RATES else 'throttled'} {percent_text(share)} of its active time{since}"
         )

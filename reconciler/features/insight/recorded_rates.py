@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from reconciler.cli.traffic_options import ReadingOptions, configured_backtest
 from reconciler.errors import TrafficError
 from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling, headroom_of, limited_load, pass_on_throttles
 from reconciler.features.insight.rate_sources import RateRequest
@@ -89,6 +90,24 @@ def question_in_effect(proposal: Proposal, options: BacktestOptions) -> Backtest
     How much history a clear verdict needs is a matter of changes, so none is needed here. Raises as ``backtest_request``.
     """
     return replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
+
+
+def span_options(
+    spec: ClusterSpec,
+    trusted: TrustedTree | None,
+    since: datetime.datetime,
+    until: datetime.datetime,
+    *,
+    traffic: tuple[str, ...] = (),
+    reading: ReadingOptions | None = None,
+) -> BacktestOptions:
+    """Return how ``traffic``, or else that of the Cluster manifest, is read. Only samples of a server are read by times.
+
+    Raises as ``configured_backtest``.
+    """
+    options = configured_backtest(spec, trusted, traffic=traffic, reading=reading)
+    server = None if options.prometheus is None else replace(options.prometheus, since=since, until=until)
+    return replace(options, prometheus=server, between=None)
 
 
 def _notes(end: datetime.datetime, *, has_throttles: bool) -> Iterator[Message]:

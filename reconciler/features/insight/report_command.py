@@ -24,8 +24,8 @@ class ReportArguments:
     run: tuple[str, ...] = option(
         "--run",
         metavar="FILE",
-        help="compare what a backtest predicted of this apply report with spec.traffic since, for the runs of the last 30 days. "
-        "Where apply had no --backtest, repeat the option for the backtest report (repeatable)",
+        help="compare what the backtest predicted of this report of apply --backtest with spec.traffic since, for the runs of "
+        "the last 30 days (repeatable)",
     )
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(

@@ -14,7 +14,6 @@ from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import (
     TRAFFIC,
     ReadingOptions,
-    prometheus_request,
 )
 from reconciler.errors import UsageError
 from reconciler.text import shown
@@ -66,11 +65,11 @@ class WhyArguments:
         metavar="FILE",
         help="take the applied commits from this file of apply --audit or run --audit (repeatable)",
     )
-    run: tuple[str, ...] = option(
+    run: str | None = option(
         "--run",
         metavar="FILE",
-        help="instead of an incident, compare what a backtest predicted of each change in this apply report with the traffic "
-        "since. Where apply had no --backtest, repeat the option for the backtest report",
+        help="instead of an incident, compare what the backtest predicted of each change in this report of apply --backtest with "
+        "the traffic since",
     )
     reading: ReadingOptions = group(ReadingOptions)
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
@@ -115,15 +114,14 @@ def _compare(args: WhyArguments) -> Result:
         run_proposal,
     )
 
-    runs = read_runs_with_predictions(args.run)
+    (report,) = read_runs_with_predictions((args.run or "",))
     named = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
-    if len(runs) > 1 or args.times.at is not None or named is not None:
-        raise UsageError("--run takes one apply report, and neither --at nor --name. 'kafka-quotas report' compares many")
-    (report,) = runs
+    if args.times.at is not None or named is not None:
+        raise UsageError("--run compares all groups of a run, so it takes neither --at nor --name")
     zone, now = _zone(args.reading.log_timezone), datetime.datetime.now(datetime.UTC)
     since = report.around.ended if args.times.since is None else parse_time("--since", args.times.since, zone, now=now)
     if since is None:
-        raise UsageError(f"{shown(args.run[0])} has no time of its end. Pass --since TIME")
+        raise UsageError(f"{shown(args.run or '')} has no time of its end. Pass --since TIME")
     until = now if args.times.until is None else parse_time("--until", args.times.until, zone, now=now)
     if until <= since:
         raise UsageError("--until is not later than the end of the run")
@@ -181,30 +179,12 @@ def _client(args: entity_options.EntityOptions) -> Entity:
 
 
 def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datetime, spec: ClusterSpec) -> BacktestOptions | None:
-    """Return how traffic is read, ``None`` where there is none. Only samples of a server are read by times."""
-    from reconciler.workflows import BacktestOptions, configured_server, configured_traffic, is_prometheus
+    """Return how traffic is read, ``None`` where there is none."""
+    from reconciler.features.insight.recorded_rates import span_options
 
-    reading, server = args.reading, configured_server(spec, None)
-    traffic = args.traffic or configured_traffic(spec, None)
-    is_sampled = is_prometheus(traffic[0]) if traffic else server is not None
-    prometheus = prometheus_request(
-        traffic,
-        since=since if is_sampled else None,
-        until=until if is_sampled else None,
-        match=reading.match,
-        http_config=reading.http_config,
-        store=reading.traffic_store,
-        server=server,
-    )
-    if prometheus is None and not traffic:
+    if not args.traffic and spec.traffic is None:
         return None
-    return BacktestOptions(
-        traffic=() if prometheus is not None else tuple(traffic),
-        log_timezone=reading.log_timezone,
-        mapping=reading.mapping,
-        max_unreadable=reading.max_unreadable,
-        prometheus=prometheus,
-    )
+    return span_options(spec, None, since, until, traffic=args.traffic, reading=args.reading)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.documents import APPLY_REPORT
+from reconciler.documents import APPLY_REPORT, BACKTEST
 from reconciler.formats import plan_digest
 from reconciler.model.plan import (
     Action,
@@ -25,7 +25,9 @@ from reconciler.model.plan import (
     Reason,
     RunFacts,
 )
+from reconciler.model.run_context import Prediction
 from reconciler.model.state import ClusterIdentity
+from reconciler.policy import predictions_of
 from tests.builders import client
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
@@ -78,32 +80,43 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     week(folder / "since.parquet", APPLIED, since, {"doubled": round(0.04 * count), "busy": count})
     done = invoke("backtest", ".", "--current", "before.json", "--traffic", str(history), "--format", "json", cwd=folder)
     assert done.code == 0, done.err
-    (folder / "backtest.json").write_text(done.out)
-    (folder / "run.json").write_text(APPLY_REPORT.text(report()))
+    predicted = predictions_of(BACKTEST.read(done.out, name="backtest.json"), CHANGES, "prod")
+    for name, made in (
+        ("run", report(predicted)),
+        ("plain", report()),
+        ("timeless", report(predicted, ended=None)),
+        ("other", report(predicted, cluster_id="c2")),
+        ("old", report(predicted, ended=APPLIED - datetime.timedelta(days=40))),
+    ):
+        (folder / f"{name}.json").write_text(APPLY_REPORT.text(made))
     return folder
-
-
-def report(ended: datetime.datetime | None = APPLIED, cluster_id: str = "c1") -> ApplyReport:
-    changes = tuple(
-        Change(entity=client(name), action=Action.UPDATE, keys=(_lowered(limit),)) for name, limit in sorted(LIMITS.items())
-    )
-    return ApplyReport(
-        cluster=ClusterIdentity(name="prod", id=cluster_id),
-        digest=plan_digest(cluster_id, changes),
-        result=ApplyResult.DONE,
-        outcomes=tuple(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in changes),
-        facts=RunFacts(ended=ended),
-    )
 
 
 def _lowered(limit: float) -> KeyChange:
     return KeyChange(key=KEY, before=10e6, after=limit, reason=Reason.VALUE_DIFFERS)
 
 
-def why(folder: Path, *more: str, run: str = "run.json", backtest: str = "backtest.json", traffic: str = "since.parquet") -> Done:
+CHANGES = tuple(
+    Change(entity=client(name), action=Action.UPDATE, keys=(_lowered(limit),)) for name, limit in sorted(LIMITS.items())
+)
+
+
+def report(
+    predicted: tuple[Prediction, ...] = (), *, ended: datetime.datetime | None = APPLIED, cluster_id: str = "c1"
+) -> ApplyReport:
+    return ApplyReport(
+        cluster=ClusterIdentity(name="prod", id=cluster_id),
+        digest=plan_digest(cluster_id, CHANGES),
+        result=ApplyResult.DONE,
+        outcomes=tuple(ChangeOutcome(change=change, status=ChangeStatus.APPLIED) for change in CHANGES),
+        facts=RunFacts(ended=ended, predictions=predicted),
+    )
+
+
+def why(folder: Path, *more: str, run: str = "run.json", traffic: str = "since.parquet") -> Done:
     until = (APPLIED + WEEK).isoformat()
     return invoke(
-        "why", ".", "--run", run, "--run", backtest, "--current", "now.json", "--traffic", traffic,
+        "why", ".", "--run", run, "--current", "now.json", "--traffic", traffic,
         "--until", until, *more, cwd=folder,
     )  # fmt: skip
 
@@ -141,22 +154,10 @@ def test_the_document_has_both_sides_of_each_group(folder: Path) -> None:
 
 
 def test_a_report_without_predictions_without_a_time_or_of_another_cluster_is_refused(folder: Path) -> None:
-    done = invoke("why", "--run", "run.json", "--current", "now.json", "--traffic", "since.parquet", cwd=folder)
-    assert (done.code, "run.json has no predictions" in done.err) == (64, True)
-    (folder / "timeless.json").write_text(APPLY_REPORT.text(report(ended=None)))
+    done = why(folder, run="plain.json")
+    assert (done.code, "plain.json has no predictions. Apply with --backtest FILE" in done.err) == (64, True)
     assert "'timeless.json' has no time of its end. Pass --since TIME" in why(folder, run="timeless.json").err
-    (folder / "other.json").write_text(APPLY_REPORT.text(report(cluster_id="c2")))
     assert "the report is of cluster c2, and these quotas are of c1" in why(folder, run="other.json").err
-
-
-def test_a_backtest_of_another_value_is_refused(folder: Path) -> None:
-    data = json.loads((folder / "run.json").read_text())
-    assert data["changes"][0]["entity"] == {"client-id": "busy"}
-    data["changes"][0]["keys"][KEY]["after"] = 61_000.0
-    (folder / "else.json").write_text(json.dumps(data))
-    done = why(folder, run="else.json")
-    assert done.code == 3
-    assert "the backtest judged producer_byte_rate of client-id=busy at 58.59 KiB/s (60,000 B/s)" in done.err
 
 
 def test_a_client_is_not_named_beside_a_run(folder: Path) -> None:
@@ -165,9 +166,7 @@ def test_a_client_is_not_named_beside_a_run(folder: Path) -> None:
 
 
 def test_report_counts_the_predictions_of_the_month(folder: Path, tmp_path: Path) -> None:
-    old = report(ended=APPLIED - datetime.timedelta(days=40))
-    (folder / "old.json").write_text(APPLY_REPORT.text(old))
-    files = ("--run", "run.json", "--run", "backtest.json", "--run", "old.json")
+    files = ("--run", "run.json", "--run", "old.json")
     page, document = tmp_path / "report.html", tmp_path / "report.json"
     done = invoke(
         "report", ".", "--current", "now.json", *files, "--out", f"html={page}", "--out", f"json={document}", cwd=folder
@@ -189,28 +188,14 @@ def test_report_counts_the_predictions_of_the_month(folder: Path, tmp_path: Path
 
 def test_report_without_traffic_has_checked_no_prediction(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(cluster())
-    files = ("--run", "run.json", "--run", "backtest.json")
+    files = ("--run", "run.json")
     done = invoke("report", str(tmp_path), "--current", "now.json", *files, "--format", "json", cwd=folder)
     assert done.code == 0, done.err
     text = invoke("report", str(tmp_path), "--current", "now.json", *files, cwd=folder).out
-    assert "    Note: No traffic is given. Set spec.traffic of the Cluster manifest" in text
+    assert "    Note: No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest" in text
     (run,) = done.json()["clusters"][0]["predictions"]
     assert {row["agreement"] for row in run["groups"]} == {"unknown"}
-    assert run["notes"][0]["message"] == "No traffic is given. Set spec.traffic of the Cluster manifest"
-
-
-def test_a_backtest_of_another_plan_or_of_another_cluster_is_not_taken_for_that_of_the_run(folder: Path, tmp_path: Path) -> None:
-    text = (folder / "quotas.yaml").read_text()
-    (tmp_path / "plan.yaml").write_text(f"{cluster()}---\n{quotas(({'client-id': 'else'}, {KEY: '1MiB'}))}")
-    (tmp_path / "staging.yaml").write_text(text.replace('"prod"', '"staging"'))
-    for name in ("plan", "staging"):
-        inputs = ("--current", "before.json", "--traffic", "history.parquet")
-        done = invoke("backtest", str(tmp_path / f"{name}.yaml"), *inputs, "--format", "json", cwd=folder)
-        (folder / f"of-{name}.json").write_text(done.out)
-    later = why(folder, "--run", "backtest.json", backtest="of-plan.json")
-    assert "4 changed quota groups: 1 worse, 1 not checked, 2 as predicted" in later.out
-    done = why(folder, backtest="of-staging.json")
-    assert (done.code, "the backtest is of cluster staging, and the plan is of prod" in done.err) == (3, True), done.err
+    assert run["notes"][0]["message"] == "No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest"
 
 
 def test_traffic_of_an_hour_is_not_shown_as_a_week(folder: Path) -> None:
