@@ -204,7 +204,7 @@ def test_a_question_that_github_does_not_answer_accuses_no_user(forge: Forge) ->
     ran = only(forge.on_pull_request(head, merge)["plan"])
     assert (ran.result, ran.step("plan").outcome) == ("failure", "skipped")
     assert "::error title=snapshot not verified::kafka-quotas could not ask GitHub" in ran.log
-    assert "the rate limit of GitHub's API" in ran.log
+    assert "the rate limit is reached" in ran.log
     assert "Another user" not in ran.log
 
 

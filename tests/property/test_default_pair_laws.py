@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.features.by_hand.expose import exposure
 from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName, QuotaKey
-from reconciler.resolution import EXPOSING_ENTITY
+from reconciler.resolution import EXPOSING_ENTITY, overridden_by_default_pair
 from reconciler.resolution.resolver import QuotaTable, Resolver
 
 NAMES: list[EntityName | None] = [None, DEFAULT, "a", "b"]
@@ -47,8 +47,9 @@ def test_a_client_with_a_limit_keeps_it_and_one_without_gets_one_above_any_netwo
 def test_a_key_is_left_out_only_where_setting_it_would_change_a_limit(table: QuotaTable) -> None:
     found = exposure(table, KEYS)
 
-    assert sorted((*found.add, *found.present, *found.overridden)) == sorted(KEYS)
-    for key, entities in found.overridden.items():
+    assert sorted((*found.add, *found.present, *found.notes)) == sorted(KEYS)
+    for key in found.notes:
+        entities = overridden_by_default_pair(table, key)
         after = {**table, EXPOSING_ENTITY: {**table.get(EXPOSING_ENTITY, {}), key: QuotaKey(key).unreachable}}
         users = [name for entity in entities for name in [entity.name("user")] if isinstance(name, str)] or ["other"]
         names = [name for entity in entities for name in [entity.name("client-id")] if isinstance(name, str)] or ["other"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from reconciler.errors import UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
-    from reconciler.cli.option_groups import ConnectionOptions
     from reconciler.features.by_hand.temporary import TemporaryValues
     from reconciler.model import ApplyReport, Plan
     from reconciler.ports import QuotaCluster
@@ -91,6 +90,7 @@ def run(args: AlterArguments) -> Result:
 def _expose(args: AlterArguments) -> Result:
     """The same for the quota that makes every client visible, which depends on those of the cluster."""
     from reconciler.cli.output import LiveProgress
+    from reconciler.features.by_hand.expose import exposed_keys, exposing_request
     from reconciler.model import ApplyResult
 
     entity = args.entity
@@ -98,16 +98,30 @@ def _expose(args: AlterArguments) -> Result:
         raise UsageError(
             "--expose-clients chooses the entity and its values: without options of Entity, --add, --delete and --for"
         )
-    chosen = Exposing(args.keys)
+    keys, added = exposed_keys(args.keys), list[str]()
+
+    def request(cluster: QuotaCluster, target: ClusterTarget) -> AlterRequest:
+        made, exposure = exposing_request(cluster, keys, target)
+        for note in exposure.notes.values():
+            output.tell(f"note: {note}")
+        added.extend(exposure.add)
+        return made
+
     with writing.audited(args.write, "alter", args.format) as audit, LiveProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         target = _target(args)
         audit.about(target.spec, args.connection.access(), source=lambda: target.source, trusted=target.trusted)
-        report = _alter(args, chosen.request, target, approver)
+        report = _alter(args, request, target, approver)
     result = writing.finish(args.write, report, audit, args.format)
-    if args.write.validate_only or report.result not in (ApplyResult.DONE, ApplyResult.PARTIAL):
+    if args.write.validate_only or not added or report.result not in (ApplyResult.DONE, ApplyResult.PARTIAL):
         return result
-    return replace(result, notes=chosen.undo_notes(args.paths, args.connection))
+    undo = ("--accept", "default-entity", "--defaults", "user,client-id", "--delete", ",".join(added))
+    warning = (
+        f"note: while user=<default> client-id=<default> has {','.join(added)}, these keys limit no client when you set them "
+        "on a client-id or on the default user. Undo this first:"
+    )
+    command = shlex.join(["kafka-quotas", "alter", *args.paths, *args.connection.command_words(), *undo])
+    return replace(result, notes=(warning, command))
 
 
 def _target(args: AlterArguments) -> ClusterTarget:
@@ -228,37 +242,3 @@ def _preview(write: writing.WritingOptions, plan: Plan, approver: writing.Approv
         with approver.progress.silent():
             for note in plan.notes:
                 output.tell(f"note: {note}")
-
-
-class Exposing:
-    """One run with ``--expose-clients``."""
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        """Raise ``UsageError`` for ``keys``, those of ``--keys`` as typed, that make no client visible."""
-        from reconciler.features.by_hand.expose import EXPOSED_KEYS, require_exposable
-
-        self._keys = tuple(dict.fromkeys(key for text in keys for key in text.split(","))) or EXPOSED_KEYS
-        self._added: tuple[str, ...] = ()
-        require_exposable(self._keys)
-
-    def request(self, cluster: QuotaCluster, target: ClusterTarget) -> AlterRequest:
-        """Choose what to set, and print on stderr which keys are not set, and why."""
-        from reconciler.features.by_hand.expose import exposing_request, exposure_notes
-
-        request, exposure = exposing_request(cluster, self._keys, target)
-        for note in exposure_notes(exposure):
-            output.tell(f"note: {note}")
-        self._added = tuple(exposure.add)
-        return request
-
-    def undo_notes(self, paths: Sequence[str], connection: ConnectionOptions) -> Sequence[str]:
-        """The command that takes the values back, and why one must not forget them."""
-        if not self._added:
-            return ()
-        keys = ",".join(self._added)
-        undo = ("--accept", "default-entity", "--defaults", "user,client-id", "--delete", keys)
-        warning = (
-            f"note: while user=<default> client-id=<default> has {keys}, these keys limit no client when you set them on a "
-            "client-id or on the default user. Undo this first:"
-        )
-        return warning, shlex.join(["kafka-quotas", "alter", *paths, *connection.command_words(), *undo])

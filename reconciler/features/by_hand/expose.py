@@ -35,35 +35,48 @@ EXPOSED_KEYS: Final = (QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE
 _SHOWN: Final = 3
 
 
-def require_exposable(keys: Sequence[str]) -> None:
-    """Raise ``UsageError`` for a key that no client can be measured by."""
+def exposed_keys(texts: Sequence[str]) -> tuple[str, ...]:
+    """The keys of ``--keys`` as typed. Raises ``UsageError`` for one that no client can be measured by."""
+    keys = tuple(dict.fromkeys(key for text in texts for key in text.split(",")))
     for key in keys:
         if key not in EXPOSING_VALUES:
             raise UsageError(f"--keys takes {', '.join(EXPOSING_VALUES)}, not {shown(key)}{near_miss(key, EXPOSING_VALUES)}")
+    return keys or EXPOSED_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposure:
-    """What can be done for some keys. Each of them is in one of the four."""
+    """What can be done for some keys."""
 
     add: Mapping[str, float]
     """Values to set on ``EXPOSING_ENTITY``. No client has another limit then, but for those without any."""
     present: tuple[str, ...]
     """Keys that the default pair has already."""
-    overridden: Mapping[str, tuple[Entity, ...]]
-    """By key, the quotas that the default pair would override, the strongest first. While one exists, brokers measure clients."""
-    static: tuple[str, ...]
-    """Keys that a static setting of the brokers limits."""
+    notes: Mapping[str, str]
+    """By key, a sentence that states why it is not set."""
 
 
 def exposure(quotas: QuotaTable, keys: Collection[str], *, static: Collection[str] = ()) -> Exposure:
     """Sort the keys by what a default pair would do. ``static``: those that settings of the brokers limit."""
     present = tuple(key for key in keys if key in quotas.get(EXPOSING_ENTITY, {}))
-    others = [key for key in keys if key not in present]
-    overridden = {key: entities for key in others if (entities := overridden_by_default_pair(quotas, key))}
-    limited = tuple(key for key in others if key in static and key not in overridden)
-    add = {key: EXPOSING_VALUES[key] for key in others if key not in overridden and key not in limited}
-    return Exposure(add=add, present=present, overridden=overridden, static=limited)
+    add, notes = {}, {}
+    for key in keys:
+        if key in present:
+            continue
+        if entities := overridden_by_default_pair(quotas, key):
+            names = list_some([str(entity) for entity in entities], _SHOWN)
+            notes[key] = (
+                f"{key} is not set: on user=<default> client-id=<default> it would lift the limit of {names}. "
+                "With that limit, brokers measure the clients of this kind already."
+            )
+        elif key in static:
+            notes[key] = (
+                f"{key} is not set: it would lift the static limit of the brokers (quota.producer.default, "
+                "quota.consumer.default)."
+            )
+        else:
+            add[key] = EXPOSING_VALUES[key]
+    return Exposure(add=add, present=present, notes=notes)
 
 
 def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: ClusterTarget) -> tuple[AlterRequest, Exposure]:
@@ -74,29 +87,10 @@ def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: Clust
     current = read_state(target.spec, cluster)
     result = exposure(_with_declared(current, target), keys, static=_static_limits(cluster))
     if not result.add and not result.present:
-        raise RefusedError(f"Nothing is set. {' '.join(exposure_notes(result))}")
+        raise RefusedError(f"Nothing is set. {' '.join(result.notes.values())}")
     live = current.entities.get(EXPOSING_ENTITY, {})
     request = make_alter_request(EXPOSING_ENTITY, add=result.add or {key: live[key] for key in result.present})
     return replace(request, lifts_nothing=True), result
-
-
-def exposure_notes(result: Exposure) -> list[str]:
-    """A sentence about each key that is not set."""
-    return [
-        *(
-            f"{key} is not set: on user=<default> client-id=<default> it would lift the limit of {_names(entities)}. "
-            "With that limit, brokers measure the clients of this kind already."
-            for key, entities in result.overridden.items()
-        ),
-        *(
-            f"{key} is not set: it would lift the static limit of the brokers (quota.producer.default, quota.consumer.default)."
-            for key in result.static
-        ),
-    ]
-
-
-def _names(entities: Sequence[Entity]) -> str:
-    return list_some([str(entity) for entity in entities], _SHOWN)
 
 
 def _with_declared(current: CurrentState, target: ClusterTarget) -> Mapping[Entity, Mapping[str, float]]:

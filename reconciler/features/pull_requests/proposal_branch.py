@@ -80,32 +80,25 @@ class ProposalBranch:
         if commit is None:
             return BranchState()
         self._git.output("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", _REMOTE, self._ref)
-        listed = self._git.output("log", "--format=%an%x00%ae%x00%cn%x00%ce%x00%B%x00%x01", f"{self._base}..{commit}").decode(
-            "utf-8", errors="replace"
-        )
-        commits = [each.strip("\n").split("\0") for each in listed.split("\x01") if each.strip("\n")]
-        for author, email, committer, committer_email, _ in (each[:5] for each in commits):
-            if _EMAIL not in (email, committer_email) or email != committer_email:
+        rows = _lines(self._git.output("log", "--format=%an%x00%ae%x00%cn%x00%ce", f"{self._base}..{commit}"))
+        for author, email, committer, other in (row.split("\0") for row in rows):
+            if not email == other == _EMAIL:
                 return BranchState(commit=commit, stranger=escaped(author if email != _EMAIL else committer))
-        if not commits:
-            return BranchState(commit=commit)
-        if len(commits) > 1:
+        if len(rows) > 1:
             return BranchState(commit=commit, stranger="another program")
-        lines = commits[0][4].splitlines()
+        lines = self._git.message(commit).splitlines() if rows else []
         content = next((line.removeprefix(_TRAILER) for line in lines if line.startswith(_TRAILER)), None)
         return BranchState(commit=commit, content=content)
 
-    def push(self, revisions: Sequence[FileRevision], *, message: str, content: str, old: str | None) -> str:
-        """Make the one commit and push it, unless the branch has moved from ``old``. Returns the commit.
+    def push(self, revisions: Sequence[FileRevision], *, message: str, content: str, old: str | None) -> None:
+        """Make the one commit and push it, unless the branch has moved from ``old``.
 
         Raises ``FileAccessError`` for a file that differs from the commit ``base``.
         """
         tree = self._tree(revisions)
         text = f"{message}\n\n{_TRAILER}{content}\n"
         commit = self._git.output("commit-tree", tree, "-p", self._base, "-F", "-", given=text.encode(), variables=_IDENTITY)
-        name = commit.decode().strip()
-        self._push(f"{name}:{self._ref}", old or "")
-        return name
+        self._push(f"{commit.decode().strip()}:{self._ref}", old or "")
 
     def delete(self, old: str) -> None:
         """Remove the branch, unless it has moved from ``old``."""
@@ -134,8 +127,12 @@ def newest_commit(git: Git, branch: str) -> str | None:
     return _branches(git, branch).get(branch)
 
 
+def _lines(output: bytes) -> list[str]:
+    return [row for row in output.decode("utf-8", errors="replace").split("\n") if row]
+
+
 def _branches(git: Git, pattern: str) -> dict[str, str]:
-    rows = git.output("ls-remote", _REMOTE, f"{_HEADS}{pattern}").decode("utf-8", errors="replace").splitlines()
+    rows = _lines(git.output("ls-remote", _REMOTE, f"{_HEADS}{pattern}"))
     return {name.removeprefix(_HEADS): commit for commit, _, name in (row.partition("\t") for row in rows)}
 
 
