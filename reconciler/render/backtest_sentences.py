@@ -128,8 +128,6 @@ def over_words(verdict: BucketVerdict) -> str:
     """Return how long and how often one broker's row is over its limit, before and after."""
     if verdict.peak.bound is PeakBound.LOWER:
         words = metrics_words(verdict)
-        if words is None and verdict.recorded.throttled and not verdict.over.active:
-            return f"logged throttles in {count_of(verdict.over.seconds, 'second')}"
         return "at least once. A mean does not show how often" if words is None else words
     row = GroupRows.of_row(verdict)
     over, before = over_text(row), before_text(row)

@@ -12,33 +12,21 @@ import math
 import operator
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from reconciler.model import BucketVerdict, RateSeries
 from reconciler.render import html_text as text
-from reconciler.text import amount, rate, short_date, short_moment
+from reconciler.text import amount, rate, short_date
 
 MOST_LINES: Final = 6
 """Brokers that have a line; there are as many colours."""
-_HOVERED: Final = 60
-"""Parts of the time that show their values to a pointer."""
-_LABEL_APART: Final = 200
-"""How far the labels of two holes are apart at least, in the units of the drawing."""
-
 _WIDTH: Final = 1000
 _HEIGHT: Final = 200
 _BINARY: Final = ((1024.0**4, "TiB/s"), (1024.0**3, "GiB/s"), (1024.0**2, "MiB/s"), (1024.0, "KiB/s"), (1.0, "B/s"))
 _STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _TICKS: Final = 8
-_STRIP: Final = 18
-_LEAST_SHARE: Final = 1 / _STRIP
-"""What keeps a second of a long interval visible: a line of one pixel at the foot of the strip."""
-_LEAST_WIDTH: Final = 3
 _LABEL_SHARE: Final = 10.0
 """Percent of the height that a label takes."""
-
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +76,7 @@ def plot(group: Sequence[BucketVerdict], brokers: Collection[int]) -> Iterator[s
     yield f'<div class="axes" role="img" aria-label="{text(_described(group[0].key, curves, limits))}">'
     yield from _y_axis(scale)
     yield from _drawing(curves, limits, scale)
-    yield from _marks(group[0].key, curves)
     yield from _limit_labels(limits, scale)
-    yield from _strips(group)
     yield from _x_axis(curves[0].rates)
     yield "</div>"
     if len(curves) > 1:
@@ -167,7 +153,7 @@ def _drawing(curves: Sequence[Curve], limits: Sequence[LimitLine], scale: Scale)
     yield f'<svg class="curves" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
     grid = "".join(f"M0 {_short(_HEIGHT * scale.share(tick))}H{_WIDTH}" for tick in scale.ticks)
     yield f'<path class="grid" d="{grid}"/>'
-    for begin, end, _ in _holes(curves):
+    for begin, end in _holes(curves):
         yield f'<rect class="gap" x="{_short(begin)}" y="0" width="{_short(end - begin)}" height="{_HEIGHT}"/>'
     for curve in curves:
         yield f'<path class="{curve.style}" d="{_path(curve.rates, scale)}"/>'
@@ -193,43 +179,15 @@ def _path(rates: RateSeries, scale: Scale) -> str:
     return "".join(parts)
 
 
-def _holes(curves: Sequence[Curve]) -> Iterator[tuple[float, float, tuple[int, ...]]]:
-    """Return the times without a recording of drawn brokers, from left to right: begin, end, brokers."""
-    rows = zip(*(curve.rates.recorded for curve in curves), strict=False)
-    yield from _runs([tuple(curve.broker for curve, known in zip(curves, row, strict=True) if not known) for row in rows])
-
-
-def _marks(key: str, curves: Sequence[Curve]) -> Iterator[str]:
-    """Yield what lies over the curves at the size of text: words of holes, and for a pointer the values at each time."""
-    yield '<svg class="marks" aria-hidden="true">'
-    last = -float(_LABEL_APART)
-    for begin, end, brokers in _holes(curves):
-        middle = (begin + end) / 2
-        if middle - last < _LABEL_APART:
-            continue
-        last = middle
-        side = "start" if middle < _WIDTH / 8 else "end" if middle > _WIDTH * 7 / 8 else "middle"
-        whose = "" if len(brokers) == len(curves) else f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))} "
-        yield f'<text x="{_percent(middle / _WIDTH)}" y="1.1em" text-anchor="{side}">{whose}not recorded</text>'
-    count = len(curves[0].rates.rate)
-    parts = min(count, _HOVERED)
-    for number in range(parts):
-        begin, end = number * count // parts, (number + 1) * count // parts
-        place = f'x="{_percent(begin / count)}" width="{_percent((end - begin) / count)}"'
-        yield f'<rect {place} height="100%"><title>{text(_values(key, curves, begin, end))}</title></rect>'
-    yield "</svg>"
-
-
-def _values(key: str, curves: Sequence[Curve], begin: int, end: int) -> str:
-    """``20 Nov 18:00 to 18:24 UTC: broker 1 up to 5.493 MiB/s, broker 3 not recorded``, of the intervals from begin to end."""
-    first = curves[0].rates
-    start, until = (first.start + datetime.timedelta(seconds=first.step_s * at) for at in (begin, end))
-    words = []
-    for curve in curves:
-        part = slice(begin, end)
-        known = [value for value, is_known in zip(curve.rates.rate[part], curve.rates.recorded[part], strict=True) if is_known]
-        words.append(f"broker {curve.broker} " + (f"up to {rate(key, max(known))}" if known else "not recorded"))
-    return f"{short_moment(start)} to {until:%H:%M} UTC: {', '.join(words)}"
+def _holes(curves: Sequence[Curve]) -> Iterator[tuple[float, float]]:
+    """Yield the begin and end of each time without a recording of a drawn broker, from left to right."""
+    missing = [not all(known) for known in zip(*(curve.rates.recorded for curve in curves), strict=False)]
+    width, x = _WIDTH / max(len(missing), 1), 0
+    for is_missing, run in itertools.groupby(missing):
+        length = sum(1 for _ in run)
+        if is_missing:
+            yield x * width, (x + length) * width
+        x += length
 
 
 def _limit_labels(limits: Sequence[LimitLine], scale: Scale) -> Iterator[str]:
@@ -253,45 +211,6 @@ def spread(places: Sequence[float]) -> list[float]:
         moved[at] = min(moved[at], low)
         low = moved[at] - _LABEL_SHARE
     return moved
-
-
-def _strips(group: Sequence[BucketVerdict]) -> Iterator[str]:
-    """Yield the strip of times over a limit: solid for probably, pale for possibly, as high as the share of each interval."""
-    known = [verdict.rates for verdict in group if verdict.rates is not None]
-    step = known[0].step_s
-    over = _largest([rates.over for rates in known], step)
-    possible = _largest([rates.possible for rates in known], step)
-    before = _largest([rates.over_before for rates in known if rates.over_before is not None], step)
-    changed = any(verdict.changed for verdict in group)
-    if changed and any(before):
-        yield from _strip("over now", before, ())
-    if any(over) or any(possible):
-        yield from _strip("over proposed" if changed else "over", over, possible)
-
-
-def _largest(series: Sequence[Sequence[int]], step_s: int) -> list[float]:
-    """The share of each interval, 0 to 1, of the broker with the most seconds in it."""
-    return [min(max(row) / step_s, 1.0) for row in zip(*series, strict=False)]
-
-
-def _strip(words: str, over: Sequence[float], possible: Sequence[float]) -> Iterator[str]:
-    yield f'<svg class="strip" viewBox="0 0 {_WIDTH} {_STRIP}" preserveAspectRatio="none" aria-hidden="true">'
-    for style, shares in (("possible", possible), ("over", over)):
-        for begin, end, share in _runs(shares):
-            height = _STRIP * max(share, _LEAST_SHARE)
-            place = f'x="{_short(begin)}" y="{_short(_STRIP - height)}" width="{_short(end - begin)}" height="{_short(height)}"'
-            yield f'<rect class="{style}" {place}/>'
-    yield f'</svg><span class="strip-label" aria-hidden="true">{text(words)}</span>'
-
-
-def _runs(values: Sequence[_Value]) -> Iterator[tuple[float, float, _Value]]:
-    """Begin, end and value of each run of intervals with one value that is neither 0 nor empty."""
-    width, x = _WIDTH / max(len(values), 1), 0
-    for value, run in itertools.groupby(values):
-        length = sum(1 for _ in run)
-        if value:
-            yield x * width, max((x + length) * width, x * width + _LEAST_WIDTH), value
-        x += length
 
 
 def _x_axis(rates: RateSeries) -> Iterator[str]:

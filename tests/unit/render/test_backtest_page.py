@@ -116,24 +116,12 @@ def test_a_plot_lifts_its_line_where_nothing_was_recorded() -> None:
     (path,) = re.findall(r'class="rate b1" d="([^"]*)"', drawn)
     assert path.count("M") == 2
     assert '<rect class="gap" x="250" y="0" width="500"' in drawn
-    assert re.findall(r'<text x="50.0%" y="1.1em"[^>]*>(.*?)</text>', drawn) == ["not recorded"]
     assert "50 % of the time not recorded" in drawn
     without = figure_of(view_html(backtest_view(report_of(verdict(rates=whole)), page=True)))
     (path,) = re.findall(r'class="rate b1" d="([^"]*)"', without)
     assert path.count("M") == 1
     assert path.count("L") == 19
     assert "not recorded" not in without
-
-
-def test_a_pointer_is_told_the_rates_of_each_broker_and_where_one_was_not_recorded() -> None:
-    gap = dataclasses.replace(rates(20), recorded=tuple(not 5 <= n < 15 for n in range(20)))
-    rows = [verdict(broker=1, rates=rates(20)), verdict(broker=2, rates=gap)]
-    drawn = figure_of(view_html(backtest_view(report_of(*rows), page=True)))
-    told = re.findall(r"<title>(.*?)</title>", drawn)
-    assert len(told) == 20
-    assert all(re.fullmatch(r"20 Nov \d\d:\d\d to \d\d:\d\d UTC: broker 1 up to .*/s, broker 2 .*", words) for words in told)
-    assert [words.endswith("broker 2 not recorded") for words in told] == [5 <= n < 15 for n in range(20)]
-    assert re.findall(r'<text x="50.0%" y="1.1em"[^>]*>(.*?)</text>', drawn) == ["broker 2 not recorded"]
 
 
 def test_a_broker_keeps_its_colour_on_each_card() -> None:
@@ -186,16 +174,13 @@ def test_a_plot_has_a_unit_moments_and_a_label_for_each_limit() -> None:
         limits_before=(8 * MIB,),
         limit_after=2 * MIB,
         safe=5.25 * MIB,
-        rates=dataclasses.replace(rates(), rate=(4 * MIB,) * 240, over_before=(0, 9) * 120),
+        rates=dataclasses.replace(rates(), rate=(4 * MIB,) * 240),
     )
     figure = figure_of(view_html(backtest_view(report_of(one), page=True)))
     labels = re.findall(r"<text[^>]*>(.*?)</text>", figure)
     assert labels[0] == "MiB/s"
     assert {"now 8 MiB/s", "safe 5.25 MiB/s", "proposed 2 MiB/s", "20 Nov 08:00", "16:00"} <= set(labels)
     assert [figure.count(f'class="line {style}"') for style in ("now", "proposed", "safe")] == [1, 1, 1]
-    assert "over now" in figure
-    assert "over proposed" in figure
-    assert figure.count('<rect class="possible"') > 0
     assert "Limits: now 8 MiB/s, proposed 2 MiB/s, safe 5.25 MiB/s." in figure
 
 
