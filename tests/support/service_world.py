@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import BackendError
-from reconciler.features.service.endpoint import Health, HealthLimits
-from reconciler.features.service.log import Log, LogFormat
-from reconciler.features.service.loop import Loop, Pace, Pacing
-from reconciler.features.service.metrics import RunMetrics
-from reconciler.features.service.observers import Observers, metric_labels
-from reconciler.features.service.passes import Passes, PassOutcome, World, WriteRecorder
-from reconciler.features.service.replay import replay_plan
-from reconciler.features.service.watch import Watch
+from reconciler.features.service.audit_sink import AuditSink
+from reconciler.features.service.log import Log
+from reconciler.features.service.loop import Loop
+from reconciler.features.service.manifests import Reading, Watch
+from reconciler.features.service.metrics import ServiceMetrics
+from reconciler.features.service.observers import Observers, PassProgress
+from reconciler.features.service.pages import Health
+from reconciler.features.service.passes import Passes, PassOutcome, World
 from reconciler.ports import QuotaCluster
+from reconciler.workflows.connect import Access
 from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent, load_intent
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
 
-PACE = Pace(interval=100.0, jitter=0.0, poll=5.0, first_retry=5.0, longest_retry=50.0)
+INTERVAL_S = 100.0
 _SAMPLE = re.compile(r"^(?P<name>[a-z_]+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)$", re.MULTILINE)
 
 
@@ -45,21 +46,18 @@ def write_manifests(folder: Path, *, prune: str = "never", **by_user: str) -> Pa
 class Script:
     """The ``Requests`` of a test: actions at seconds of the clock, and the end at one of them."""
 
-    def __init__(self, clock: FakeClock, *, until: float, actions: Mapping[float, Callable[[], object]]) -> None:
+    def __init__(
+        self, clock: FakeClock, *, until: float = 0.0, actions: Mapping[float, Callable[[], object]] | None = None
+    ) -> None:
         self._clock = clock
-        self._until = until
-        self._actions = dict(sorted(actions.items()))
+        self.until = until
+        self.actions = dict(sorted((actions or {}).items()))
         self.stopped = False
         self.reread = False
+        self._is_woken = False
 
     def stop_wanted(self) -> bool:
-        return self.stopped or self._clock.monotonic() >= self._until
-
-    def hold(self) -> None:
-        pass
-
-    def breakable(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
+        return self.stopped or self._clock.monotonic() >= self.until
 
     def take_reread(self) -> bool:
         taken, self.reread = self.reread, False
@@ -67,23 +65,44 @@ class Script:
 
     def wait(self, seconds: float) -> None:
         assert seconds > 0, "the loop must not spin"
-        self._clock.sleep(seconds)
-        for at in [at for at in self._actions if at <= self._clock.monotonic()]:
-            self._actions.pop(at)()
+        self._clock.sleep(0.0 if self._is_woken else seconds)
+        self._is_woken = False
+        for at in [at for at in self.actions if at <= self._clock.monotonic()]:
+            self.actions.pop(at)()
+
+    def wake(self) -> None:
+        self._is_woken = True
 
 
-class NoRecorder:
-    """``WriteRecorder`` that leave none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOutcomes(Observers):
+    """Observers that keep the outcomes, too. ``stream``: the log."""
 
-    def begin(self, intent: object, plan: object) -> None:
-        pass
+    stream: io.StringIO
+    outcomes: list[PassOutcome] = field(default_factory=list)
 
-    def ended(self, report: object) -> None:
-        pass
+    def pass_ended(self, cluster: str, outcome: PassOutcome, *, failures: int) -> None:
+        self.outcomes.append(outcome)
+        Observers.pass_ended(self, cluster, outcome, failures=failures)
+
+
+def observers_of(clock: FakeClock, *, applies: bool = True, as_json: bool = False) -> KeptOutcomes:
+    """The observers of a service that is silent after 1,200 s, and stale after 305 s."""
+    stream = io.StringIO()
+    return KeptOutcomes(
+        log=Log(stream, as_json=as_json, clock=clock),
+        stream=stream,
+        metrics=ServiceMetrics(applies=applies),
+        health=Health(silent_s=1200.0, stale_s=305.0, clock=clock),
+        clock=clock,
+    )
 
 
 class ServiceWorld:
-    """One service; ``run`` lets it live for so many seconds. Outcomes, metrics and log lines are there to be looked at."""
+    """One service, whose passes run between two waits; ``run`` lets it live for so many seconds.
+
+    Outcomes, metrics and log lines are there to be looked at.
+    """
 
     def __init__(
         self,
@@ -93,54 +112,49 @@ class ServiceWorld:
         applies: bool = True,
         clock: FakeClock | None = None,
         settings: ApplySettings | None = None,
-        recorder: WriteRecorder | None = None,
+        audit: Path | None = None,
+        report: Path | None = None,
         paths: tuple[str, ...] = (),
-        log_format: LogFormat = LogFormat.TEXT,
-        load: Callable[[], Intent] | None = None,
+        as_json: bool = False,
+        load: Callable[[], Reading] | None = None,
         given: Callable[[], GivenBaseline | None] = lambda: None,
-        pace: Pace = PACE,
     ) -> None:
         self.cluster = cluster
         self.clock = clock or FakeClock()
         self.down: BackendError | None = None
         self.connects = 0
-        self.outcomes: list[PassOutcome] = []
-        self.keep_outcomes = True
-        self.stream = io.StringIO()
-        self.metrics = RunMetrics(metric_labels(), version="0", applies=applies)
-        self.health = Health(HealthLimits(silent=1200.0, stale=305.0), clock=self.clock)
-        self._observers = Observers(self.metrics, Log(self.stream, log_format, clock=self.clock), self.health, clock=self.clock)
+        self._observers = observers_of(self.clock, applies=applies, as_json=as_json)
+        self.outcomes, self.stream, self.health = self._observers.outcomes, self._observers.stream, self._observers.health
         places = paths or (str(folder),)
-        self.watch: Watch[Intent] = Watch(places, load or (lambda: load_intent(places, cluster=None, at=self.clock.now())))
+        self.watch = Watch(places, load or (lambda: (load_intent(places, cluster=None, at=self.clock.now()),)))
+        self.script = Script(self.clock)
+        stopping = settings or ApplySettings(stop_wanted=lambda: self.script.stopped)
         world = World(
             connect=self._connect,
             given=lambda _: given(),
-            recorder=recorder or NoRecorder(),
+            recorder=AuditSink(audit=audit, report=report, access=Access(), clock=self.clock),
             clock=self.clock,
-            progress=self._observers,
-            replay=replay_plan,
+            progress=PassProgress(health=self.health, cluster="prod"),
         )
-        self.script: Script | None = None
-        stopping = settings or ApplySettings(stop_wanted=lambda: self.script is not None and self.script.stopped)
-        self._passes = Passes(self.watch, world, stopping if applies else None)
-        self._pace = pace
-        self._pacing = Pacing(pace, jitter=lambda: 0.5)
+        passes = Passes(world, stopping if applies else None)
+        self._loop = Loop(
+            self.watch,
+            lambda _: passes,
+            interval_s=INTERVAL_S,
+            requests=self.script,
+            observers=self._observers,
+            is_strict=False,
+            jitter=lambda: 0.5,
+            start=lambda work: work(),
+        )
 
     def run(self, seconds: float, at: Mapping[float, Callable[[], object]] | None = None) -> PassOutcome | None:
-        """Live for so long; ``at``: what happens at which second from now."""
+        """Live for so long, from a pass on; ``at``: what happens at which second from now."""
         start = self.clock.monotonic()
-        actions = {start + second: action for second, action in (at or {}).items()}
-        self.script = Script(self.clock, until=start + seconds, actions=actions)
-        loop = Loop(self.watch, self._passes, pacing=self._pacing, requests=self.script, observer=self, clock=self.clock)
-        return loop.run()
-
-    def beat(self) -> None:
-        self._observers.beat()
-
-    def pass_ended(self, outcome: PassOutcome, *, failures: int) -> None:
-        if self.keep_outcomes:
-            self.outcomes.append(outcome)
-        self._observers.pass_ended(outcome, failures=failures)
+        self.script.until = start + seconds
+        self.script.actions = {start + second: action for second, action in sorted((at or {}).items())}
+        self.script.reread = True
+        return next(iter(self._loop.run()), None)
 
     @property
     def results(self) -> list[str]:
@@ -152,10 +166,12 @@ class ServiceWorld:
 
     def metric(self, name: str, **labels: str) -> float:
         """One sample of the exposition, as Prometheus would read it."""
-        wanted = ",".join(f'{label.rstrip("_")}="{value}"' for label, value in sorted(labels.items()))
-        body, _ = self.metrics.exposition("")
-        found = {(m["name"], m["labels"] or ""): float(m["value"]) for m in _SAMPLE.finditer(body.decode())}
-        return found[f"kafka_quotas_{name}", wanted]
+        wanted = ",".join(f'{label.rstrip("_")}="{value}"' for label, value in sorted({"cluster": "prod", **labels}.items()))
+        body, _ = self._observers.metrics.exposition("")
+        samples = {
+            (m["name"], ",".join(sorted(m["labels"].split(",")))): float(m["value"]) for m in _SAMPLE.finditer(body.decode())
+        }
+        return samples[f"kafka_quotas_{name}", wanted]
 
     def _connect(self, intent: Intent) -> QuotaCluster:
         del intent

@@ -8,10 +8,7 @@ from reconciler.faces import lazy_face
 from reconciler.hooks import Command, CommandGroup
 
 if TYPE_CHECKING:
-    from reconciler.features.service.log import LogFormat
-    from reconciler.features.service.loop import Pace
     from reconciler.features.service.record import RecordSettings, run_recorder
-    from reconciler.features.service.run import RunSettings, run_service
 
 NEEDS: Final = ("prometheus",)
 

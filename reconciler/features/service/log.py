@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import enum
 import logging
 import threading
 from collections.abc import Iterator, Mapping
@@ -21,46 +20,26 @@ from reconciler.ports import Clock
 _LOGGER: Final = "reconciler.service"
 
 
-class LogFormat(enum.StrEnum):
-    """How a line looks."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 class Log:
     """Writes lines. A log that takes no more (its reader is gone, the disk is full) does not stop the service."""
 
-    def __init__(
-        self,
-        stream: TextIO,
-        log_format: LogFormat,
-        *,
-        clock: Clock,
-        cluster: str | None = None,
-        lock: threading.Lock | None = None,
-        least: int = logging.NOTSET,
-    ) -> None:
+    def __init__(self, stream: TextIO, *, as_json: bool, clock: Clock, least: int = logging.NOTSET) -> None:
         """``least``: lines of a lower level are left out."""
         self._stream = stream
-        self._format = log_format
-        self._formatter = JsonFormatter() if log_format is LogFormat.JSON else _TextFormatter()
+        self._formatter = JsonFormatter() if as_json else _TextFormatter()
         self._clock = clock
-        self._lock = lock or threading.Lock()
-        self._cluster = cluster
+        self._lock = threading.Lock()
         self._least = least
 
-    def about(self, cluster: str) -> Log:
-        """The same log; each line names the cluster."""
-        return Log(self._stream, self._format, clock=self._clock, cluster=cluster, lock=self._lock, least=self._least)
-
-    def write(self, level: int, event: str, message: str, fields: Mapping[str, Datum] | None = None) -> None:
-        """One line. ``level``: one of ``logging``; ``event``: a fixed word; ``fields``: further values, only in the JSON form."""
+    def write(
+        self, level: int, event: str, message: str, fields: Mapping[str, Datum] | None = None, *, cluster: str = ""
+    ) -> None:
+        """Write one line. ``level``: one of ``logging``; ``event``: a fixed word; ``fields``: further values of the JSON form."""
         if level < self._least:
             return
-        if self._cluster is not None:
-            message = f"cluster {display_name(self._cluster)}: {message}"
-            fields = {"cluster": self._cluster, **(fields or {})}
+        if cluster:
+            message = f"cluster {display_name(cluster)}: {message}"
+            fields = {"cluster": cluster, **(fields or {})}
         record = logging.LogRecord(_LOGGER, level, "", 0, message, None, None)
         record.created = self._clock.now().timestamp()
         record.event, record.data = event, fields or {}

@@ -1,257 +1,263 @@
-"""The loop: looks at the files every few seconds, runs a pass when they changed or it is time, until it is stopped.
+"""The loop: looks at the files every second, and runs a pass over each cluster when they changed or it is time.
 
-The next pass begins after the interval with jitter, when a value of the manifests expires, or after a growing wait while
-something is wrong that may pass by itself.
+One thread reads the manifests, for all clusters at once, and schedules. Each pass runs in a thread, so a cluster that is slow or
+away does not delay the others. The manifests are read again after the interval with jitter, when a file changes, and when a value
+of theirs expires; each reading leads to a pass. A pass that failed is repeated after a growing wait when that may help.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
+import logging
 import random
-import select
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from types import FrameType, TracebackType
-from typing import Any, Final, Protocol, Self
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Protocol
 
-from reconciler.features.service.passes import Passes, PassOutcome, PassResult
-from reconciler.features.service.watch import Manifests
-from reconciler.ports import Clock
+from reconciler.errors import ManifestError, ReconcilerError, UsageError
+from reconciler.features.service.manifests import Fingerprint, Reading, Watch
+from reconciler.features.service.observers import Observers
+from reconciler.features.service.passes import Passes, PassOutcome, PassResult, ended_by
+from reconciler.model import ClusterFailure, display_name
+from reconciler.text import count_of, list_some
+from reconciler.workflows import Intent
 
+_LOOK_S: Final = 1.0
+"""How often the files are looked at. Two looks must agree: a checkout in the middle of its update is not an intent."""
+_JITTER: Final = 0.1
+"""The share of an interval that is added at random, so that many services do not come at once."""
+_FIRST_RETRY_S: Final = 5.0
+_MOST_AT_ONCE: Final = 8
+_AFTER_EXPIRY_S: Final = 0.1
+"""Between an expiry and the reading that sees it: the monotonic clock may be a little ahead of the other."""
+_MOST_DOUBLINGS: Final = 32
+_MOST_NAMED: Final = 10
 _PASSING: Final = frozenset({"stale-plan", "locked"})
 """Refusals that mean that another writer is at work."""
-_MOST_DOUBLINGS: Final = 32
-_BEAT_S: Final = 1.0
-
-_SETTLE_SECONDS: Final = 1.0
-"""How long files must be unchanged before they are read, in seconds: a checkout in the middle of its update is not an intent."""
-_AFTER_EXPIRY: Final = 0.1
-"""Seconds between an expiry and the pass that sees it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Seconds. ``jitter``: the share of an interval that is added at random, so that many services do not come at once.
-
-    ``poll``: how often the files are looked at.
-    """
-
-    interval: float = 300.0
-    jitter: float = 0.1
-    poll: float = 5.0
-    first_retry: float = 5.0
-    longest_retry: float = 300.0
-
-
-class Pacing:
-    """Counts failures in a row and computes the wait after each pass."""
-
-    def __init__(self, pace: Pace, *, jitter: Callable[[], float] = random.random) -> None:
-        self.pace = pace
-        self._jitter = jitter
-        self.failures = 0
-
-    def after(self, outcome: PassOutcome) -> float:
-        """Seconds until the next pass, if no file changes before."""
-        self.failures = 0 if outcome.result.is_success else self.failures + 1
-        if not _may_pass(outcome):
-            return self.pace.interval * (1 + self.pace.jitter * self._jitter())
-        doubled = self.pace.first_retry * 2.0 ** min(self.failures - 1, _MOST_DOUBLINGS)
-        return min(doubled, self.pace.longest_retry) * (1 + self._jitter()) / 2
-
-
-def _may_pass(outcome: PassOutcome) -> bool:
-    if outcome.result in (PassResult.CLUSTER, PassResult.FAILED, PassResult.PARTIAL, PassResult.CHANGING):
-        return True
-    return outcome.result is PassResult.REFUSED and outcome.reason in _PASSING
 
 
 class Requests(Protocol):
-    """What is asked of the service from outside."""
+    """What is asked of the service from outside, as ``SignalRequests`` has it."""
 
     def stop_wanted(self) -> bool:
-        """True once it shall end."""
-        ...
-
-    def hold(self) -> None:
-        """Raise no interrupt from now on, but where it is ``breakable``."""
-        ...
-
-    def breakable(self) -> AbstractContextManager[None]:
-        """Inside, a second request to end may interrupt."""
+        """Whether it shall end."""
         ...
 
     def take_reread(self) -> bool:
-        """True once after each request to read everything now."""
+        """Whether everything shall be read now; once for each request."""
         ...
 
     def wait(self, seconds: float) -> None:
         """Wait, or shorter when something is asked."""
         ...
 
-
-class Observer(Protocol):
-    """Observer of passes: metrics, logs, health."""
-
-    def beat(self) -> None:
-        """The loop is alive."""
-        ...
-
-    def pass_ended(self, outcome: PassOutcome, *, failures: int) -> None:
-        """A pass ended; ``failures`` in a row, 0 after a success."""
+    def wake(self) -> None:
+        """End a ``wait``. Called by any thread."""
         ...
 
 
-class Turns:
-    """Bounds how many loops of one process run a pass at the same time."""
+@dataclass(slots=True, kw_only=True)
+class Following:
+    """One cluster that the service follows. ``wanted``: the intent of the next pass, or how it ends without one."""
 
-    def __init__(self, most: int) -> None:
-        self._free = threading.Semaphore(most)
-
-    def take(self, stop_wanted: Callable[[], bool], beat: Callable[[], None]) -> bool:
-        """Wait for a turn; false when the loop shall end instead."""
-        while not self._free.acquire(timeout=_BEAT_S):
-            beat()
-            if stop_wanted():
-                return False
-        return True
-
-    def give_back(self) -> None:
-        """Let another loop have the turn."""
-        self._free.release()
+    name: str
+    passes: Passes | None = None
+    wanted: Intent | PassOutcome | None = None
+    due_s: float = float("inf")
+    """When the next pass begins, by the monotonic clock."""
+    is_running: bool = False
+    is_gone: bool = False
+    """Whether no manifest declares it any more."""
+    ended: PassOutcome | None = None
+    """The pass that just ended, until the loop reports it."""
+    last: PassOutcome | None = None
+    failures: int = 0
+    """Passes without success in a row."""
 
 
 class Loop:
-    """Passes, one after the other, never two at once."""
+    """Follows the clusters of the manifests until it is stopped, never with two passes over one cluster at once.
+
+    ``passes_of`` makes the passes of a cluster. ``is_strict``: an option that cannot work for the one cluster ends the loop.
+    ``start`` runs a pass, in a thread of its own.
+    """
 
     def __init__(
         self,
-        manifests: Manifests,
-        passes: Passes,
+        watch: Watch,
+        passes_of: Callable[[Following], Passes],
         *,
-        pacing: Pacing,
+        interval_s: float,
         requests: Requests,
-        observer: Observer,
-        clock: Clock,
-        turns: Turns | None = None,
+        observers: Observers,
+        is_strict: bool,
+        jitter: Callable[[], float] = random.random,
+        start: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
-        self._manifests = manifests
-        self._turns = turns or Turns(1)
-        self._passes = passes
-        self._pacing = pacing
-        self._poll_s = pacing.pace.poll
+        self._watch = watch
+        self._passes_of = passes_of
+        self._interval_s = interval_s
         self._requests = requests
-        self._observer = observer
-        self._clock = clock
+        self._observers = observers
+        self._is_strict = is_strict
+        self._jitter = jitter
+        self._start = start or (lambda work: threading.Thread(target=work, name="pass", daemon=True).start())
+        self._monotonic = observers.clock.monotonic
+        self._clusters: dict[str, Following] = {}
+        self._seen: Fingerprint | None = None
+        self._read: Fingerprint | None = None
+        """The files that were read last."""
+        self._due_s = self._monotonic()
+        """When the manifests are read next."""
+        self._asked = False
+        self._problem = ""
 
-    def _until_expiry(self, outcome: PassOutcome) -> float:
-        """Seconds until a value of the manifests expires. The clock of ``monotonic`` may be a little ahead of the other."""
-        if outcome.next_expiry is None:
-            return math.inf
-        return max(0.0, (outcome.next_expiry - self._clock.now()).total_seconds()) + _AFTER_EXPIRY
+    def run(self) -> tuple[PassOutcome, ...]:
+        """Go on until stopped. Returns the last pass of each cluster that had one.
 
-    def run(self, *, on_first: Callable[[PassOutcome], None] = lambda _: None) -> PassOutcome | None:
-        """Go on until stopped; the last pass, if there was one. ``on_first`` is given the first, and may raise to end it all."""
-        last, handled = None, None
-        outcome: PassOutcome | None = None
-        due, reread = self._clock.monotonic(), False
+        Raises ``UsageError`` when the first reading, or the first pass of a strict loop, finds that the options cannot work.
+        """
         while not self._requests.stop_wanted():
-            self._observer.beat()
-            reread = self._requests.take_reread() or reread
-            files = self._manifests.fingerprint()
-            settled, last = files == last, files
-            if settled and (reread or files != handled or self._clock.monotonic() >= due):
-                if not self._turns.take(self._requests.stop_wanted, self._observer.beat):
-                    break
-                first, reread = outcome is None, False
-                try:
-                    outcome = self._passes.run(files)
-                finally:
-                    self._turns.give_back()
-                handled = handled if outcome.result is PassResult.CHANGING else files
-                due = self._clock.monotonic() + min(self._pacing.after(outcome), self._until_expiry(outcome))
-                self._observer.pass_ended(outcome, failures=self._pacing.failures)
-                if first:
-                    on_first(outcome)
-                continue
-            until_due = max(0.0, due - self._clock.monotonic())
-            self._requests.wait(min(self._poll_s, until_due if settled else _SETTLE_SECONDS))
-        return outcome
+            self._observers.health.beat()
+            is_settled = self._look()
+            self._collect()
+            self._begin()
+            self._requests.wait(self._pause() if is_settled else _LOOK_S)
+        while any(cluster.is_running for cluster in self._clusters.values()):
+            self._requests.wait(_LOOK_S)
+            self._collect()
+        return tuple(cluster.last for cluster in self._clusters.values() if cluster.last is not None)
 
+    def _look(self) -> bool:
+        """Read the manifests when that is due; false while the files change."""
+        files = self._watch.fingerprint()
+        is_settled, self._seen = files == self._seen, files
+        self._asked = self._requests.take_reread() or self._asked
+        if is_settled and (self._asked or files != self._read or self._monotonic() >= self._due_s):
+            self._load(files)
+        return is_settled
 
-_REREAD: Final = getattr(signal, "SIGHUP", None)
-"""Windows has no such signal."""
-_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, *(() if _REREAD is None else (_REREAD,)))
-
-
-class SignalRequests:
-    """The requests that come as signals while the block lasts; only in the main thread. ``stopped_by``: the first to end it."""
-
-    def __init__(self) -> None:
-        self.stopped_by: int | None = None
-        self._reread = False
-        self._impatient = False
-        self._held = False
-        self._breaks = False
-        self._before: dict[int, Any] = {}
-        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._note) for number in _HANDLED}
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        os.close(self._read_end)
-        os.close(self._write_end)
-
-    def stop_wanted(self) -> bool:
-        """True after a first SIGTERM or SIGINT."""
-        return self.stopped_by is not None
-
-    def hold(self) -> None:
-        """Raise nothing from now on, but where it is ``breakable``."""
-        self._held = True
-
-    @contextlib.contextmanager
-    def breakable(self) -> Iterator[None]:
-        """Let a second signal, and one that came before, raise ``KeyboardInterrupt`` inside. For the main thread."""
-        self._breaks = True
+    def _load(self, files: Fingerprint) -> None:
+        loaded: Reading | ReconcilerError
         try:
-            if self._impatient:
-                raise KeyboardInterrupt
-            yield
-        finally:
-            self._breaks = False
-
-    def take_reread(self) -> bool:
-        """True once after SIGHUP; several at once count as one."""
-        taken, self._reread = self._reread, False
-        return taken
-
-    def wait(self, seconds: float) -> None:
-        """Wait up to this many seconds, or until a signal comes."""
-        select.select([self._read_end], [], [], seconds)
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._read_end, 4096)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        if number == _REREAD:
-            self._reread = True
-        elif self.stopped_by is not None:
-            self._impatient = True
-            if self._breaks or not self._held:
-                self._breaks = False
-                raise KeyboardInterrupt
+            loaded = self._watch.load(files)
+        except ReconcilerError as error:
+            if isinstance(error, UsageError) and self._read is None:
+                raise
+            loaded = error
+        if self._watch.fingerprint() != files:
+            # They changed while they were read: read them once they are settled.
+            return
+        self._asked, self._read = False, files
+        self._due_s = self._monotonic() + self._interval_s * (1 + _JITTER * self._jitter())
+        if isinstance(loaded, ReconcilerError):
+            self._offer_problem(ended_by(loaded, in_manifests=True))
         else:
-            self.stopped_by = number
-        # A full pipe wakes the loop just as well.
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._write_end, b"\0")
+            self._problem = ""
+            self._follow({_name(each): each for each in loaded})
+
+    def _offer_problem(self, outcome: PassOutcome) -> None:
+        """Let a pass over each cluster end so, or over one without a name before any is known. The first one has the findings."""
+        is_new, self._problem = outcome.message != self._problem, outcome.message
+        if not self._clusters:
+            self._clusters[""] = Following(name="")
+        for number, cluster in enumerate(self._clusters.values()):
+            cluster.wanted = outcome if is_new and not number else replace(outcome, details=())
+            cluster.due_s = self._monotonic()
+
+    def _follow(self, reading: Mapping[str, Intent | ClusterFailure]) -> None:
+        skipped = [name for name, each in reading.items() if isinstance(each, ClusterFailure) and each.skipped]
+        now = self._observers.clock.now()
+        for name, each in reading.items():
+            if name not in self._clusters and name in skipped:
+                continue
+            cluster = self._clusters.setdefault(name, Following(name=name))
+            cluster.is_gone, cluster.due_s = False, self._monotonic()
+            if isinstance(each, ClusterFailure):
+                cluster.wanted = ended_by(ManifestError(each.message, findings=each.findings))
+                continue
+            cluster.wanted = each
+            expiry = each.desired.next_expiry()
+            if expiry is not None:
+                until_s = max(0.0, (expiry - now).total_seconds()) + _AFTER_EXPIRY_S
+                self._due_s = min(self._due_s, self._monotonic() + until_s)
+        for name, cluster in self._clusters.items():
+            cluster.is_gone = name not in reading
+        if skipped:
+            names = list_some([display_name(name) for name in skipped], _MOST_NAMED)
+            text = f"{count_of(len(skipped), 'cluster')} without a trusted manifest: {names}"
+            self._observers.log.write(logging.WARNING, "skipped", text)
+
+    def _begin(self) -> None:
+        """Begin the passes that are due, those that wait longest first."""
+        now = self._monotonic()
+        for cluster in sorted(self._clusters.values(), key=lambda cluster: cluster.due_s):
+            if cluster.is_running:
+                continue
+            self._observers.health.beat_of(cluster.name)
+            if cluster.is_gone or cluster.due_s > now:
+                continue
+            if isinstance(cluster.wanted, PassOutcome):
+                cluster.due_s = float("inf")
+                self._report(cluster, cluster.wanted)
+            elif cluster.wanted and sum(each.is_running for each in self._clusters.values()) < _MOST_AT_ONCE:
+                cluster.due_s, cluster.is_running = float("inf"), True
+                cluster.passes = cluster.passes or self._passes_of(cluster)
+                self._start(partial(self._pass, cluster, cluster.passes, cluster.wanted))
+
+    def _pass(self, cluster: Following, passes: Passes, intent: Intent) -> None:
+        try:
+            cluster.ended = passes.run(intent)
+        except Exception as defect:  # noqa: BLE001 - a defect that one cluster shows does not end the passes over the others
+            self._observers.log.write(logging.ERROR, "defect", traceback.format_exc(), cluster=cluster.name)
+            text = f"this program has a defect: {type(defect).__name__}"
+            cluster.ended = PassOutcome(result=PassResult.FAILED, reason="internal", message=text)
+        self._requests.wake()
+
+    def _collect(self) -> None:
+        """Report the passes that ended, and when the next one is due. Forget clusters that are gone."""
+        for cluster in tuple(self._clusters.values()):
+            if cluster.ended is not None:
+                self._report(cluster, cluster.ended)
+            if cluster.is_gone and not cluster.is_running:
+                del self._clusters[cluster.name]
+                self._observers.remove(cluster.name)
+                if cluster.name:
+                    text = "is in no manifest any more, and is left as it is"
+                    self._observers.log.write(logging.WARNING, "removed", text, cluster=cluster.name)
+
+    def _report(self, cluster: Following, outcome: PassOutcome) -> None:
+        is_first = cluster.last is None
+        cluster.ended, cluster.last, cluster.is_running = None, outcome, False
+        cluster.failures = 0 if outcome.result.is_success else cluster.failures + 1
+        if may_pass(outcome):
+            wait_s = retry_wait_s(cluster.failures, most_s=self._interval_s, jitter=self._jitter())
+            cluster.due_s = min(cluster.due_s, self._monotonic() + wait_s)
+        self._observers.pass_ended(cluster.name, outcome, failures=cluster.failures)
+        if self._is_strict and is_first and outcome.reason == UsageError.failure_reason:
+            raise UsageError(outcome.message)
+
+    def _pause(self) -> float:
+        """Seconds until something is due, and a look at the files at the latest."""
+        now = self._monotonic()
+        dues = [cluster.due_s - now for cluster in self._clusters.values() if not cluster.is_running]
+        return min((due for due in (_LOOK_S, self._due_s - now, *dues) if due > 0), default=_LOOK_S)
+
+
+def may_pass(outcome: PassOutcome) -> bool:
+    """Whether another pass may do better though no file changed."""
+    if outcome.result in (PassResult.CLUSTER, PassResult.FAILED, PassResult.PARTIAL):
+        return True
+    return outcome.result is PassResult.REFUSED and outcome.reason in _PASSING
+
+
+def retry_wait_s(failures: int, *, most_s: float, jitter: float) -> float:
+    """Return the wait after so many failures in a row. ``jitter``, from 0 to 1, is how much of its second half is waited."""
+    doubled = min(_FIRST_RETRY_S, most_s) * 2.0 ** min(failures - 1, _MOST_DOUBLINGS)
+    return min(doubled, most_s) * (1 + jitter) / 2
+
+
+def _name(each: Intent | ClusterFailure) -> str:
+    return (each.cluster.name if isinstance(each, ClusterFailure) else each.spec.name) or ""

@@ -1,84 +1,45 @@
-"""Metrics, log and health page, from the same outcomes of passes."""
+"""The log, the metrics and the health pages of a service, from the same outcomes of passes."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Final
 
-from reconciler.features.service.endpoint import Health
 from reconciler.features.service.log import Log
-from reconciler.features.service.metrics import LabelValues, RunMetrics
+from reconciler.features.service.metrics import ServiceMetrics
+from reconciler.features.service.pages import Health
 from reconciler.features.service.passes import EntityCounts, PassOutcome, PassResult
 from reconciler.logs import Datum
-from reconciler.model import Action, ChangeStatus, DriftClass
-from reconciler.policy import GUARDS
 from reconciler.ports import Clock
 
-_BROKER_ERRORS: Final = (
-    "authentication",
-    "authorization",
-    "cluster",
-    "outcome-unknown",
-    "refused-by-cluster",
-    "unreachable",
-    "unsupported",
-    "wrong-cluster",
-)
-_GUARD_REASONS: Final = frozenset({"guard", "frozen"})
 _LEVELS: Final = {
     PassResult.IN_SYNC: logging.INFO,
     PassResult.APPLIED: logging.INFO,
     PassResult.DIFFERS: logging.WARNING,
     PassResult.REFUSED: logging.WARNING,
-    PassResult.CHANGING: logging.WARNING,
 }
 
 
-def metric_labels() -> LabelValues:
-    """Every value that the labels of the metrics may have."""
-    return LabelValues(
-        results=[result.value for result in PassResult],
-        drift_classes=[drift.value for drift in DriftClass],
-        actions=[action.value for action in Action],
-        statuses=[status.value for status in ChangeStatus if status is not ChangeStatus.NOT_ATTEMPTED],
-        guards=list(GUARDS),
-        broker_errors=_BROKER_ERRORS,
-    )
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observers:
-    """The observer of the loop."""
+    """Where the loop reports."""
 
-    def __init__(self, metrics: RunMetrics, log: Log, health: Health, *, clock: Clock) -> None:
-        self._metrics = metrics
-        self.log = log
-        self._health = health
-        self.clock = clock
+    log: Log
+    metrics: ServiceMetrics
+    health: Health
+    clock: Clock
 
-    def beat(self) -> None:
-        """The loop is alive."""
-        self._health.beat()
-
-    def step(self, message: str) -> None:
-        """A pass goes on; as a ``Progress``. Only that it does something is noted."""
-        del message
-        self._health.beat()
-
-    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
-        """Note a sign of life, as ``step`` does."""
-        del done, total, unit
-        self._health.beat()
-
-    def pass_ended(self, outcome: PassOutcome, *, failures: int) -> None:
-        """A pass ended."""
-        self._health.note_pass(outcome)
-        self._count(outcome, failures)
+    def pass_ended(self, cluster: str, outcome: PassOutcome, *, failures: int) -> None:
+        """Report a pass; ``failures``: passes without success in a row."""
+        self.health.note(cluster, outcome)
+        self.metrics.count(cluster, outcome, failures=failures, at=self.clock.now().timestamp())
         for detail in outcome.details:
-            self.log.write(logging.WARNING if outcome.result.is_success else logging.ERROR, "finding", detail)
+            level = logging.WARNING if outcome.result.is_success else logging.ERROR
+            self.log.write(level, "finding", detail, cluster=cluster)
         if outcome.again:
             text = "the very same values were written as in the write before: another writer undoes them. Find out which one"
-            self.log.write(logging.WARNING, "repeated", text)
-        message = outcome.message or outcome.result.value
+            self.log.write(logging.WARNING, "repeated", text, cluster=cluster)
         fields: dict[str, Datum] = {
             "result": outcome.result.value,
             "reason": outcome.reason,
@@ -87,30 +48,31 @@ class Observers:
             **_fields(outcome.counts),
             "written": outcome.written_by_status(),
         }
-        self.log.write(_LEVELS.get(outcome.result, logging.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
+        message = f"{outcome.result.value}: {outcome.message or outcome.result.value}"
+        self.log.write(_LEVELS.get(outcome.result, logging.ERROR), "pass", message, fields, cluster=cluster)
 
-    def _count(self, outcome: PassOutcome, failures: int) -> None:
-        self._metrics.count_pass(
-            outcome.result.value,
-            seconds=outcome.seconds,
-            at=self.clock.now().timestamp(),
-            failures=failures,
-            valid=outcome.result.manifests_are_good,
-        )
-        if outcome.counts is not None:
-            self._metrics.set_counts(
-                drift={drift.value: count for drift, count in outcome.counts.drift.items()},
-                planned={action.value: count for action, count in outcome.counts.planned.items()},
-                tripped=outcome.counts.tripped,
-                held_back=outcome.counts.held_back,
-            )
-            if outcome.result is PassResult.REFUSED and outcome.reason in _GUARD_REASONS:
-                self._metrics.count_refusals(outcome.counts.tripped)
-        if outcome.result is PassResult.CLUSTER:
-            self._metrics.count_broker_error(outcome.reason or "cluster")
-        self._metrics.count_writes(
-            {(action.value, status.value): count for (action, status), count in outcome.written.items()}, again=outcome.again
-        )
+    def remove(self, cluster: str) -> None:
+        """Forget a cluster that the service no longer follows."""
+        self.health.remove(cluster)
+        self.metrics.remove(cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassProgress:
+    """The ``Progress`` of the passes over one cluster: each word is a sign of life."""
+
+    health: Health
+    cluster: str
+
+    def step(self, message: str) -> None:
+        """Note a sign of life."""
+        del message
+        self.health.beat_of(self.cluster)
+
+    def count(self, done: float, total: float | None = None, unit: str = "") -> None:
+        """Note a sign of life."""
+        del done, total, unit
+        self.health.beat_of(self.cluster)
 
 
 def _fields(counts: EntityCounts | None) -> dict[str, Datum]:

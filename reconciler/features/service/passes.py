@@ -1,18 +1,20 @@
-"""One pass: read the manifests and the cluster, and write when writing is on and no check refuses.
+"""One pass over one cluster: compare it with the manifests, and write when writing is on and no check refuses.
 
 The outcome of a pass is words and counts, never entities, so that keeping one costs nothing.
 """
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 from reconciler.apply import ApplySettings
+from reconciler.cli.traffic_options import configured_backtest
+from reconciler.documents import headline
 from reconciler.errors import (
     BackendError,
     ManifestError,
@@ -21,12 +23,11 @@ from reconciler.errors import (
     VanishedError,
     WrongClusterError,
 )
-from reconciler.features.service.replay import Replay
-from reconciler.features.service.watch import Fingerprint, Manifests
+from reconciler.features.service.audit_sink import AuditSink
 from reconciler.model import (
     Action,
-    ApplyReport,
     ApplyResult,
+    BacktestReport,
     Change,
     ChangeStatus,
     ClusterIdentity,
@@ -35,12 +36,12 @@ from reconciler.model import (
     Drift,
     DriftClass,
     EntityDrift,
-    Plan,
     escaped,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.render import rule_sentences
 from reconciler.text import count_of, list_some
-from reconciler.workflows import GivenBaseline, Intent, Observation, observe, write_observed
+from reconciler.workflows import GivenBaseline, Intent, Observation, observe, proposal_of, run_backtest, write_observed
 
 _MOST_NAMED: Final = 10
 _LONGEST_MESSAGE: Final = 2_000
@@ -51,7 +52,7 @@ class PassResult(enum.StrEnum):
     """The word for a whole pass.
 
     ``DIFFERS``: the cluster differs, and the service does not write it: it only looks, or a person has to decide.
-    ``CHANGING``: the manifests changed while they were read. ``INVALID``, ``VANISHED``: nothing is written. ``CLUSTER``: it does
+    ``INVALID``, ``VANISHED``: the manifests cannot be used, and nothing is written. ``CLUSTER``: it does
     not answer, or not to this. ``FAILED``: nothing was written; ``PARTIAL``: something may be.
     """
 
@@ -64,7 +65,6 @@ class PassResult(enum.StrEnum):
     CLUSTER = "cluster"
     INVALID = "invalid"
     VANISHED = "vanished"
-    CHANGING = "changing"
 
     @property
     def is_success(self) -> bool:
@@ -74,7 +74,7 @@ class PassResult(enum.StrEnum):
     @property
     def manifests_are_good(self) -> bool:
         """True when the manifests were read and have no error."""
-        return self not in (PassResult.INVALID, PassResult.VANISHED, PassResult.CHANGING)
+        return self not in (PassResult.INVALID, PassResult.VANISHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +113,6 @@ class PassOutcome:
         }
         return {status: count for status, count in counts.items() if count}
 
-    next_expiry: datetime.datetime | None = None
-    """When a value of the manifests expires next, as far as it is known."""
-
 
 _RESULTS: Final = {
     ApplyResult.DONE: PassResult.APPLIED,
@@ -126,145 +123,59 @@ _RESULTS: Final = {
 }
 
 
-class WriteRecorder(Protocol):
-    """What a write leaves behind for people and auditors."""
-
-    def begin(self, intent: Intent, plan: Plan) -> None:
-        """Record that a write begins. Raises ``FileAccessError``, and then nothing is written."""
-        ...
-
-    def ended(self, report: ApplyReport) -> None:
-        """Record how the write ended. Raises ``FileAccessError``."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What is outside of the service. ``connect`` raises ``ReconcilerError``; ``given`` reads the baseline, if there is any."""
+    """What is outside of a pass. ``connect`` raises ``ReconcilerError``; ``given`` reads the baseline, if there is any."""
 
     connect: Callable[[Intent], QuotaCluster]
     given: Callable[[Intent], GivenBaseline | None]
-    recorder: WriteRecorder
+    recorder: AuditSink
     clock: Clock
     progress: Progress
-    replay: Callable[[Intent, CurrentState], Replay | None] = lambda *_: None
-    """What recorded traffic shows of a plan."""
     hold: Callable[[], None] = lambda: None
-    """Called before a write: from then on, no interrupt is raised but where the executor allows it."""
+    """Called before a write: from then on, no interrupt ends the process before the write is recorded."""
 
 
 class Passes:
-    """Runs passes, one at a time. ``settings``: how to write, or ``None`` when nothing shall be written."""
+    """The passes over one cluster, one at a time. ``settings``: how to write, or ``None`` when nothing shall be written."""
 
-    def __init__(self, manifests: Manifests, world: World, settings: ApplySettings | None) -> None:
-        self._manifests = manifests
+    def __init__(self, world: World, settings: ApplySettings | None) -> None:
         self._world = world
         self._settings = settings
         self._answered: ClusterIdentity | None = None
         self._written = ""
         self._replayed: tuple[str, Replay | None] | None = None
-
-    def run(self, files: Fingerprint) -> PassOutcome:
-        """One pass over these files. Raises nothing that a later pass could do better."""
-        started = self._world.clock.monotonic()
-        outcome = self._run(files)
-        seconds = self._world.clock.monotonic() - started
-        return replace(outcome, message=_short(outcome.message), details=tuple(map(_short, outcome.details)), seconds=seconds)
-
-    def _run(self, files: Fingerprint) -> PassOutcome:
-        self._world.progress.step("reading the manifests")
-        try:
-            intent = self._manifests.load(files)
-        except VanishedError as error:
-            return _ended(PassResult.VANISHED, error)
-        except ReconcilerError as error:
-            return _ended(PassResult.INVALID, error)
-        if self._manifests.fingerprint() != files:
-            return PassOutcome(
-                result=PassResult.CHANGING, reason="changing", message="the manifests changed while they were read"
-            )
-        return replace(_AtCluster(self, intent).run(), next_expiry=intent.desired.next_expiry())
-
-    def require_known(self, intent: Intent, answers: ClusterIdentity) -> None:
-        """Require the cluster that answered first, where no manifest names the id. Raises ``WrongClusterError``."""
-        known = self._answered = self._answered or answers
-        if intent.spec.cluster_id is None and known.id != answers.id:
-            expected, actual = (escaped(identity.id or "unknown") for identity in (known, answers))
-            msg = f"cluster {expected} answered before, and now {actual} does. Nothing was written. Start again if that is meant"
-            raise WrongClusterError(msg, expected=expected, actual=actual)
-
-    def written_again(self, digest: str) -> bool:
-        """True when the write before did the very same: it found the same values and left the same."""
-        again = digest == self._written
-        self._written = digest
-        return again
-
-    def replayed(self, intent: Intent, observation: Observation) -> Replay | None:
-        """Replay recorded traffic once for each plan, and again while it cannot be read. ``None`` without traffic."""
-        digest, before = observation.plan.digest, self._replayed
-        if before is None or before[0] != digest or (before[1] is not None and not before[1].was_read):
-            self._world.progress.step("replaying recorded traffic")
-            before = self._replayed = (digest, self._world.replay(intent, observation.current))
-        return before[1]
-
-    @property
-    def world(self) -> World:
-        """The connections, recorders and clock that the passes use."""
-        return self._world
-
-    @property
-    def settings(self) -> ApplySettings | None:
-        """The settings of a write, or ``None`` where nothing is written."""
-        return self._settings
-
-
-class _AtCluster:
-    """The part of one pass that reaches the cluster; keeps the counts when something breaks after that."""
-
-    def __init__(self, passes: Passes, intent: Intent) -> None:
-        self._passes = passes
-        self._world = passes.world
-        self._intent = intent
         self._counts: EntityCounts | None = None
+        """What this pass saw, kept when something breaks after that."""
 
-    def run(self) -> PassOutcome:
+    def run(self, intent: Intent) -> PassOutcome:
+        """Run one pass. Raises nothing that a later pass could do better."""
+        started = self._world.clock.monotonic()
+        self._counts = None
         try:
-            outcome = self._run_connected()
-        except BackendError as error:
-            outcome = _ended(PassResult.CLUSTER, error)
-        except RefusedError as error:
-            outcome = _ended(PassResult.REFUSED, error)
-        except ManifestError as error:
-            outcome = _ended(PassResult.INVALID, error)
+            outcome = self._connected(intent)
         except ReconcilerError as error:
-            outcome = _ended(PassResult.FAILED, error)
-        return replace(outcome, counts=self._counts)
+            outcome = ended_by(error)
+        seconds = self._world.clock.monotonic() - started
+        return replace(shortened(outcome), counts=self._counts, seconds=seconds)
 
-    def _run_connected(self) -> PassOutcome:
-        given = self._world.given(self._intent)
+    def _connected(self, intent: Intent) -> PassOutcome:
+        given = self._world.given(intent)
         self._world.progress.step("connecting to the cluster")
-        cluster = self._world.connect(self._intent)
-        try:
-            return self._looked(cluster, given)
-        finally:
-            cluster.close()
+        with contextlib.closing(self._world.connect(intent)) as cluster:
+            return self._compared(intent, cluster, given)
 
-    def _looked(self, cluster: QuotaCluster, given: GivenBaseline | None) -> PassOutcome:
+    def _compared(self, intent: Intent, cluster: QuotaCluster, given: GivenBaseline | None) -> PassOutcome:
         self._world.progress.step("reading the cluster's quotas")
-        observation = observe(self._intent, cluster, given, clock=self._world.clock)
-        self._passes.require_known(self._intent, observation.plan.cluster)
+        observation = observe(intent, cluster, given, clock=self._world.clock)
+        plan = observation.plan
+        self._require_known(intent, plan.cluster)
         self._counts = _counts(observation)
-        plan, settings = observation.plan, self._passes.settings
         if not plan.changes:
-            rest = f"{plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
-            if observation.drift.differs:
-                return PassOutcome(
-                    result=PassResult.DIFFERS, message=f"nothing to write, but {_drifted(observation.drift)} ({rest})"
-                )
-            return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests declare: {rest}")
-        replay = self._passes.replayed(self._intent, observation)
+            return _nothing_to_write(observation)
+        replay = self._replay(intent, observation)
         words = () if replay is None else (replay.words,)
-        if settings is None:
+        if self._settings is None:
             message = f"not written without --apply: {_list_changes(plan.changes)}"
             return PassOutcome(result=PassResult.DIFFERS, message=message, details=words)
         if replay is not None and replay.failed:
@@ -272,32 +183,43 @@ class _AtCluster:
             return PassOutcome(result=PassResult.REFUSED, reason="backtest", message=message, details=words)
         if replay is not None:
             observation = replace(observation, backtest=replay.report)
-        outcome = self._write(cluster, given, observation, settings)
+        self._world.hold()
+        outcome = self._write(intent, cluster, observation, self._settings)
+        if outcome.result is PassResult.APPLIED:
+            # It was verified a moment ago; what this look could not tell, the next pass will.
+            with contextlib.suppress(ReconcilerError):
+                self._counts = _counts(observe(intent, cluster, given, clock=self._world.clock))
         return replace(outcome, details=(*words, *outcome.details))
 
-    def _write(
-        self, cluster: QuotaCluster, given: GivenBaseline | None, observation: Observation, settings: ApplySettings
-    ) -> PassOutcome:
-        self._world.hold()
-        outcome = self._write_and_record(cluster, observation, settings)
-        if outcome.result is PassResult.APPLIED:
-            try:
-                self._counts = _counts(observe(self._intent, cluster, given, clock=self._world.clock))
-            except ReconcilerError:
-                # It was verified a moment ago; what this look could not tell, the next pass will.
-                return outcome
-        return outcome
+    def _require_known(self, intent: Intent, answers: ClusterIdentity) -> None:
+        """Require the cluster that answered first, where no manifest names the id. Raises ``WrongClusterError``."""
+        known = self._answered = self._answered or answers
+        if intent.spec.cluster_id is None and known.id != answers.id:
+            expected, actual = (escaped(identity.id or "unknown") for identity in (known, answers))
+            msg = f"cluster {expected} answered before, and now {actual} does. Nothing was written. Start again if that is meant"
+            raise WrongClusterError(msg, expected=expected, actual=actual)
 
-    def _write_and_record(self, cluster: QuotaCluster, observation: Observation, settings: ApplySettings) -> PassOutcome:
-        world = self._world
-        world.recorder.begin(self._intent, observation.plan)
-        report = write_observed(self._intent, observation, cluster, settings, clock=world.clock, progress=world.progress)
+    def _replay(self, intent: Intent, observation: Observation) -> Replay | None:
+        """Replay recorded traffic once for each plan, and again while it cannot be read. ``None`` without traffic."""
+        digest, before = observation.plan.digest, self._replayed
+        if before is None or before[0] != digest or (before[1] is not None and before[1].report is None):
+            self._world.progress.step("replaying recorded traffic")
+            before = self._replayed = (digest, replay_plan(intent, observation.current))
+        return before[1]
+
+    def _write(self, intent: Intent, cluster: QuotaCluster, observation: Observation, settings: ApplySettings) -> PassOutcome:
+        world, plan = self._world, observation.plan
+        world.recorder.begin(intent, plan)
+        report = write_observed(intent, observation, cluster, settings, clock=world.clock, progress=world.progress)
+        again = report.wrote and report.digest == self._written
+        if report.wrote:
+            self._written = report.digest
         outcome = PassOutcome(
             result=_RESULTS[report.result],
             reason=report.failure_reason,
-            message=report.message or f"applied and read back: {_list_changes(observation.plan.changes)}",
+            message=report.message or f"applied and read back: {_list_changes(plan.changes)}",
             written=Counter((outcome.change.action, outcome.status) for outcome in report.outcomes if _was_tried(outcome.status)),
-            again=report.wrote and self._passes.written_again(report.digest),
+            again=again,
         )
         try:
             world.recorder.ended(report)
@@ -308,20 +230,55 @@ class _AtCluster:
         return outcome
 
 
-def _was_tried(status: ChangeStatus) -> bool:
-    return status is not ChangeStatus.NOT_ATTEMPTED
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What recorded traffic shows of a plan. ``failed``: a sentence for each rule that fails. ``report``: unless unread."""
+
+    words: str
+    failed: tuple[str, ...] = ()
+    report: BacktestReport | None = None
 
 
-def _ended(result: PassResult, error: ReconcilerError) -> PassOutcome:
-    return PassOutcome(result=result, reason=error.failure_reason, message=str(error), details=finding_lines(error))
+def replay_plan(intent: Intent, current: CurrentState) -> Replay | None:
+    """Replay ``spec.traffic`` against the manifests; ``None`` without it. Traffic that cannot be read stops nothing."""
+    if intent.spec.traffic is None:
+        return None
+    try:
+        report = run_backtest(proposal_of(intent, current), configured_backtest(intent.spec, intent.trusted))
+    except ReconcilerError as error:
+        return Replay(words=f"Nothing was checked against traffic: {error}")
+    failed = tuple(f"rule fails: {sentence}" for sentence, passes in rule_sentences(report.rules) if not passes)
+    return Replay(words=f"Backtest: {headline(report)[0]}", failed=failed, report=report)
 
 
-def finding_lines(error: ReconcilerError) -> tuple[str, ...]:
-    """A line for each finding of an error, of the first of many."""
+def ended_by(error: ReconcilerError, *, in_manifests: bool = False) -> PassOutcome:
+    """Return the outcome of a pass that an error ended. ``in_manifests``: the manifests could not be read."""
+    by_error = ((VanishedError, PassResult.VANISHED), (BackendError, PassResult.CLUSTER), (RefusedError, PassResult.REFUSED))
+    result = PassResult.INVALID if in_manifests or isinstance(error, ManifestError) else PassResult.FAILED
+    if not in_manifests or isinstance(error, VanishedError):
+        result = next((each for kind, each in by_error if isinstance(error, kind)), result)
     findings = error.findings[:_MOST_FINDINGS] if isinstance(error, ManifestError) else ()
-    return tuple(
+    details = tuple(
         f"{finding.span or 'the manifests'}: {finding.severity.value}: {finding.message} [{finding.id}]" for finding in findings
     )
+    return shortened(PassOutcome(result=result, reason=error.failure_reason, message=str(error), details=details))
+
+
+def shortened(outcome: PassOutcome) -> PassOutcome:
+    """Return the outcome with texts that are escaped, and cut where they are long."""
+    return replace(outcome, message=_short(outcome.message), details=tuple(map(_short, outcome.details)))
+
+
+def _nothing_to_write(observation: Observation) -> PassOutcome:
+    plan = observation.plan
+    rest = f"{plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
+    if observation.drift.differs:
+        return PassOutcome(result=PassResult.DIFFERS, message=f"nothing to write, but {_drifted(observation.drift)} ({rest})")
+    return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests declare: {rest}")
+
+
+def _was_tried(status: ChangeStatus) -> bool:
+    return status is not ChangeStatus.NOT_ATTEMPTED
 
 
 def _short(text: str) -> str:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, TextIO
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
 from reconciler.features.prometheus import ExporterTarget, open_page, read_login
-from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
-from reconciler.features.service.loop import SignalRequests
+from reconciler.features.service.log import Log, redirect_library_logs
 from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
+from reconciler.features.service.signals import SignalRequests
 from reconciler.files import append_line
 from reconciler.formats import moment_to_json
 from reconciler.logs import Datum
@@ -57,7 +57,7 @@ class RecordSettings:
     most_rows: int = 2_000_000
     """A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
     http_config: Path | None = None
-    log_format: LogFormat = LogFormat.TEXT
+    log_as_json: bool = False
     quiet: bool = False
     """Log problems only."""
 
@@ -105,7 +105,7 @@ def run_recorder(settings: RecordSettings, stream: TextIO, *, clock: Clock) -> R
     from reconciler.traffic import require_arrow
 
     require_arrow()
-    log = Log(stream, settings.log_format, clock=clock, least=logging.WARNING if settings.quiet else logging.NOTSET)
+    log = Log(stream, as_json=settings.log_as_json, clock=clock, least=logging.WARNING if settings.quiet else logging.NOTSET)
     folder = RecordedFolder(settings.folder)
     with SignalRequests() as requests, folder.locked(), redirect_library_logs(log):
         recorder = _Recorder(settings, folder, log, clock)

@@ -80,7 +80,7 @@ def run(args: RecordArguments) -> Result:
     import signal
 
     from reconciler.features.prometheus import exporter_targets
-    from reconciler.features.service import LogFormat, RecordSettings, run_recorder
+    from reconciler.features.service import RecordSettings, run_recorder
     from reconciler.ports import SystemClock
 
     _check(args)
@@ -93,7 +93,7 @@ def run(args: RecordArguments) -> Result:
         most_bytes=args.max_size,
         duration_s=args.duration or 0.0,
         http_config=args.http_config,
-        log_format=LogFormat(output.log_format()),
+        log_as_json=output.log_format() == "json",
         quiet=output.is_quiet(),
     )
     end = run_recorder(settings, sys.stderr, clock=SystemClock())

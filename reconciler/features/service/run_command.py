@@ -31,16 +31,6 @@ class ServiceOptions:
         default=300.0,
         help="read the cluster at this interval, or up to a tenth later [default: 300]",
     )
-    poll: float = option(
-        "--poll", section="Service", metavar="SECONDS", default=5.0, help="look at the files at this interval [default: 5]"
-    )
-    longest_retry: float = option(
-        "--longest-retry",
-        section="Service",
-        metavar="SECONDS",
-        default=300.0,
-        help="let the waits after failures grow up to this [default: 300]",
-    )
     address: str = option(
         "--address",
         section="Service",
@@ -84,34 +74,11 @@ def run(args: RunArguments) -> Result:
     """Run until a signal: 0 after SIGTERM, 130 after SIGINT, 4 when the last write stayed incomplete."""
     import signal
 
-    from reconciler.features.service import LogFormat, Pace, RunSettings, run_service
-    from reconciler.model import Severity
+    from reconciler.features.service.run import run_service
     from reconciler.ports import SystemClock
 
     _check(args)
-    service = args.service
-    settings = RunSettings(
-        paths=args.paths,
-        cluster=args.clusters.cluster,
-        all_clusters=args.clusters.all_clusters,
-        access=args.clusters.access(),
-        trusted_ref=args.trusted_ref,
-        baseline=args.baseline,
-        fail_on=Severity(args.fail_on),
-        applies=args.apply,
-        run_seconds=args.deadline,
-        audit=args.audit,
-        report=args.report,
-        pace=Pace(
-            interval=service.interval,
-            poll=service.poll,
-            first_retry=min(5.0, service.longest_retry),
-            longest_retry=service.longest_retry,
-        ),
-        address=(service.address, service.port),
-        log_format=LogFormat(output.log_format()),
-    )
-    end = run_service(settings, sys.stderr, clock=SystemClock())
+    end = run_service(args, sys.stderr, as_json=output.log_format() == "json", clock=SystemClock())
     if end.is_partial:
         return Result(exit=exit_codes.PARTIAL)
     return Result(exit=exit_codes.INTERRUPTED if end.signal == signal.SIGINT else exit_codes.DONE)
@@ -119,15 +86,9 @@ def run(args: RunArguments) -> Result:
 
 def _check(args: RunArguments) -> None:
     service = args.service
-    limits = (
-        ("--interval", service.interval, 1.0),
-        ("--poll", service.poll, 0.1),
-        ("--longest-retry", service.longest_retry, 1.0),
-        ("--deadline", args.deadline, 1.0),
-    )
-    for name, value, least in limits:
-        if not (math.isfinite(value) and least <= value <= _LONGEST):
-            raise UsageError(f"{name} takes seconds from {least:g} to {_LONGEST:g}, not {value:g}")
+    for name, value in (("--interval", service.interval), ("--deadline", args.deadline)):
+        if not (math.isfinite(value) and 1.0 <= value <= _LONGEST):
+            raise UsageError(f"{name} takes seconds from 1 to {_LONGEST:g}, not {value:g}")
     if not 0 <= service.port <= _MOST_PORT:
         raise UsageError(f"--port takes a number from 0 to {_MOST_PORT}, not {service.port}")
     args.clusters.check()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from reconciler.model.cluster import Verdict
-from reconciler.model.plan import ApplyReport
 from tests.builders import user
 from tests.fakes import FakeCluster
 from tests.support.manifests import cluster, quotas
-from tests.support.service_world import NoRecorder, ServiceWorld
+from tests.support.service_world import ServiceWorld
 
 BOB = user("bob")
 LOG = Path(__file__).parents[3] / "examples" / "quickstart" / "kafka-request.log.gz"
@@ -27,27 +26,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class Reports(NoRecorder):
-    """Keeps the reports of writes."""
-
-    def __init__(self) -> None:
-        self.kept: list[ApplyReport] = []
-
-    def ended(self, report: object) -> None:
-        assert isinstance(report, ApplyReport)
-        self.kept.append(report)
-
-
 def world(
     folder: Path,
     *rules: Mapping[str, object],
     applies: bool = True,
     source: str = LOG.name,
-    recorder: NoRecorder | None = None,
+    report: Path | None = None,
 ) -> ServiceWorld:
     judged = {"history": {"hours": 0}, **({"fail": list(rules)} if rules else {})}
     (folder / "cluster.yaml").write_text(cluster(prune="never", traffic={"source": f"./{source}"}, backtest=judged), "utf-8")
-    return ServiceWorld(folder, FakeCluster(), applies=applies, recorder=recorder)
+    return ServiceWorld(folder, FakeCluster(), applies=applies, report=report)
 
 
 def test_a_rule_that_recorded_traffic_violates_stops_the_write(folder: Path) -> None:
@@ -63,16 +51,16 @@ def test_a_rule_that_recorded_traffic_violates_stops_the_write(folder: Path) -> 
 
 
 def test_a_limit_that_recorded_traffic_allows_is_written(folder: Path) -> None:
-    reports = Reports()
-    service = world(folder, RULE, recorder=reports)
+    report = folder.with_name("report.json")
+    service = world(folder, RULE, report=report)
     (folder / "quotas.yaml").write_text(quotas(({"user": "bob"}, {"producer_byte_rate": "10MiB"})), "utf-8")
 
     service.run(50)
 
     assert service.results == ["applied"]
     assert service.cluster.entities == {BOB: {"producer_byte_rate": 10 * 1024.0 * 1024}}
-    (prediction,) = reports.kept[0].facts.predictions
-    assert (prediction.entity, prediction.verdict, prediction.share) == (BOB, Verdict.CLEAR, 0.0)
+    (prediction,) = json.loads(report.read_text())["predictions"]
+    assert (prediction["entity"], prediction["verdict"], prediction["share"]) == ({"user": "bob"}, "clear", 0.0)
 
 
 @pytest.mark.parametrize("applies", [True, False])

@@ -16,7 +16,7 @@ from tests.support.manifests import cluster, quotas, repository
 from tests.support.service_process import Running, running
 
 RATE = "producer_byte_rate"
-FAST = ("--all-clusters", "--apply", "--interval", "600", "--longest-retry", "1")
+FAST = ("--all-clusters", "--apply", "--interval", "1")
 
 
 def write(path: Path, text: str) -> None:
@@ -62,7 +62,7 @@ def test_a_cluster_that_is_down_or_refused_does_not_stop_the_others(folder: Path
     declare(folder, "south", f"127.0.0.1:{refusing_port()}")
     with running(folder, tmp_path / "log", *FAST, "--audit", str(audit), "--report", str(reports)) as service:
         service.until(lambda: results(service, "south").count("cluster") >= 2)
-        service.until(lambda: [results(service, name)[-1:] for name in ("east", "west")] == [["applied"], ["applied"]])
+        service.until(lambda: all("applied" in results(service, name) for name in ("east", "west")))
         assert live(server) == {"east-app": 1000, "west-app": 1000}
 
         # What each cluster did is in series of its own.

@@ -162,12 +162,11 @@ def test_told_to_stop_it_finishes_the_request_it_is_in_and_says_what_is_left(tmp
     by_user = {f"u{n}": f"{n + 1}MiB" for n in range(6)}
 
     def stop(cluster: QuotaCluster) -> None:
-        assert world.script is not None
         world.script.stopped = True
 
     cluster = FakeCluster(before_write=stop)
     world = ServiceWorld(write_manifests(tmp_path, **by_user), cluster)
-    limits = ApplySettings(limits=ChunkLimits(keys=2), stop_wanted=lambda: world.script is not None and world.script.stopped)
+    limits = ApplySettings(limits=ChunkLimits(keys=2), stop_wanted=lambda: world.script.stopped)
     world = ServiceWorld(tmp_path, cluster, settings=limits)
 
     outcome = world.run(1000)
@@ -177,21 +176,6 @@ def test_told_to_stop_it_finishes_the_request_it_is_in_and_says_what_is_left(tmp
     assert cluster.writes == 1
     assert len(cluster.entities) == sum(outcome.written.values()) == 2
     assert "before request 2 of 3" in outcome.message
-
-
-def test_who_tears_it_out_of_a_request_gets_told_that_its_outcome_is_unknown(tmp_path: Path) -> None:
-    def tear(cluster: QuotaCluster) -> None:
-        assert world.script is not None
-        world.script.stopped = True
-        raise KeyboardInterrupt
-
-    world = ServiceWorld(write_manifests(tmp_path), FakeCluster(before_write=tear))
-
-    outcome = world.run(1000)
-
-    assert outcome is not None
-    assert (outcome.result.value, outcome.reason) == ("partial", "interrupted")
-    assert world.metric("changes_total", action="create", status="unknown") == 1
 
 
 def test_told_to_stop_before_the_first_request_it_writes_nothing(tmp_path: Path) -> None:
