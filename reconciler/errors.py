@@ -39,7 +39,6 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "msgspec": ("msgspec", "traffic"),
     "urllib3": ("urllib3", "traffic"),
     "prometheus_client": ("prometheus-client", "service"),
-    "re2": ("google-re2", "regex"),
     "gssapi": ("gssapi", "kerberos"),
     "botocore": ("botocore", "msk"),
 }

@@ -26,7 +26,7 @@ printf '%s\n' hatchling setuptools >"$folder/build.in"
 lock requirements/build.txt "$folder/build.in"
 printf '%s\n' 'cyclonedx-bom>=7.5,<8' >"$folder/release.in"
 lock requirements/release.txt "$folder/release.in"
-lock requirements/image.txt pyproject.toml --extra service --extra regex --extra github --extra msk
-lock requirements/pipeline.txt pyproject.toml --extra github --extra regex
-lock requirements/pipeline-traffic.txt pyproject.toml --extra github --extra regex --extra traffic
-lock requirements/pipeline-spark.txt pyproject.toml --extra github --extra regex --extra traffic --extra spark
+lock requirements/image.txt pyproject.toml --extra service --extra github --extra msk
+lock requirements/pipeline.txt pyproject.toml --extra github
+lock requirements/pipeline-traffic.txt pyproject.toml --extra github --extra traffic
+lock requirements/pipeline-spark.txt pyproject.toml --extra github --extra traffic --extra spark

@@ -6,22 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.errors import MissingDependencyError
 from reconciler.formats import TEXT, FlagShape, FreeShape, LabelsShape, RecordShape, Shape, TextShape
 from reconciler.manifest.documents import ClusterChoice
 from reconciler.manifest.reading import Collector
 from reconciler.model import (
-    MAX_REGEXES,
     EntityType,
     MatchKind,
-    PatternError,
     ProfileChoice,
     Selector,
     TypeMatch,
-    compile_regex,
-    compose,
 )
-from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _MATCHES: Final = {
@@ -30,14 +24,11 @@ _MATCHES: Final = {
     MatchKind.ANY: {"const": True, "description": "Named or default."},
     MatchKind.PREFIX: TextShape("Names that start with this."),
     MatchKind.GLOB: TextShape("Names that match this pattern of * and ?."),
-    MatchKind.REGEX: TextShape(
-        "Names that match this regular expression from end to end. No back-references, look-around or flags."
-    ),
 }
 _KINDS: Final = {kind.value: kind for kind in _MATCHES}
 
 
-def _match(node: YamlScalar | YamlMapping, out: Collector) -> TypeMatch | None:
+def _match(node: YamlScalar | YamlMapping, _: Collector) -> TypeMatch | None:
     if isinstance(node, YamlScalar):
         return TypeMatch(kind=MatchKind.NAME, text=node.text) if node.data is not None else None
     (word, value), *others = node.items.items() or [("", node)]
@@ -46,28 +37,11 @@ def _match(node: YamlScalar | YamlMapping, out: Collector) -> TypeMatch | None:
         return None
     if kind in (MatchKind.DEFAULT, MatchKind.NAMED, MatchKind.ANY):
         return TypeMatch(kind=kind)
-    if kind is MatchKind.REGEX and (problem := _regex_problem(value.text, out)):
-        message = compose(
-            "{value} cannot be used as a regular expression: {problem}", value=shown_part(value.text), problem=problem
-        )
-        out.add("invalid-selector", message, value)
-        return None
     return TypeMatch(kind=kind, text=value.text)
 
 
-def _regex_problem(expression: str, out: Collector) -> str | None:
-    out.regexes.add(expression)
-    if len(out.regexes) > MAX_REGEXES:
-        return f"the file has more than {MAX_REGEXES} different expressions. Write a prefix or a glob"
-    try:
-        compile_regex(expression)
-    except (PatternError, MissingDependencyError) as error:
-        return str(error)
-    return None
-
-
 _MATCHER: Final = FreeShape(
-    "A literal name, or exactly one of default, named, any, prefix, glob, regex.",
+    "A literal name, or exactly one of default, named, any, prefix, glob.",
     {
         "type": ("string", "number", "boolean", "object"),
         "minLength": 1,

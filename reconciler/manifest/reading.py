@@ -33,7 +33,7 @@ class FileContent:
 
 def read_documents(content: bytes, file: str) -> FileContent:
     """Read one file; never raises. ``file`` is the path for spans."""
-    out = Collector(file, content)
+    out = Collector(file)
     stream = read_yaml(content)
     for problem in stream.problems:
         out.add(problem.id, problem.message, Span(file=file, line=problem.line, column=problem.column))
@@ -153,25 +153,18 @@ MAX_FINDINGS: Final = 100_000
 
 
 class Collector:
-    """The findings of one file, in the order they are made; ``regexes`` are the different expressions of its selectors.
+    """The findings of one file, in the order they are made.
 
     ``entity`` and ``owner`` are those of the part that is being read: findings are about the entity. After ``MAX_FINDINGS`` one
-    finding reports that there are more, and ``full`` is true. ``content``: the bytes of the file.
+    finding reports that there are more, and ``full`` is true.
     """
 
-    def __init__(self, file: str, content: bytes = b"") -> None:
+    def __init__(self, file: str) -> None:
         self.file = file
-        self._content = content
         self.findings: list[Finding] = []
-        self.regexes: set[str] = set()
         self.entity: Entity | None = None
         self.owner: str | None = None
         self.full = False
-
-    def line(self, number: int) -> str:
-        """A line of the file as it is written, without its end; empty beyond the last one."""
-        lines = self._content.decode("utf-8", errors="replace").removeprefix("\ufeff").splitlines()
-        return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def span(self, node: YamlNode) -> Span:
         """Return the place where a node begins."""

@@ -74,17 +74,14 @@ if TYPE_CHECKING:
     )
     from reconciler.model.entity import (
         DEFAULT,
-        MAX_REGEXES,
         Entity,
         EntityName,
         EntityType,
         ForeignText,
         MatchKind,
-        PatternError,
         Selector,
         TypeMatch,
         any_matches,
-        compile_regex,
         display_name,
         escaped,
         in_canonical_order,

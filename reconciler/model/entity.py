@@ -3,9 +3,8 @@
 Source of the rules: Kafka's ``ClientQuotaEntity`` and ``ClientQuotaControlManager`` (KIP-546). A default entity, an absent type
 and a literal name ``<default>`` are three different things. The default is the marker ``DEFAULT`` here, never a string.
 
-A selector asks, per type, for a literal name, the default, any name, either of them, a prefix, a glob or a regular expression.
-The last three never match the default. Types that it does not list may be present unless ``strict``. Regular expressions are
-RE2's, from the extra ``regex``: RE2 matches in linear time and within bounds, so that no expression of a manifest can stop a run.
+A selector asks, per type, for a literal name, the default, any name, either of them, a prefix or a glob. The last two
+never match the default. Types that it does not list may be present unless ``strict``.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
-
-from reconciler.errors import MissingPackageError
+from typing import Final, Literal, TypeAlias
 
 
 class EntityType(enum.StrEnum):
@@ -194,46 +191,6 @@ def _rank(entity_type: str) -> tuple[tuple[int, str, int, str], ...]:
     return Entity(parts=((entity_type, ""),)).sort_key
 
 
-MAX_REGEX_LENGTH: Final = 1000
-"""Most characters of a regular expression."""
-MAX_REGEXES: Final = 200
-"""Most different regular expressions in one file. As many are kept compiled."""
-_REGEX_MEMORY: Final = 256 * 1024
-# RE2 reads {,3} as text, other engines as a count: the same expression would select different names.
-_OPEN_COUNT: Final = re.compile(r"(?<!\\)\{,[0-9]+\}")
-
-
-class PatternError(ValueError):
-    """A regular expression that cannot be used. The text gives the reason."""
-
-
-@lru_cache(maxsize=MAX_REGEXES)
-def compile_regex(text: str) -> Any:
-    """RE2's form of an expression, made once.
-
-    Raises ``PatternError`` for an expression that RE2 refuses or that is too large, and ``MissingDependencyError`` without the
-    extra ``regex``.
-    """
-    if len(text) > MAX_REGEX_LENGTH:
-        raise PatternError(f"the expression has {len(text)} characters, and {MAX_REGEX_LENGTH} are allowed")
-    if count := _OPEN_COUNT.search(text):
-        raise PatternError(f"RE2 does not read {count[0]} as a count. Write {{0{count[0][1:]}")
-    try:
-        import re2
-    except ImportError as error:
-        remark = ", or write a prefix or a glob"
-        raise MissingPackageError("regular expressions in selectors need", "re2", remark=remark) from error
-    options = re2.Options()
-    options.max_mem = _REGEX_MEMORY
-    options.never_capture = True
-    options.log_errors = False
-    try:
-        return re2.compile(text.encode(), options)
-    except (re2.error, UnicodeEncodeError) as error:
-        reason = error.args[0] if isinstance(error, re2.error) else "the expression is not Unicode text"
-        raise PatternError(escaped(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason))) from error
-
-
 class MatchKind(enum.StrEnum):
     """How one type is matched. The words are those of the manifest."""
 
@@ -243,7 +200,6 @@ class MatchKind(enum.StrEnum):
     ANY = "any"
     PREFIX = "prefix"
     GLOB = "glob"
-    REGEX = "regex"
 
 
 @lru_cache(maxsize=4096)
@@ -254,11 +210,7 @@ def _glob(text: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeMatch:
-    """What a selector asks of one entity type. ``text`` is empty for ``DEFAULT``, ``NAMED`` and ``ANY``.
-
-    A regular expression must match the whole name. ``matches`` raises ``PatternError`` or
-    ``MissingDependencyError`` for an expression that no manifest brought.
-    """
+    """What a selector asks of one entity type. ``text`` is empty for ``DEFAULT``, ``NAMED`` and ``ANY``."""
 
     kind: MatchKind
     text: str = ""
@@ -276,8 +228,6 @@ class TypeMatch:
                 return name.startswith(self.text)
             case MatchKind.GLOB:
                 return _glob(self.text).match(name) is not None
-            case MatchKind.REGEX:
-                return compile_regex(self.text).fullmatch(name.encode("utf-8", "replace")) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

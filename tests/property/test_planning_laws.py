@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from fnmatch import fnmatchcase
 
 from deepdiff import DeepDiff
@@ -98,7 +97,6 @@ TEXTS = {
     MatchKind.NAME: ["a", "<default>", "x y", "10.0.0.1"],
     MatchKind.PREFIX: ["", "a", "<", "10."],
     MatchKind.GLOB: ["*", "?", "<*>", "10.0.0.?"],
-    MatchKind.REGEX: [".*", "[ab]", "^a|b$", r"\d+(\.\d+){3}", r"\w(.\w)?"],
 }
 MATCHES = st.sampled_from(list(MatchKind)).flatmap(
     lambda kind: st.sampled_from(TEXTS.get(kind, [""])).map(lambda text: TypeMatch(kind=kind, text=text))
@@ -126,7 +124,6 @@ def owned(scope: Scope, entity: Entity) -> bool:
             MatchKind.ANY: lambda: True,
             MatchKind.PREFIX: lambda: name[: len(match.text)] == match.text,
             MatchKind.GLOB: lambda: fnmatchcase(name, match.text),
-            MatchKind.REGEX: lambda: re.fullmatch(match.text, name, re.ASCII) is not None,  # RE2's classes are of ASCII
         }[match.kind]()
 
     def chosen(selectors: tuple[Selector, ...]) -> bool:
