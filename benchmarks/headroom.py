@@ -76,7 +76,13 @@ def _refresh(what: str, view: object, traffic: str, bare: float) -> None:
     rates = RateRequest(traffic=(traffic,))
 
     def draw() -> None:
-        write(headroom_lines(observe(view, {}, rates), top=40), io.StringIO(), color=True, width=120)
+        headroom = observe(view, {}, rates)
+        write(
+            headroom_lines([headroom], [(headroom, group) for group in headroom.groups], top=40),
+            io.StringIO(),
+            color=True,
+            width=120,
+        )
 
     draw()
     walls = []

@@ -81,7 +81,7 @@ def test_its_document_lists_every_cluster(fleet: Path) -> None:
     assert [row["failure_reason"] for row in rows[38:]] == ["unreachable", "unreachable"]
 
 
-@pytest.mark.parametrize("option", [("--cluster", "c01"), ("--current", "x.json"), ("--traffic", "logs"), ("--state", "planned")])
+@pytest.mark.parametrize("option", [("--cluster", "c01"), ("--current", "x.json"), ("--traffic", "logs")])
 def test_options_about_one_cluster_are_refused(option: tuple[str, str], tmp_path: Path) -> None:
     done = invoke("headroom", ".", "--all-clusters", *option, cwd=tmp_path)
     assert (done.code, option[0] in done.err) == (64, True), done.err

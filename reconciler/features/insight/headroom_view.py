@@ -47,88 +47,66 @@ def percent_of_limit(group: GroupLoad) -> float | None:
     return None if group.share is None else group.share * 100
 
 
-LOADS: Final = VALUES.extended(
-    {
-        GroupLoad: row(
-            "broker key bucket=tags rate limit percent throttled=throttling source level owner", percent=percent_of_limit
-        ),
-        Headroom: row("at groups notes"),
-    }
-)
-"""Of quota groups at their moment, for this document and for reports."""
 HEADROOM: Final = Document(
     cls=Headroom,
     name="headroom",
     title="kafka-quotas headroom",
-    codec=LOADS.extended({Headroom: row("cluster at groups unused notes")}),
+    codec=VALUES.extended(
+        {
+            GroupLoad: row(
+                "broker key bucket=tags rate limit percent throttled=throttling source level owner", percent=percent_of_limit
+            ),
+            Headroom: row("cluster at groups unused notes"),
+        }
+    ),
 )
 
 
 def headroom_lines(
-    headroom: Headroom, *, top: int | None = None, over: float | None = None, details: bool = False
-) -> Iterator[Block]:
-    """The groups with a limit, and throttled groups without a known one; ``over``: those above this share of their limit.
-
-    ``top``: so many of them at most. A group has one row, that of the broker where it is nearest; all with ``details``.
-    """
-    above = 1.0 if over is None else over
-    known = [group for group in headroom.groups if group.limit is not None or group.throttling is not None]
-    asked = known if over is None else [group for group in known if group.is_above(above)]
-    limited = [group for group in asked if group.limit is not None]
-    count, throttled = sum(group.is_above(above) for group in limited), sum(group.throttling is not None for group in asked)
-    where = cluster_title(headroom.cluster)
-    if headroom.at is None:
-        yield line((f"{where}: no samples", Style.STRONG))
-    else:
-        yield line(
-            f"{where}, {headroom.at:%Y-%m-%d %H:%M:%S} UTC: {count_of(len(limited), 'quota group')} with a limit, ",
-            (f"{count:,} above {percent_text(above, digits=0)}", Style.BAD if count else Style.PLAIN),
-            ", ",
-            (f"{throttled:,} throttled", Style.BAD if throttled else Style.PLAIN),
-        )
-    rows = _nearest([(headroom, group) for group in asked], details=details)
-    if shown := rows[:top]:
-        yield table(_GROUPS, (_group_row(group, headroom.at, more) for _, group, more in shown), indent=0)
-    if hidden := len(_nearest([(headroom, group) for group in known], details=details)) - len(shown):
-        yield line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT))
-    if over is None:
-        yield from _unused_lines([(headroom, limit) for limit in headroom.unused], named=False)
-    yield from (labelled("Note: ", Style.FAINT, note) for note in headroom.notes)
-
-
-def fleet_lines(
     results: Sequence[Headroom | ClusterFailure],
-    loads: Sequence[tuple[Headroom, GroupLoad]],
+    groups: Sequence[tuple[Headroom, GroupLoad]],
     *,
     top: int | None = None,
-    details: bool = False,
+    over: float | None = None,
 ) -> Iterator[Block]:
-    """The nearest groups of all clusters in one table, each owner's, limits without traffic, and clusters that did not answer."""
-    failures = [each for each in results if isinstance(each, ClusterFailure)]
+    """The groups with a limit, and throttled groups without a known one, of one cluster or of all.
+
+    A group has one row, that of the broker where it is nearest. ``groups``: those of the results, the nearest to their limit
+    first, above the share ``over``. ``top``: so many rows at most. Of several clusters, the owners and the clusters that did not
+    answer follow.
+    """
+    share = 1.0 if over is None else over
     read = [each for each in results if not isinstance(each, ClusterFailure)]
-    limited = [(cluster, group) for cluster, group in loads if group.limit is not None or group.throttling is not None]
-    above, throttled = (
-        sum(group.is_above(1.0) for _, group in limited),
-        sum(group.throttling is not None for _, group in limited),
-    )
+    is_one = len(results) == 1 and bool(read)
+    asked = [(cluster, group) for cluster, group in groups if group.limit is not None or group.throttling is not None]
+    above = sum(group.is_above(share) for _, group in asked)
+    throttled = sum(group.throttling is not None for _, group in asked)
+    title = f"{len(read):,} of {count_of(len(results), 'cluster')}"
+    if is_one:
+        at = read[0].at
+        title = f"{cluster_title(read[0].cluster)}{', no samples' if at is None else f', {at:%Y-%m-%d %H:%M:%S} UTC'}"
     yield line(
-        f"{len(read):,} of {count_of(len(results), 'cluster')}: {count_of(len(limited), 'quota group')} with a limit, ",
-        (f"{above:,} above 100 %", Style.BAD if above else Style.PLAIN),
+        f"{title}: {count_of(sum(group.limit is not None for _, group in asked), 'quota group')} with a limit, ",
+        (f"{above:,} above {percent_text(share, digits=0)}", Style.BAD if above else Style.PLAIN),
         ", ",
         (f"{throttled:,} throttled", Style.BAD if throttled else Style.PLAIN),
     )
-    nearest = _nearest(limited, details=details)
-    if shown := nearest[:top]:
-        rows = ((*_group_row(group, cluster.at, more), _name(cluster)) for cluster, group, more in shown)
-        yield table((*_GROUPS, _CLUSTER), rows, indent=0)
-    if hidden := len(nearest) - len(shown):
+    rows = _nearest(asked)
+    if shown := rows[:top]:
+        cells = ((*_group_row(group, cluster.at, more), *(() if is_one else (_name(cluster),))) for cluster, group, more in shown)
+        yield table(_GROUPS if is_one else (*_GROUPS, _CLUSTER), cells, indent=0)
+    if hidden := len(rows) - len(shown):
         yield line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT))
-    yield from _owner_lines([group for _, group in limited], top)
-    yield from _unused_lines([(cluster, limit) for cluster in read for limit in cluster.unused], named=True)
+    if not is_one:
+        yield from _owner_lines([group for _, group in asked], top)
+    if over is None:
+        yield from _unused_lines([(cluster, limit) for cluster in read for limit in cluster.unused], named=not is_one)
     for cluster in read:
-        yield from (labelled("Note: ", Style.FAINT, f"{_name(cluster)}: ", note) for note in cluster.notes)
-    for failure in failures:
-        yield from failure_lines(failure)
+        whose = "" if is_one else f"{_name(cluster)}: "
+        yield from (labelled("Note: ", Style.FAINT, whose, note) for note in cluster.notes)
+    for each in results:
+        if isinstance(each, ClusterFailure):
+            yield from failure_lines(each)
 
 
 def _name(headroom: Headroom) -> str:
@@ -174,10 +152,8 @@ def _unused_lines(limits: Sequence[tuple[Headroom, UnusedLimit]], *, named: bool
     yield labelled("Unused now: ", Style.FAINT, f"{count_of(len(limits), 'limit')}: {', '.join(words)}{end}. {advice}")
 
 
-def _nearest(loads: Sequence[tuple[Headroom, GroupLoad]], *, details: bool) -> list[tuple[Headroom, GroupLoad, int]]:
+def _nearest(loads: Sequence[tuple[Headroom, GroupLoad]]) -> list[tuple[Headroom, GroupLoad, int]]:
     """Each quota group on the broker where it is nearest to its limit, and how many more brokers have it. ``loads``: sorted."""
-    if details:
-        return [(cluster, group, 0) for cluster, group in loads]
     places = [(id(cluster), group.key, tuple(sorted(group.tags.items()))) for cluster, group in loads]
     counts = Counter(places)
     first = dict(reversed(tuple(zip(places, loads, strict=True))))

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.features.insight.headroom_view import headroom_lines
-from reconciler.features.insight.observe import GroupLoad, Headroom, join_limits, observe
+from reconciler.features.insight.observe import GroupLoad, Headroom, join_limits, nearest_first, observe
 from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates, split_page
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.entity import DEFAULT, Entity
@@ -183,8 +183,8 @@ def test_a_quota_group_has_one_row_with_its_nearest_broker_and_all_with_details(
 
     groups = (load("a", 19.0, 20.0, broker="2"), load("b", 9.0, 10.0), load("a", 15.0, 20.0), load("a", 1.0, 20.0, broker="3"))
     headroom = Headroom(cluster=ClusterIdentity(name="prod-eu"), at=NOON, groups=groups)
-    rows = plain(headroom_lines(headroom)).splitlines()[2:]
+    loads = nearest_first((headroom, group) for group in groups)
+    rows = plain(headroom_lines([headroom], loads)).splitlines()[2:]
     assert ["produce 2 (+2)" in rows[0], "user=a" in rows[0], "produce 1  " in rows[1]] == [True] * 3
     assert len(rows) == 2
-    assert len(plain(headroom_lines(headroom, details=True)).splitlines()[2:]) == 4
-    assert plain(headroom_lines(headroom, top=1)).splitlines()[-1] == "1 more quota group not shown."
+    assert plain(headroom_lines([headroom], loads, top=1)).splitlines()[-1] == "1 more quota group not shown."
