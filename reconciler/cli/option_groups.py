@@ -100,7 +100,7 @@ class AddressOptions:
         section="Cluster",
         exclusive=True,
         metavar="HOST:PORT/CHROOT",
-        help="read and write the quotas in this ZooKeeper: needed before Kafka 2.6, possible up to 3.9",
+        help="read and write the quotas in this ZooKeeper: needed before Kafka 2.8, possible up to 3.9",
     )
     command_config: str | None = option(
         "--command-config", section="Cluster", metavar="FILE", help="read security settings from this properties file"

@@ -69,7 +69,7 @@ def test_a_broker_from_before_the_quota_api_is_sent_to_its_zookeeper(tmp_path: P
         f"{address} has no API for client quotas (DescribeClientQuotas), which Kafka has since 2.6, and offers the requests "
         "of Kafka 2.5"
     )
-    assert remedy == "Before Kafka 2.6, quotas are in ZooKeeper. Pass --zookeeper HOST:PORT in place of --bootstrap-server"
+    assert remedy == "Kafka before 2.8 keeps quotas in ZooKeeper. Pass --zookeeper HOST:PORT in place of --bootstrap-server"
     assert described == f"kafka-quotas: {message}. {remedy}\n"
 
 

@@ -29,7 +29,6 @@ from tests.builders import pair, user
 Parts = tuple[tuple[str, str | None], ...]
 Entries = Sequence[tuple[Parts, Mapping[str, float]]]
 
-VERSIONS = st.sampled_from([0, 1])
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 LENGTHS = st.sampled_from([0, 1, 125, 126, 127, 128, 300, 32_767])
 """Around 127 bytes a compact length takes its second byte."""
@@ -70,15 +69,13 @@ def altered(rows: Sequence[tuple[int, str | None, Parts]]) -> AlterClientQuotasR
     return AlterClientQuotasResponse(throttle_time_ms=3, entries=entries)
 
 
-def answer_of(version: int, body: bytes) -> RawAnswer:
+def answer_of(body: bytes) -> RawAnswer:
     """What the library is given for an answer with these bytes."""
-    request = describe_request(EntityFilter())
-    request.API_VERSION = version
-    return request.decode(io.BytesIO(body))
+    return describe_request(EntityFilter()).decode(io.BytesIO(body))
 
 
-def answer(message: Any, version: int) -> RawAnswer:
-    return answer_of(version, bytes(message.encode(version=version)))
+def answer(message: Any) -> RawAnswer:
+    return answer_of(bytes(message.encode(version=1)))
 
 
 def compact(text: str | None) -> bytes:
@@ -96,11 +93,11 @@ def varint(value: int) -> bytes:
     return bytes((*out, value))
 
 
-@given(ENTRIES, VERSIONS)
-def test_an_answer_is_read_as_kafka_python_reads_it(entries, version):
-    body = answer(described(entries), version).body
-    theirs = DescribeClientQuotasResponse.decode(body, version=version)
-    found = read_describe_answer(answer_of(version, body))
+@given(ENTRIES)
+def test_an_answer_is_read_as_kafka_python_reads_it(entries):
+    body = answer(described(entries)).body
+    theirs = DescribeClientQuotasResponse.decode(body, version=1)
+    found = read_describe_answer(answer_of(body))
     assert found.error_code == 0
     assert found.entities == {
         entity_of(tuple((part.entity_type, part.entity_name) for part in entry.entity)): {v.key: v.value for v in entry.values}
@@ -108,23 +105,22 @@ def test_an_answer_is_read_as_kafka_python_reads_it(entries, version):
     }
 
 
-@given(st.integers(-1, 120), NAMES, VERSIONS)
-def test_an_error_is_read_with_its_words(code, message, version):
-    found = read_describe_answer(answer(described(None, code, message), version))
+@given(st.integers(-1, 120), NAMES)
+def test_an_error_is_read_with_its_words(code, message):
+    found = read_describe_answer(answer(described(None, code, message)))
     assert (found.error_code, found.error_message, found.entities) == (code, message, {})
 
 
-@given(st.lists(st.tuples(st.integers(-1, 120), NAMES, ENTITIES), max_size=6), VERSIONS)
-def test_what_became_of_each_entity_is_read_as_kafka_python_reads_it(rows, version):
-    assert read_alter_answer(answer(altered(rows), version)) == {entity_of(parts): (code, text) for code, text, parts in rows}
+@given(st.lists(st.tuples(st.integers(-1, 120), NAMES, ENTITIES), max_size=6))
+def test_what_became_of_each_entity_is_read_as_kafka_python_reads_it(rows):
+    assert read_alter_answer(answer(altered(rows))) == {entity_of(parts): (code, text) for code, text, parts in rows}
 
 
 @given(
     st.lists(st.tuples(ENTITIES, st.dictionaries(WORDS, st.one_of(st.none(), st.floats()), max_size=4)), max_size=6),
     st.booleans(),
-    VERSIONS,
 )
-def test_a_request_is_written_as_kafka_python_writes_it(entries, validate_only, version):
+def test_a_request_is_written_as_kafka_python_writes_it(entries, validate_only):
     alterations = [Alteration(entity=entity_of(parts), ops=ops) for parts, ops in entries]
     row = AlterClientQuotasRequest.EntryData
     rows = [
@@ -135,51 +131,29 @@ def test_a_request_is_written_as_kafka_python_writes_it(entries, validate_only, 
         for a in alterations
     ]
     theirs = AlterClientQuotasRequest(entries=rows, validate_only=validate_only)
-    assert write_alter_body(alterations, validate_only=validate_only, version=version) == theirs.encode(version=version)
+    assert write_alter_body(alterations, validate_only=validate_only) == theirs.encode(version=1)
 
 
-@pytest.mark.parametrize(
-    ("version", "body"),
-    [
-        (
-            0,
-            (
-                "00000001000000020004757365720005616c6963650009636c69656e742d6964ffff00000002001270726f64756365725f627974655f72617465"
-                "4090000000000000000012636f6e73756d65725f627974655f7261746500000000000000000101"
-            ),
-        ),
-        (
-            1,
-            (
-                "0203057573657206616c696365000a636c69656e742d69640000031370726f64756365725f627974655f726174654090000000000000000013"
-                "636f6e73756d65725f627974655f7261746500000000000000000100000100"
-            ),
-        ),
-    ],
-)
-def test_a_request_is_the_bytes_that_kafkas_own_classes_write(version, body):
+def test_a_request_is_the_bytes_that_kafkas_own_classes_write():
+    body = (
+        "0203057573657206616c696365000a636c69656e742d69640000031370726f64756365725f627974655f726174654090000000000000000013"
+        "636f6e73756d65725f627974655f7261746500000000000000000100000100"
+    )
     alteration = Alteration(entity=pair("alice", DEFAULT), ops={"producer_byte_rate": 1024.0, "consumer_byte_rate": None})
-    assert write_alter_body([alteration], validate_only=True, version=version).hex() == body
+    assert write_alter_body([alteration], validate_only=True).hex() == body
 
 
-@pytest.mark.parametrize(
-    ("version", "body"),
-    [
-        (0, "000000050000ffff0000000100000001000475736572ffff000000010012726571756573745f70657263656e746167654029000000000000"),
-        (1, "000000050000000202057573657200000213726571756573745f70657263656e746167654029000000000000000000"),
-    ],
-)
-def test_the_bytes_that_kafkas_own_classes_write_are_read(version, body):
-    raw = answer_of(version, bytes.fromhex(body))
+def test_the_bytes_that_kafkas_own_classes_write_are_read():
+    body = "000000050000000202057573657200000213726571756573745f70657263656e746167654029000000000000000000"
+    raw = answer_of(bytes.fromhex(body))
     assert raw.throttle_time_ms == 5
     assert read_describe_answer(raw).entities == {user(): {"request_percentage": 12.5}}
 
 
 @pytest.mark.parametrize("name", ["x" * 32_768, "é" * 16_384, "\ud800"])
-@pytest.mark.parametrize("version", [0, 1])
-def test_text_that_no_request_can_hold_is_not_written(name, version):
+def test_text_that_no_request_can_hold_is_not_written(name):
     with pytest.raises(ValueError, match=r"longer than 32767 bytes|surrogates not allowed"):
-        write_alter_body([Alteration(entity=user(name), ops={"producer_byte_rate": 1.0})], validate_only=True, version=version)
+        write_alter_body([Alteration(entity=user(name), ops={"producer_byte_rate": 1.0})], validate_only=True)
 
 
 TAGS = st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=200)), max_size=2)
@@ -198,14 +172,14 @@ def test_tagged_fields_of_the_future_are_passed_over(data, entries):
         values = b"".join(compact(key) + struct.pack(">d", value) + tags() for key, value in quotas.items())
         describing += entity + varint(len(quotas) + 1) + values + tags()
         altering += struct.pack(">h", 0) + compact("why") + entity + tags()
-    found = read_describe_answer(answer_of(1, describing + tags())).entities
+    found = read_describe_answer(answer_of(describing + tags())).entities
     assert found == {entity_of(parts): dict(quotas) for parts, quotas in entries}
-    assert set(read_alter_answer(answer_of(1, altering + tags()))) == set(found)
+    assert set(read_alter_answer(answer_of(altering + tags()))) == set(found)
 
 
-def is_read_or_refused(body: bytes, version: int) -> bool:
+def is_read_or_refused(body: bytes) -> bool:
     """Whether the bytes were taken for an answer; anything but the one error fails the test."""
-    raw = answer_of(version, body)
+    raw = answer_of(body)
     taken = False
     for read in (read_describe_answer, read_alter_answer):
         try:
@@ -216,50 +190,43 @@ def is_read_or_refused(body: bytes, version: int) -> bool:
     return taken
 
 
-@given(st.binary(max_size=200), VERSIONS)
-def test_any_bytes_are_read_or_refused(body, version):
-    is_read_or_refused(body, version)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(body):
+    is_read_or_refused(body)
 
 
-@given(ENTRIES, VERSIONS, st.data())
-def test_an_answer_with_some_bytes_changed_is_read_or_refused(entries, version, data):
-    body = bytearray(answer(described(entries), version).body)
+@given(ENTRIES, st.data())
+def test_an_answer_with_some_bytes_changed_is_read_or_refused(entries, data):
+    body = bytearray(answer(described(entries)).body)
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    is_read_or_refused(bytes(body), version)
+    is_read_or_refused(bytes(body))
 
 
 ENTRY: Entries = [((("user", "alice"), ("client-id", None)), {"producer_byte_rate": 1024.0}), ((("user", "bob"),), {"k": 1.0})]
 
 
-@given(ENTRIES, VERSIONS)
-@example(ENTRY, 0)
-@example(ENTRY, 1)
-def test_an_answer_cut_anywhere_or_with_more_at_its_end_is_refused(entries, version):
+@given(ENTRIES)
+@example(ENTRY)
+def test_an_answer_cut_anywhere_or_with_more_at_its_end_is_refused(entries):
     bodies = [
-        (read_describe_answer, answer(described(entries), version).body),
-        (read_alter_answer, answer(altered([(0, "why", parts) for parts, _ in entries]), version).body),
+        (read_describe_answer, answer(described(entries)).body),
+        (read_alter_answer, answer(altered([(0, "why", parts) for parts, _ in entries])).body),
     ]
     for read, body in bodies:
         # Of a long one only the ends: a name of 30,000 bytes is cut in its middle often enough.
         cuts = range(len(body)) if len(body) < 500 else (*range(100), *range(len(body) - 100, len(body)))
         for wrong in (*(body[:cut] for cut in cuts), body + b"\x00"):
             with pytest.raises(MalformedAnswerError):
-                read(answer_of(version, wrong))
+                read(answer_of(wrong))
 
 
-NO_WORDS = {0: b"\xff\xff", 1: b"\x00"}
-MOST = {0: b"\x7f\xff\xff\xff", 1: b"\xff\xff\xff\xff\x0f"}
-
-
-@pytest.mark.parametrize("version", [0, 1])
-def test_no_count_is_believed_before_its_items_are_there(version):
-    head = struct.pack(">ih", 0, 0) + NO_WORDS[version]
-    one = {0: b"\x00\x00\x00\x01", 1: b"\x02"}[version]
-    for body in (head + MOST[version], head + one + MOST[version], struct.pack(">i", 0) + MOST[version]):
+def test_no_count_is_believed_before_its_items_are_there():
+    most, head = b"\xff\xff\xff\xff\x0f", struct.pack(">ih", 0, 0) + b"\x00"
+    for body in (head + most, head + b"\x02" + most, struct.pack(">i", 0) + most):
         tracemalloc.start()
         try:
-            assert not is_read_or_refused(body, version)
+            assert not is_read_or_refused(body)
             assert tracemalloc.get_traced_memory()[1] < 100_000
         finally:
             tracemalloc.stop()

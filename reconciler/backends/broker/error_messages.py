@@ -116,10 +116,10 @@ _METADATA: Final = 3
 _DESCRIBE_CLIENT_QUOTAS: Final = 48
 _ALTER_CLIENT_QUOTAS: Final = 49
 _BROKER_HEARTBEAT: Final = 63
-_FIRST_RELEASE: Final = (2, 6)
-"""Of Kafka with these requests (KIP-546)."""
+_FIRST_RELEASE: Final = (2, 8)
+"""Of Kafka with these requests (KIP-546) in version 1."""
 _OF_A_BROKER: Final = "Pass the address of a broker: one of its advertised.listeners"
-_IN_ZOOKEEPER: Final = "Before Kafka 2.6, quotas are in ZooKeeper. Pass --zookeeper HOST:PORT in place of --bootstrap-server"
+_IN_ZOOKEEPER: Final = "Kafka before 2.8 keeps quotas in ZooKeeper. Pass --zookeeper HOST:PORT in place of --bootstrap-server"
 
 
 def describe_error(error: BaseException) -> str:

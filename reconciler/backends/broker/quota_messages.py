@@ -4,9 +4,9 @@ DescribeClientQuotas, answer: throttle time int32, error code int16, error messa
 (key, float64). AlterClientQuotas, request: entries: entity: (type, name), ops: (key, value float64, remove bool); then validate
 only bool. Its answer: throttle time int32, entries: error code int16, error message, entity: (type, name).
 
-There are two encodings: fixed lengths, and compact ones with tagged fields (KIP-482). Reading works on a whole body and a
-position in it. What is cut short is noticed by whatever is read next, at the latest by ``require_end``, so nothing here looks at
-the length before it takes a slice; no count is believed before its items are there.
+Both are of version 1, which Kafka has since 2.8: compact lengths and tagged fields (KIP-482). Reading works on a whole body
+and a position in it. What is cut short is noticed by whatever is read next, at the latest by ``require_end``, so nothing here
+looks at the length before it takes a slice; no count is believed before its items are there.
 
 kafka-python does the rest: versions, headers, sending. Its connections take anything that behaves as its own requests do.
 """
@@ -14,11 +14,10 @@ kafka-python does the rest: versions, headers, sending. Its connections take any
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -48,21 +47,22 @@ NULL: Final = -1
 """The length of a null text or list."""
 TWO_BYTES: Final = 0x80
 """From this on a compact length has more than one byte."""
-_INT16: Final = struct.Struct(">h")
-_INT32: Final = struct.Struct(">i")
 _LONGEST_VARINT: Final = 5
 _FRAME: Final = struct.Struct(">i")
 BROKER, TOPIC = 4, 2
 """Types of resources in DescribeConfigs."""
-_NEWEST: Final = AlterClientQuotasRequest.max_version
+_VERSION: Final = 1
+_OP: Final = struct.Struct(">d?x")
+"""What follows an op's key: value, whether to remove it, and that it has no tagged fields."""
+_ZERO: Final = b"\x00"
+"""In place of a text: null. At the end of a structure: no tagged fields."""
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawAnswer:
-    """The body of an answer as it came, and the version it is written in."""
+    """The body of an answer as it came."""
 
-    version: int
     body: bytes
     throttle_time_ms: int
     """The wait that the broker asks for, which the library obeys."""
@@ -79,102 +79,86 @@ class DescribeAnswer:
 
 def read_describe_answer(answer: RawAnswer) -> DescribeAnswer:
     """The answer without its header. Unknown types and keys are carried as they are. Raises ``MalformedAnswerError``."""
-    body, encoding = answer.body, COMPACT if answer.version else FIXED
+    body = answer.body
     with reading():
         _, code = _HEAD.unpack_from(body)
-        message, position = nullable_text(body, _HEAD.size, encoding)
-        count, position = encoding.count(body, position)
+        message, position = nullable_text(body, _HEAD.size)
+        count, position = _length(body, position)
         entities: dict[Entity, Quotas] = {}
         for _ in range(count):
-            entity, position = read_entity(body, position, encoding)
-            entities[entity], position = _values(body, position, encoding)
-            position = encoding.skip_tags(body, position)
-        require_end(body, encoding.skip_tags(body, position))
+            entity, position = read_entity(body, position)
+            entities[entity], position = _values(body, position)
+            position = _skip_tags(body, position)
+        require_end(body, _skip_tags(body, position))
     return DescribeAnswer(error_code=code, error_message=message, entities=entities)
 
 
-def _values(body: bytes, position: int, encoding: Encoding) -> tuple[Quotas, int]:
+def _values(body: bytes, position: int) -> tuple[Quotas, int]:
     """Lengths of one byte and no tags, as in nearly every entry, read at once; else one by one."""
     quotas: dict[str, float] = {}
-    if encoding is not COMPACT or not 0 < body[position] < TWO_BYTES:
-        return _values_one_by_one(body, position, encoding)
+    if not 0 < body[position] < TWO_BYTES:
+        return _values_one_by_one(body, position)
     at = position + 1
     for _ in range(body[position] - 1):
         if not 0 < (length := body[at]) < TWO_BYTES or body[(end := at + length) + 8]:
-            return _values_one_by_one(body, position, encoding)
+            return _values_one_by_one(body, position)
         quotas[known_word(body[at + 1 : end])] = _FLOAT64.unpack_from(body, end)[0]
         at = end + 9
     return quotas, at
 
 
-def _values_one_by_one(body: bytes, position: int, encoding: Encoding) -> tuple[Quotas, int]:
+def _values_one_by_one(body: bytes, position: int) -> tuple[Quotas, int]:
     quotas: dict[str, float] = {}
-    count, position = length_of_list(body, position, encoding)
+    count, position = length_of_list(body, position)
     for _ in range(count):
-        key, position = read_word(body, position, encoding)
+        key, position = read_word(body, position)
         quotas[key] = _FLOAT64.unpack_from(body, position)[0]
-        position = encoding.skip_tags(body, position + 8)
+        position = _skip_tags(body, position + 8)
     return quotas, position
 
 
 def read_alter_answer(answer: RawAnswer) -> Mapping[Entity, tuple[int, str | None]]:
     """Return, by entity, the error code (0 is success) and the broker's message. Raises ``MalformedAnswerError``."""
-    body, encoding = answer.body, COMPACT if answer.version else FIXED
+    body = answer.body
     codes: dict[Entity, tuple[int, str | None]] = {}
     with reading():
-        count, position = length_of_list(body, _THROTTLE_BYTES, encoding)
+        count, position = length_of_list(body, _THROTTLE_BYTES)
         for _ in range(count):
             (code,) = _CODE.unpack_from(body, position)
-            message, position = nullable_text(body, position + _CODE.size, encoding)
-            entity, position = read_entity(body, position, encoding)
-            position = encoding.skip_tags(body, position)
+            message, position = nullable_text(body, position + _CODE.size)
+            entity, position = read_entity(body, position)
+            position = _skip_tags(body, position)
             codes[entity] = code, message
-        require_end(body, encoding.skip_tags(body, position))
+        require_end(body, _skip_tags(body, position))
     return codes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WriteEncoding:
-    """How one version is written."""
-
-    text_length: Callable[[int], bytes]
-    count: Callable[[int], bytes]
-    null: bytes
-    """In place of a text."""
-    tags: bytes
-    """What ends every structure: that it has no tagged fields, where the version has such."""
-    op: struct.Struct
-    """What follows an op's key: value, whether to remove it, tags."""
-
-
-def write_alter_body(alterations: Sequence[Alteration], *, validate_only: bool, version: int) -> bytes:
+def write_alter_body(alterations: Sequence[Alteration], *, validate_only: bool) -> bytes:
     """The request without its header. Raises ``ValueError`` for text that does not fit: half a surrogate, or too long."""
-    encoding = _WRITE_COMPACT if version else _WRITE_FIXED
-    count, op, tags = encoding.count, encoding.op.pack, encoding.tags
+    count, op = _encode_length, _OP.pack
     out = [count(len(alterations))]
     add = out.append
     for alteration in alterations:
         add(count(len(alteration.entity.parts)))
         for entity_type, name in alteration.entity.parts:
-            add(_encode_word(entity_type, encoding.text_length))
-            add(encoding.null if name is DEFAULT else _encode_text(name, encoding.text_length))
-            add(tags)
+            add(_encode_word(entity_type))
+            add(_ZERO if name is DEFAULT else _encode_text(name))
+            add(_ZERO)
         add(count(len(alteration.ops)))
         for key, value in alteration.ops.items():
-            add(_encode_word(key, encoding.text_length))
+            add(_encode_word(key))
             # The value of a removal counts for nothing; Kafka's own client sends 0.
             add(op(0.0 if value is None else value, value is None))
-        add(tags)
-    add(struct.pack(">?", validate_only))
-    add(tags)
+        add(_ZERO)
+    add(struct.pack(">?x", validate_only))
     return b"".join(out)
 
 
-def _encode_text(text: str, length: Callable[[int], bytes]) -> bytes:
+def _encode_text(text: str) -> bytes:
     raw = text.encode()
     if len(raw) > LONGEST_STRING:
         raise ValueError(f"a text is longer than {LONGEST_STRING} bytes")
-    return length(len(raw)) + raw
+    return _encode_length(len(raw)) + raw
 
 
 _encode_word = lru_cache(maxsize=256)(_encode_text)
@@ -193,28 +177,8 @@ def _encode_length(length: int) -> bytes:
     return bytes((*written, rest))
 
 
-_WRITE_FIXED: Final = _WriteEncoding(
-    text_length=struct.Struct(">h").pack, count=struct.Struct(">i").pack, null=b"\xff\xff", tags=b"", op=struct.Struct(">d?")
-)
-_WRITE_COMPACT: Final = _WriteEncoding(
-    text_length=_encode_length, count=_encode_length, null=b"\x00", tags=b"\x00", op=struct.Struct(">d?x")
-)
-
-
 class MalformedAnswerError(Exception):
     """A server's answer does not have the layout of its version. The text names the difference."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """How one version of a message is read; each function takes the body and a position, and gives the next position.
-
-    ``text_length`` and ``count`` give ``NULL`` too. ``skip_tags`` passes over what may follow a structure.
-    """
-
-    text_length: Callable[[bytes, int], tuple[int, int]]
-    count: Callable[[bytes, int], tuple[int, int]]
-    skip_tags: Callable[[bytes, int], int]
 
 
 @contextlib.contextmanager
@@ -236,48 +200,48 @@ def require_end(body: bytes, position: int) -> None:
         )
 
 
-def nullable_text(body: bytes, position: int, encoding: Encoding) -> tuple[str | None, int]:
+def nullable_text(body: bytes, position: int) -> tuple[str | None, int]:
     """A text or ``None``."""
-    length, position = encoding.text_length(body, position)
+    length, position = _length(body, position)
     if length == NULL:
         return None, position
     return body[position : position + length].decode(), position + length
 
 
-def read_word(body: bytes, position: int, encoding: Encoding) -> tuple[str, int]:
+def read_word(body: bytes, position: int) -> tuple[str, int]:
     """A text out of few that come again and again: types and keys."""
-    length, position = encoding.text_length(body, position)
+    length, position = _length(body, position)
     if length == NULL:
         raise MalformedAnswerError("null stands where a text must be")
     return known_word(body[position : position + length]), position + length
 
 
-def length_of_list(body: bytes, position: int, encoding: Encoding) -> tuple[int, int]:
+def length_of_list(body: bytes, position: int) -> tuple[int, int]:
     """The length of a list that cannot be null."""
-    length, position = encoding.count(body, position)
+    length, position = _length(body, position)
     if length == NULL:
         raise MalformedAnswerError("null stands where a list must be")
     return length, position
 
 
-def read_entity(body: bytes, position: int, encoding: Encoding) -> tuple[Entity, int]:
+def read_entity(body: bytes, position: int) -> tuple[Entity, int]:
     """An entity with all its parts; a null name is the default."""
     # One named part with lengths of one byte and no tags, as nearly every entity is: read at once.
-    if encoding is COMPACT and body[position] == 2 and 0 < (length := body[position + 1]) < TWO_BYTES:
+    if body[position] == 2 and 0 < (length := body[position + 1]) < TWO_BYTES:
         end = position + 1 + length
         if 0 < (length := body[end]) < TWO_BYTES and body[after := end + length] == 0:
             name = body[end + 1 : after].decode()
             return Entity(parts=((known_word(body[position + 2 : end]), name),)), after + 1
-    return _entity_by_parts(body, position, encoding)
+    return _entity_by_parts(body, position)
 
 
-def _entity_by_parts(body: bytes, position: int, encoding: Encoding) -> tuple[Entity, int]:
-    count, position = length_of_list(body, position, encoding)
+def _entity_by_parts(body: bytes, position: int) -> tuple[Entity, int]:
+    count, position = length_of_list(body, position)
     parts: list[tuple[str, EntityName]] = []
     for _ in range(count):
-        entity_type, position = read_word(body, position, encoding)
-        name, position = nullable_text(body, position, encoding)
-        position = encoding.skip_tags(body, position)
+        entity_type, position = read_word(body, position)
+        name, position = nullable_text(body, position)
+        position = _skip_tags(body, position)
         parts.append((entity_type, DEFAULT if name is None else name))
     if not parts:
         raise MalformedAnswerError("an entity has no type and no name")
@@ -292,25 +256,12 @@ def known_word(raw: bytes) -> str:
     return raw.decode()
 
 
-def _int16_length(body: bytes, position: int) -> tuple[int, int]:
-    return _checked(_INT16.unpack_from(body, position)[0]), position + 2
-
-
-def _int32_length(body: bytes, position: int) -> tuple[int, int]:
-    return _checked(_INT32.unpack_from(body, position)[0]), position + 4
-
-
-def _compact_length(body: bytes, position: int) -> tuple[int, int]:
+def _length(body: bytes, position: int) -> tuple[int, int]:
+    """A length, which is ``NULL`` for what is not there."""
     if (byte := body[position]) < TWO_BYTES:
         return byte - 1, position + 1
     length, position = _varint(body, position)
     return length - 1, position
-
-
-def _checked(length: int) -> int:
-    if length < NULL:
-        raise MalformedAnswerError("a length is negative")
-    return length
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:
@@ -334,31 +285,23 @@ def _skip_tags(body: bytes, position: int) -> int:
     return position
 
 
-FIXED: Final = Encoding(text_length=_int16_length, count=_int32_length, skip_tags=lambda _, position: position)
-"""Version 0 of both quota messages (Kafka 2.6 and 2.7)."""
-
-COMPACT: Final = Encoding(text_length=_compact_length, count=_compact_length, skip_tags=_skip_tags)
-"""Version 1 of both (Kafka 2.8 and newer)."""
-
-
 _Component = DescribeClientQuotasRequest.ComponentData
 
 
 class RawRequest:
-    """A request of a kind that kafka-python knows, with the body that ``body`` gives for the version that is agreed on.
+    """A request of a kind that kafka-python knows, with this body.
 
     ``kind`` is the library's request class, ``answer`` its response class. What is public here is what its connections use.
     """
 
-    def __init__(self, kind: Any, answer: Any, body: Callable[[int], bytes]) -> None:
+    def __init__(self, kind: Any, answer: Any, body: bytes) -> None:
         self._message = kind()
         self._answer = answer
         self._body = body
         self.name: str = kind.name
         self.API_KEY: int = kind.API_KEY
         self.API_VERSION: int | None = None
-        self.min_version: int = kind.min_version
-        self.max_version: int = kind.max_version
+        self.min_version = self.max_version = _VERSION
         self._min_version = self._max_version = None
         self.header: RawRequest | None = None
         self.correlation_id = 0
@@ -371,10 +314,8 @@ class RawRequest:
 
     def encode(self, **_: Any) -> bytes:
         """Length, header and body."""
-        version = self.API_VERSION or 0
-        header = self._message.encode_header(flexible=self._message.flexible_version_q(version))
-        body = self._body(version)
-        return b"".join((_FRAME.pack(len(header) + len(body)), header, body))
+        header = self._message.encode_header(flexible=True)
+        return b"".join((_FRAME.pack(len(header) + len(self._body)), header, self._body))
 
     def expect_response(self) -> bool:
         """Every quota request has an answer."""
@@ -386,22 +327,20 @@ class RawRequest:
 
     def parse_header(self, data: Any) -> Any:
         """Read the header of the answer."""
-        return self._answer[self.API_VERSION or 0].parse_header(data)
+        return self._answer[_VERSION].parse_header(data)
 
     def decode(self, data: Any) -> RawAnswer:
         """Read the rest of the answer, in which the wait comes first."""
         body = bytes(data.read())
         wait = int.from_bytes(body[:_THROTTLE_BYTES], signed=True)
-        return RawAnswer(version=self.API_VERSION or 0, body=body, throttle_time_ms=wait)
+        return RawAnswer(body=body, throttle_time_ms=wait)
 
 
 def describe_request(entity_filter: EntityFilter) -> RawRequest:
     """A DescribeClientQuotas request; ``read_describe_answer`` reads its answer."""
     components = [_Component(entity_type=c.entity_type, match_type=int(c.kind), match=c.name) for c in entity_filter.components]
     message = DescribeClientQuotasRequest(components=components, strict=entity_filter.strict)
-    return RawRequest(
-        DescribeClientQuotasRequest, DescribeClientQuotasResponse, lambda version: bytes(message.encode(version=version))
-    )
+    return RawRequest(DescribeClientQuotasRequest, DescribeClientQuotasResponse, bytes(message.encode(version=_VERSION)))
 
 
 def settings_request(kind: int, names: Iterable[str], keys: Sequence[str]) -> Any:
@@ -425,16 +364,11 @@ def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> 
     if without := next((alteration for alteration in alterations if not alteration.ops), None):
         raise ValueError(f"the alteration of {without.entity} has no ops")
 
-    write = functools.partial(write_alter_body, alterations, validate_only=validate_only)
     try:
-        newest = write(version=_NEWEST)
+        body = write_alter_body(alterations, validate_only=validate_only)
     except ValueError:
         for alteration in alterations:
             if reason := unsendable(alteration):
                 raise RequestRefusedError(f"{alteration.entity} cannot be sent: {reason}", error_code=INVALID_REQUEST) from None
         raise
-    return RawRequest(
-        AlterClientQuotasRequest,
-        AlterClientQuotasResponse,
-        lambda version: newest if version == _NEWEST else write(version=version),
-    )
+    return RawRequest(AlterClientQuotasRequest, AlterClientQuotasResponse, body)
