@@ -345,24 +345,3 @@ def test_doctor_names_the_step_that_fails_and_a_remedy(listener, settings, statu
     assert of_cluster(done) == [*statuses, "skip", "skip", "skip", "skip"]
     (failed,) = [check for check in done.json()["checks"] if check["status"] == "fail"]
     assert failed["remedy"]
-
-
-def test_doctor_warns_of_a_server_s_certificate_within_30_days_of_its_end(kafka, runs):
-    done = runs("doctor", "SOON", login("PLAIN", "writer"), "--format", "json")
-
-    assert done.code == 0, done.err
-    status, text = certificates(done)
-    assert status == "warn"
-    assert re.fullmatch(r"Within 30 days expires: server 127\.0\.0\.1:\d+ on 20\d\d-\d\d-\d\d\.", text), text
-    assert kafka.servers("SOON") in text
-
-
-@pytest.mark.parametrize(("days", "expired", "code", "status"), [(10, False, 0, "warn"), (0, True, 1, "fail")])
-def test_doctor_names_the_client_certificate_that_ends(days, expired, code, status, kafka, runs):
-    certified = kafka.authority.sign("writer", days=days, expired=expired)
-    done = runs("doctor", "MUTUAL", mutual(kafka, certified, "ending"), "--format", "json")
-
-    assert done.code == code, done.err
-    assert certificates(done)[0] == status
-    assert "client CN=writer on 20" in certificates(done)[1]
-    assert checks(done)["tls"] == ("fail" if expired else "pass")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss, NoAuthError
-from kazoo.security import make_acl, make_digest_acl
+from kazoo.exceptions import ConnectionLoss
+from kazoo.security import make_acl
 
 from reconciler.backends.security.logins import SaslLogin
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
@@ -80,7 +80,6 @@ def stores(authority: Authority, tmp_path_factory) -> Path:
     (folder / "ca.p12").write_bytes(authority.trust_store("ca-secret"))
     (folder / "other.pem").write_text(Authority("Somebody Else").pem)
     (folder / "server.pem").write_text(authority.sign("localhost").pem())
-    (folder / "elsewhere.pem").write_text(authority.sign("x", hosts=("elsewhere.example",)).pem())
     client = authority.sign("client")
     (folder / "client.pem").write_text(client.pem("key-secret"))
     (folder / "client.p12").write_bytes(client.pkcs12("key-secret"))
@@ -197,20 +196,6 @@ def test_a_login_gives_the_identity_that_acls_name(with_login: ZooKeeperServer, 
             client.delete(f"/of-{username}")
 
 
-def test_zookeepers_own_digest_gives_an_identity_beside_a_login(plain: ZooKeeperServer, caplog) -> None:
-    caplog.set_level(0)
-    digest = f"ops:{SECRET}"
-    security = zookeeper_security({"zookeeper.auth.digest": digest}, source="f")
-    with opened(settings(plain.address, security)) as client:
-        client.create("/of-ops", b"mine", acl=[make_digest_acl("ops", SECRET, all=True)])
-    with opened(settings(plain.address)) as client, pytest.raises(NoAuthError):
-        client.get("/of-ops")
-    with opened(settings(plain.address, security)) as client:
-        assert client.get("/of-ops")[0] == b"mine"
-        client.delete("/of-ops")
-    assert SECRET not in caplog.text + repr(security)
-
-
 @pytest.mark.parametrize(("username", "password"), [("kafka", f"{SECRET}!"), ("nobody", "s3cr3t")])
 def test_a_wrong_login_is_refused_by_name_and_its_password_is_said_nowhere(
     with_login: ZooKeeperServer, caplog, capfd, username: str, password: str
@@ -248,16 +233,6 @@ def test_tls_that_fails_says_why(with_tls: str, stores: Path, said: dict[str, st
     assert "secret" not in str(raised.value)
 
 
-def test_a_certificate_for_another_host_is_refused_unless_nobody_shall_look(stores: Path) -> None:
-    options = tls_options(stores, "elsewhere")
-    place = f"{LOOPBACK}:{options['secureClientPort']}"
-    with zookeeper_server(properties=options):
-        with pytest.raises(AuthenticationError, match="the server's certificate is refused"):
-            open_client(settings(place, tls(stores)))
-        with opened(settings(place, tls(stores, check=""))) as client:
-            assert client.connected
-
-
 def test_a_request_waits_for_a_server_that_comes_back_but_not_for_ever() -> None:
     with zookeeper_server() as server:
         wanted = dataclasses.replace(settings(server.address), request_seconds=12.0)
@@ -270,14 +245,3 @@ def test_a_request_waits_for_a_server_that_comes_back_but_not_for_ever() -> None
             # A slow machine may need longer to start a server than one request waits.
             wait_until(lambda: client.connected)
             assert client.retry(client.get_children, "/") == ["zookeeper"]
-
-
-def test_one_server_of_several_is_enough(plain: ZooKeeperServer) -> None:
-    closed = refusing_port()
-    with opened(settings(f"{LOOPBACK}:{closed},no-such-host.invalid,{plain.address}")) as client:
-        assert client.connected
-
-
-def test_a_server_without_logins_says_so(plain: ZooKeeperServer) -> None:
-    with pytest.raises(AuthenticationError, match=r"login of kafka .*: the server offers none"):
-        open_client(settings(plain.address, login("kafka", SECRET)))

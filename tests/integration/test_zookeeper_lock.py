@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from kazoo.security import READ_ACL_UNSAFE, make_acl
 from reconciler.errors import AuthorizationError, BackendError, LockedError
 from reconciler.model.plan import Alteration
 from tests.builders import user
-from tests.support.command import environment, run
+from tests.support.command import run
 from tests.support.polling import wait_until
 from tests.support.zookeeper_session import expire_session, zookeeper_cluster
 from tests.support.zookeeper_tree import nodes_below
@@ -37,13 +34,6 @@ spec:
     - match: {user: alice}
       quotas: {producer_byte_rate: 1024}
 """
-HOLD = """
-import sys
-from tests.support.zookeeper_session import zookeeper_cluster
-with zookeeper_cluster(sys.argv[1], session_seconds=1.0) as cluster, cluster.exclusive("somebody@elsewhere, process 7"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 def test_while_one_holds_the_lock_another_is_refused_and_told_who_it_is(place: str, witness: KazooClient) -> None:
@@ -62,25 +52,6 @@ def test_while_one_holds_the_lock_another_is_refused_and_told_who_it_is(place: s
                 pytest.fail("two hold the lock")
         with other.exclusive("bob"):
             assert [data for data in nodes_below(witness, "/kafka-quotas").values() if data] == [b"bob"]
-    assert "kafka-quotas" not in witness.get_children("/")
-
-
-def test_the_lock_of_a_killed_run_goes_away_by_itself_and_its_folders_with_the_next(place: str, witness: KazooClient) -> None:
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", HOLD, place]
-    with subprocess.Popen(command, cwd=root, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"held\n"
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    with zookeeper_cluster(place) as other:
-
-        def taken() -> bool:
-            with contextlib.suppress(LockedError), other.exclusive("next"):
-                return True
-            return False
-
-        wait_until(taken)
     assert "kafka-quotas" not in witness.get_children("/")
 
 

@@ -104,7 +104,7 @@ def mutual(kafka: SecuredKafka, certified: Certified, name: str) -> dict[str, st
 def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
     """Start it, with SCRAM users and ACLs."""
     authority = Authority()
-    good, ending = authority.sign("localhost"), authority.sign("localhost", days=10)
+    good = authority.sign("localhost")
     (folder / "ca.pem").write_text(authority.pem)
 
     def tls(name: str, certified: Certified) -> dict[str, str]:
@@ -135,7 +135,6 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
                 protocol="SSL",
                 properties={**tls("good", good), "ssl.client.auth": "required", "ssl.enabled.protocols": "TLSv1.2"},
             ),
-            Listener(name="SOON", protocol="SASL_SSL", properties={**tls("soon", ending), **every_login}),
             Listener(name="EXPIRED", protocol="SSL", properties=tls("expired", authority.sign("old", expired=True))),
             Listener(
                 name="ELSEWHERE", protocol="SSL", properties=tls("elsewhere", authority.sign("x", hosts=("elsewhere.example",)))
