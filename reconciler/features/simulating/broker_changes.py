@@ -1,4 +1,4 @@
-"""Other brokers than today's, and the share of each broker's traffic that the others then get."""
+"""The brokers that are left when some are lost, and the share of a lost broker's traffic that each of them then gets."""
 
 from __future__ import annotations
 
@@ -9,36 +9,27 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.model import LeaderSpread
-from reconciler.text import count_of, list_some
+from reconciler.text import list_some
 
-_MOST_BROKERS: Final = 10_000
 _SHOWN: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChange:
-    """``shares``: by broker whose traffic does not stay, who gets which share of it.
-
-    ``title``: words such as ``without broker 3``. ``stands_for``: the only broker in the shares where all brokers are alike.
-    """
+    """``shares``: by lost broker, who gets which share of its traffic. ``title``: words such as ``without broker 3``."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
     shares: Mapping[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
-    stands_for: int | None = None
     title: str = ""
     assumptions: tuple[str, ...] = ()
-
-
-def same_brokers(brokers: Collection[int]) -> BrokerChange:
-    """No broker comes or goes."""
-    known = tuple(sorted(brokers))
-    return BrokerChange(before=known, after=known)
 
 
 def without_brokers(brokers: Collection[int], lost: Collection[int]) -> BrokerChange:
     """Move the traffic of lost brokers to the others in equal parts. Raises ``UsageError``."""
     before = tuple(sorted(brokers))
+    if not lost:
+        return BrokerChange(before=before, after=before)
     unknown = sorted(set(lost) - set(before))
     if unknown:
         names = ", ".join(map(str, before[:_SHOWN]))
@@ -61,69 +52,23 @@ def without_brokers(brokers: Collection[int], lost: Collection[int]) -> BrokerCh
     )
 
 
-def with_broker_count(brokers: Collection[int], count: int) -> BrokerChange:
-    """So many brokers, each with the same part of every client's traffic. Raises ``UsageError``."""
-    before = tuple(sorted(brokers))
-    if not 0 < count <= _MOST_BROKERS:
-        raise UsageError(f"--brokers takes a number from 1 to {_MOST_BROKERS:,}, not {count}")
-    if not before:
-        raise UsageError("--brokers needs traffic of brokers, and the history has none")
-    first_new = before[-1] + 1
-    after = (*before[:count], *range(first_new, first_new + count - len(before)))
-    title = f"with {count_of(count, 'broker')}"
-    if count == len(before):
-        return BrokerChange(before=before, after=after, title=title)
-    return BrokerChange(
-        before=before,
-        after=after,
-        shares=dict.fromkeys(before, ((before[0], 1 / count),)),
-        stands_for=before[0],
-        title=title,
-        assumptions=(
-            (
-                f"every client's traffic is divided among {count_of(count, 'broker')} in equal parts, {100 / count:.3g} % each, "
-                "as after a reassignment that gives each of them as many leaders. Kafka itself moves no partition to a new broker"
-            ),
-            f"all brokers are alike then, so broker {before[0]} stands for each of them",
-        ),
-    )
-
-
 def moved_leaders(spread: LeaderSpread, change: BrokerChange) -> LeaderSpread:
-    """The leaders of partitions after a change: those of each broker go to others by its shares, one after the other."""
-    if not change.shares:
-        return spread
-    targets = _Targets(change)
-    by_topic = {
-        topic: (tuple(targets.leader_after(leader) for leader in leaders), count)
-        for topic, (leaders, count) in sorted(spread.by_topic.items())
-    }
+    """The leaders of partitions after a change: those of each lost broker go to the others, one after the other."""
+    given: dict[int, Counter[int]] = defaultdict(Counter)
+
+    def leader_after(leader: int) -> int:
+        if leader not in change.shares:
+            return leader
+        target = min(change.after, key=lambda broker: (given[leader][broker], broker))
+        given[leader][target] += 1
+        return target
+
+    by_topic = {topic: (tuple(map(leader_after, leaders)), count) for topic, (leaders, count) in sorted(spread.by_topic.items())}
     if by_topic:
         counts = Counter(leader for leaders, _ in by_topic.values() for leader in leaders)
     else:
-        counts = Counter(targets.leader_after(broker) for broker, led in spread.partitions for _ in range(led))
+        counts = Counter(leader_after(broker) for broker, led in spread.partitions for _ in range(led))
     return LeaderSpread(partitions=tuple(sorted(counts.items())), leaderless=spread.leaderless, by_topic=by_topic)
-
-
-class _Targets:
-    """Hands out the partitions of each broker, so that after each of them the parts are as near to the shares as can be."""
-
-    def __init__(self, change: BrokerChange) -> None:
-        alike = tuple((broker, 1 / len(change.after)) for broker in change.after)
-        self._shares = change.shares if change.stands_for is None else dict.fromkeys(change.before, alike)
-        # Where all brokers are alike, it does not matter from which of them a partition comes.
-        self._alike = change.stands_for is not None
-        self._given: dict[int, Counter[int]] = defaultdict(Counter)
-
-    def leader_after(self, leader: int) -> int:
-        row = self._shares.get(leader)
-        if row is None:
-            return leader
-        given = self._given[0 if self._alike else leader]
-        number = given.total() + 1
-        target = max(row, key=lambda pair: (pair[1] * number - given[pair[0]], -pair[0]))[0]
-        given[target] += 1
-        return target
 
 
 def _named(brokers: Sequence[int]) -> str:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import UsageError
 from reconciler.model import Coverage
-from reconciler.traffic import MEAN_TOTALS, Facts, Integers, Kind, SecondsTraffic, Series, TrafficSource, integers, means_of
+from reconciler.traffic import MEAN_TOTALS, Facts, Integers, Kind, SecondsTraffic, Series, integers, means_of
 
 
 class MovedTraffic(SecondsTraffic):
@@ -51,16 +51,6 @@ class MovedTraffic(SecondsTraffic):
         """The rows belong to the source of all of them."""
 
 
-def move_traffic(recorded: TrafficSource, moves: TrafficMoves) -> TrafficSource:
-    """The source after ``moves``. Closing it does not close ``recorded``.
-
-    Raises ``UsageError`` for a source that has no amounts, or none that can be moved.
-    """
-    if isinstance(recorded, SecondsTraffic):
-        return MovedTraffic(recorded, moves)
-    raise UsageError("A violation log has no traffic to simulate with. Give request logs, or a folder of compact")
-
-
 Shares: TypeAlias = tuple[tuple[int, float], ...]
 """Brokers, and the share of a broker's traffic that each of them gets."""
 
@@ -76,13 +66,11 @@ _PHASE: Final = np.floor(np.modf(np.arange(_PHASES) * _GOLDEN)[0] * _PHASES) / (
 class TrafficMoves:
     """Where traffic goes. ``shares``: by recorded broker, of all whose traffic does not stay where it is; 1 in all, or less.
 
-    Mutations stay, since the active controller counts them. ``factor``: multiplies all amounts. ``also``: further brokers, which
-    have the same traffic as some broker of ``shares``, and are not judged.
+    Mutations stay, since the active controller counts them. ``factor``: multiplies all amounts.
     """
 
     shares: Mapping[int, Shares] = field(default_factory=dict)
     factor: float = 1.0
-    also: tuple[int, ...] = ()
 
     @property
     def moves(self) -> bool:
@@ -149,16 +137,13 @@ def move_facts(facts: Facts, moves: TrafficMoves) -> Facts:
     for part in facts.coverage:
         for broker, share in moves.shares_of(part.broker, ""):
             parts[broker].append((part, share))
-    # Brokers that have the same traffic have the same history.
-    like = next(iter(parts.values()), [])
-    parts |= dict.fromkeys(moves.also, like)
     coverage = tuple(
         Coverage(
             broker=broker,
             requests=round(sum(part.requests * share for part, share in some)),
             start=min(part.start for part, _ in some),
             end=max(part.end for part, _ in some),
-            is_moved=broker in moves.also or [part.broker for part, _ in some] != [broker],
+            is_moved=[part.broker for part, _ in some] != [broker],
         )
         for broker, some in sorted(parts.items())
     )
@@ -174,8 +159,7 @@ def move_minutes(minutes: Mapping[int, Integers], moves: TrafficMoves) -> dict[i
     for source, recorded in minutes.items():
         for broker, _ in moves.shares_of(source, ""):
             common[broker] = np.intersect1d(common[broker], recorded) if broker in common else recorded
-    like = next(iter(common.values()), None)
-    return common if like is None else common | dict.fromkeys(moves.also, like)
+    return common
 
 
 def move_rows(batches: Iterable[pa.RecordBatch], moves: TrafficMoves) -> Iterator[pa.RecordBatch]:

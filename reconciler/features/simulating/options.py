@@ -20,17 +20,9 @@ if TYPE_CHECKING:
 _MOST_FACTOR: Final = 1000
 
 
-def _count(text: str) -> int:
-    return _whole(text, "a number of brokers, such as 12", least=1)
-
-
 def _broker(text: str) -> int:
-    return _whole(text, "the id of a broker, such as 3", least=0)
-
-
-def _whole(text: str, what: str, *, least: int) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) < least:
-        raise ArgumentTypeError(f"{text!r} is not {what}")
+    if not (text.isascii() and text.isdigit()) or len(text) > 10:
+        raise ArgumentTypeError(f"{text!r} is not the id of a broker, such as 3")
     return int(text)
 
 
@@ -54,13 +46,6 @@ def _release(text: str) -> Release:
 class SituationOptions:
     """Where the traffic goes, how much of it there is, and what a release creates."""
 
-    brokers: int | None = option(
-        "--brokers",
-        section="Changes",
-        type=_count,
-        metavar="N",
-        help="divide every client's traffic among N brokers in equal parts",
-    )
     without_broker: tuple[int, ...] = option(
         "--without-broker",
         section="Changes",
@@ -91,11 +76,9 @@ class SituationOptions:
         return self.deploy is None
 
     def check(self, others: Mapping[str, object]) -> None:
-        """Raise ``UsageError`` for two ways to change brokers, and for one of the ``others``: they need traffic as recorded."""
-        if self.brokers is not None and self.without_broker:
-            raise UsageError("--brokers and --without-broker exclude each other. Give one of them")
-        if self.deploy is not None and (self.brokers is not None or self.without_broker or self.factor != 1.0):
-            raise UsageError("--deploy judges a release, and no traffic: leave --brokers, --without-broker and --factor out")
+        """Raise ``UsageError`` for one of the ``others``, which need traffic as recorded, and for traffic of a release."""
+        if self.deploy is not None and (self.without_broker or self.factor != 1.0):
+            raise UsageError("--deploy judges a release, and no traffic: leave --without-broker and --factor out")
         if unusable := [name for name, value in others.items() if value]:
             raise UsageError(f"Traffic that is moved or multiplied is judged by whole seconds: leave {unusable[0]} out")
 
@@ -110,7 +93,7 @@ class SituationOptions:
         """Run a backtest of the changed traffic, under the quotas of then. Raises as ``workflows.run_backtest``."""
         from reconciler.features.simulating.simulation import Situation, simulate
 
-        situation = Situation(brokers=self.brokers, without=self.without_broker, factor=self.factor, settings=settings)
+        situation = Situation(without=self.without_broker, factor=self.factor, settings=settings)
         return simulate(situation, intent, current, options, progress=progress)
 
     def without_traffic(

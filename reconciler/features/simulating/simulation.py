@@ -7,17 +7,11 @@ that this apply writes. The smaller of both is judged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from reconciler.features.simulating.broker_changes import (
-    BrokerChange,
-    moved_leaders,
-    same_brokers,
-    with_broker_count,
-    without_brokers,
-)
+from reconciler.features.simulating.broker_changes import BrokerChange, moved_leaders, without_brokers
 from reconciler.logs import timed_event
 from reconciler.manifest import compute_units
 from reconciler.model import CONTROLLER, BacktestReport, BrokerFacts, CurrentState, Entity, LeaderSpread, in_order
@@ -50,9 +44,8 @@ _Table: TypeAlias = Mapping[Entity, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What differs from the recorded history. At most one of ``brokers`` and ``without``."""
+    """What differs from the recorded history."""
 
-    brokers: int | None = None
     without: tuple[int, ...] = ()
     factor: float = 1.0
     settings: _Table = field(default_factory=dict)
@@ -74,14 +67,15 @@ def simulate(
     from reconciler.traffic import require_arrow
 
     require_arrow()
-    from reconciler.features.simulating.moved_traffic import TrafficMoves, move_traffic
-    from reconciler.traffic import Backtest, recorded_coverage
+    from reconciler.features.simulating.moved_traffic import MovedTraffic, TrafficMoves
+    from reconciler.traffic import Backtest, SecondsTraffic, recorded_coverage
 
     # Which brokers there are is known when the history is open. Which kinds have a limit does not depend on it.
     about = _proposal(situation, intent, current, _ONE_BROKER)
     options, notes = fetch_samples(about, options, progress=progress)
     with open_recorded(about, options, progress=progress) as recorded:
-        change = _broker_change(situation, recorded, about.brokers)
+        seen = {part.broker for part in recorded.facts.coverage if part.broker != CONTROLLER}
+        change = without_brokers(seen | set(about.brokers), set(situation.without))
         leaders = moved_leaders(about.leaders, change) if about.leaders is not None else None
         then = replace(_proposal(situation, intent, current, change.after, leaders), leaders=leaders)
         today = current.entities if current is not None else _proposal(None, intent, None, change.before).proposed
@@ -89,8 +83,8 @@ def simulate(
         proposal = replace(then, current=today, proposed=proposed, brokers=())
         question = replace(backtest_request(proposal, options), unchanged=True)
         context = (*_assumptions(situation, intent, change, recorded), *callback_notes(proposal, question, options), *notes)
-        also = change.after if change.stands_for is not None else ()
-        moved = move_traffic(recorded, TrafficMoves(shares=change.shares, factor=situation.factor, also=also))
+        assert isinstance(recorded, SecondsTraffic)
+        moved = MovedTraffic(recorded, TrafficMoves(shares=change.shares, factor=situation.factor))
         progress.step("judging")
         with timed_event(_log, "simulation judged", brokers=list(change.after), factor=situation.factor):
             report = Backtest(moved, question).report()
@@ -98,13 +92,6 @@ def simulate(
         gaps = (f"{hole}. Brokers that take over its traffic lack it for that time" for hole in holes)
         noted = replace(proposal, notes=(*context, *gaps, *proposal.notes))
     return apply_rules(replace(report, situation=_title(situation, change)), noted)
-
-
-def _broker_change(situation: Situation, recorded: TrafficSource, known: Collection[int]) -> BrokerChange:
-    brokers = {part.broker for part in recorded.facts.coverage if part.broker != CONTROLLER} | set(known)
-    if situation.brokers is not None:
-        return with_broker_count(brokers, situation.brokers)
-    return without_brokers(brokers, set(situation.without)) if situation.without else same_brokers(brokers)
 
 
 def _proposal(
