@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler.cli.results import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
 from reconciler.features.sandbox.spec import Sandbox
@@ -37,17 +36,6 @@ def test_the_table_of_formats_is_that_of_the_commands() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \| (yes|) ?\| (yes|) ?\| (yes|) ?\|", PAGE, re.MULTILINE)
     for column, formats in enumerate((VALIDATE_FORMATS, PLAN_FORMATS, DRIFT_FORMATS), start=1):
         assert {row[0] for row in rows if row[column]} == set(formats)
-
-
-def test_the_action_is_called_with_inputs_that_it_has_and_its_outputs_are_named() -> None:
-    (snippet,) = re.findall(r"```yaml\n(- uses.*?)```", PAGE, re.DOTALL)
-    checkout, call = yaml.safe_load(snippet)
-    action = yaml.safe_load((ROOT / ".github/actions/kafka-quotas/action.yml").read_text(encoding="utf-8"))
-    assert set(call["with"]) <= set(action["inputs"])
-    assert call["uses"].startswith("OWNER/kafka-quotas/.github/actions/kafka-quotas@")
-    assert checkout["uses"] in (WORKFLOWS / "plan.yml").read_text(encoding="utf-8")
-    listed = PAGE.partition("Its outputs:")[2].partition(". With")[0]
-    assert set(re.findall(r"`([\w-]+)`", listed)) == set(action["outputs"])
 
 
 @pytest.mark.kafka

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import pytest
 
 from tests.builders import user
-from tests.support.forge import WORKFLOWS, Forge
+from tests.support.forge import Forge
 from tests.support.github_server import BOT, REPOSITORY, Fault, github_server
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.markdown_views import by_github
-from tests.support.workflow_runner import JobRun, Machine, run_action
+from tests.support.workflow_runner import JobRun
 
-ACTION = WORKFLOWS.parent / "actions" / "kafka-quotas" / "action.yml"
 NOWHERE = {"bootstrapServers": ["127.0.0.1:1"]}
 
 
@@ -232,45 +230,3 @@ def test_a_proposal_that_changes_no_quota_plans_nothing(forge: Forge) -> None:
     ran = forge.on_pull_request(*forge.propose())
     assert ran["clusters"][0].outputs["count"] == "0"
     assert [one.result for one in ran["plan"]] == ["skipped"]
-
-
-@pytest.fixture
-def machine(forge: Forge) -> Machine:
-    return forge.machine({"event_name": "push", "ref": "refs/heads/main", "sha": forge.ref("refs/heads/main"), "event": {}})
-
-
-def test_the_action_plans_with_outputs_annotations_and_a_summary(forge: Forge, machine: Machine) -> None:
-    (forge.folder / "live.json").write_text(snapshot({user("payments-api"): {"producer_byte_rate": 900.0}}))
-    given = {"command": "plan", "arguments": "--current=../live.json\n--detailed-exitcode\n", "cluster": "prod"}
-    ran, outputs = run_action(ACTION, machine, inputs=given, workspace=forge.work.folder)
-    assert ran.result == "success", ran.log
-    assert (outputs["exit-code"], outputs["changes"], outputs["applyable"], outputs["guards"]) == (
-        "2",
-        "1",
-        "false",
-        "protected-entity",
-    )
-    assert outputs["digest"].startswith("sha256:")
-    assert json.loads(Path(outputs["result"]).read_text(encoding="utf-8"))["digest"] == outputs["digest"]
-    # The guard, and what lint says of the value.
-    assert [one.partition(" ")[0] for one in ran.step("run").annotations] == ["::warning", "::warning"]
-    assert "payments-api" in ran.summary
-
-
-@pytest.mark.parametrize(("command", "code"), [("validate", 0), ("drift", 0), ("apply", 64)])
-def test_the_action_runs_what_only_reads(forge: Forge, machine: Machine, command: str, code: int) -> None:
-    (forge.folder / "live.json").write_text(snapshot({user("payments-api"): {"producer_byte_rate": 900.0}}))
-    given = {"command": command, "arguments": "" if command == "validate" else "--current=../live.json", "annotations": "false"}
-    ran, outputs = run_action(ACTION, machine, inputs=given, workspace=forge.work.folder)
-    assert ran.result == ("success" if code == 0 else "failure"), ran.log
-    assert outputs["exit-code"] == (str(code) if code == 0 else "")
-    assert outputs["drifted"] == ("true" if command == "drift" else "")
-    assert all("payments" not in one for one in ran.step("run").annotations)
-
-
-def test_the_action_fails_where_the_command_fails_and_still_has_outputs(forge: Forge, machine: Machine) -> None:
-    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"20XiB"'))
-    ran, outputs = run_action(ACTION, machine, inputs={"command": "plan"}, workspace=forge.work.folder)
-    assert (ran.result, outputs["exit-code"], outputs["errors"], outputs["digest"]) == ("failure", "1", "1", "")
-    assert "unknown-unit" in ran.step("run").annotations[0]
-    assert "unknown-unit" in Path(outputs["result"]).read_text(encoding="utf-8")

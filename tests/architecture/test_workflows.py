@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 REUSABLE = [path for path in WORKFLOWS if path.name not in {"ci.yml", "release.yml"}]
 TEMPLATES = sorted((ROOT / "examples" / "gitops-repository" / ".github" / "workflows").glob("*.y*ml"))
-ACTION = ROOT / ".github" / "actions" / "kafka-quotas" / "action.yml"
 USES = re.compile(r"^\s*(?:- )?uses:\s*(?P<what>.*)$", re.MULTILINE)
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*")
 PLACEHOLDER = re.compile(r"OWNER/kafka-quotas/\.github/workflows/(?P<name>[\w-]+\.yml)@0{40} # v[\d.]+")
@@ -43,9 +42,7 @@ def named(path: Path) -> str:
 
 
 def steps(path: Path) -> list[dict]:
-    document = read(path)
-    jobs = document["jobs"].values() if "jobs" in document else [document["runs"]]
-    return [step for job in jobs for step in job.get("steps", [])]
+    return [step for job in read(path)["jobs"].values() for step in job.get("steps", [])]
 
 
 def granted(path: Path) -> dict[str, set[str]]:
@@ -57,7 +54,7 @@ def granted(path: Path) -> dict[str, set[str]]:
     return rights
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=named)
+@pytest.mark.parametrize("path", WORKFLOWS, ids=named)
 def test_every_action_is_pinned_by_commit_with_its_version_beside_it(path):
     used = [match["what"] for match in USES.finditer(path.read_text(encoding="utf-8")) if not match["what"].startswith("./")]
 
@@ -66,7 +63,7 @@ def test_every_action_is_pinned_by_commit_with_its_version_beside_it(path):
 
 
 def test_an_action_is_pinned_to_one_commit_everywhere():
-    used = {match["what"] for path in (*WORKFLOWS, ACTION) for match in USES.finditer(path.read_text(encoding="utf-8"))}
+    used = {match["what"] for path in WORKFLOWS for match in USES.finditer(path.read_text(encoding="utf-8"))}
 
     names = [what.partition("@")[0] for what in used]
     assert sorted(names) == sorted(set(names))
@@ -111,14 +108,14 @@ def test_a_workflow_of_the_template_only_calls_one_that_there_is_with_inputs_tha
         }
 
 
-@pytest.mark.parametrize("path", [*REUSABLE, *TEMPLATES, ACTION], ids=named)
+@pytest.mark.parametrize("path", [*REUSABLE, *TEMPLATES], ids=named)
 def test_nothing_that_a_stranger_may_write_is_pasted_into_a_script(path):
     scripts = [step["run"] for step in steps(path) if "run" in step]
 
     assert [script for script in scripts if "${{" in script] == []
 
 
-@pytest.mark.parametrize("path", [*REUSABLE, ACTION], ids=named)
+@pytest.mark.parametrize("path", REUSABLE, ids=named)
 def test_every_script_is_one_that_bash_can_read(path):
     for step in steps(path):
         if "run" in step:
@@ -135,7 +132,7 @@ def test_what_a_command_is_told_to_plan_or_apply_is_limited_by_the_trusted_refer
             assert trusted or (command, path.name) == ("validate", "code-scanning.yml")
 
 
-@pytest.mark.parametrize("path", [*REUSABLE, ACTION], ids=named)
+@pytest.mark.parametrize("path", REUSABLE, ids=named)
 def test_python_never_looks_for_its_modules_among_the_files_of_a_pull_request(path):
     for step in steps(path):
         # An argument of --python is a path: pip runs itself there as a file, whose folder comes first.
@@ -221,7 +218,7 @@ def checked_out(folder: Path) -> str:
 
 
 def install_steps() -> list[dict]:
-    return [step for path in (*REUSABLE, ACTION) for step in steps(path) if step.get("name") == "Install kafka-quotas"]
+    return [step for path in REUSABLE for step in steps(path) if step.get("name") == "Install kafka-quotas"]
 
 
 def only_what_is_locked(asked: list[str], pip: str) -> bool:
@@ -235,22 +232,17 @@ def only_what_is_locked(asked: list[str], pip: str) -> bool:
 
 
 def test_every_job_installs_its_own_commit_and_locked_dependencies(tmp_path):
-    scripts = {step["run"] for step in install_steps()}
-    assert len(install_steps()) > 9
-    assert len(scripts) == 2
-    for number, script in enumerate(sorted(scripts)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        commit = checked_out(folder)
-        code, asked = installs(script, folder, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt", TOOL="/tool")
-        assert (code, only_what_is_locked(asked, f"pip --python {folder}/venv/bin/python")) == (0, True), asked
-        assert [line.rpartition("/")[2] for line in asked] == ["pipeline.txt"]
-        # The steps that follow run what is installed there, and no package that another job left in the machine's Python.
-        assert (folder / "path").read_text(encoding="utf-8") == f"{folder / 'venv' / 'bin'}\n"
+    assert len(install_steps()) > 8
+    (script,) = {step["run"] for step in install_steps()}
+    code, asked = installs(script, tmp_path, REQUIREMENT="", COMMIT=checked_out(tmp_path), LOCK="pipeline.txt")
+    assert (code, only_what_is_locked(asked, f"pip --python {tmp_path}/venv/bin/python")) == (0, True), asked
+    assert [line.rpartition("/")[2] for line in asked] == ["pipeline.txt"]
+    # The steps that follow run what is installed there, and no package that another job left in the machine's Python.
+    assert (tmp_path / "path").read_text(encoding="utf-8") == f"{tmp_path / 'venv' / 'bin'}\n"
 
 
 def test_what_builds_pyspark_is_installed_before_it(tmp_path):
-    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    (script,) = {step["run"] for step in install_steps()}
     commit = checked_out(tmp_path)
 
     code, asked = installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline-spark.txt")
@@ -258,7 +250,7 @@ def test_what_builds_pyspark_is_installed_before_it(tmp_path):
 
 
 def test_the_command_of_a_job_runs_from_the_checkout_of_the_tool(tmp_path):
-    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    (script,) = {step["run"] for step in install_steps()}
     commit = checked_out(tmp_path)
     (tmp_path / ".kafka-quotas/requirements").mkdir()
     (tmp_path / ".kafka-quotas/requirements/none.txt").touch()
@@ -278,7 +270,7 @@ def test_the_command_of_a_job_runs_from_the_checkout_of_the_tool(tmp_path):
     ("server", "code"), [("https://github.com", 0), ("https://acme.ghe.com", 0), ("https://github.acme.example", 1)]
 )
 def test_a_server_that_keeps_no_artifacts_is_refused_before_anything_is_installed(server, code, tmp_path):
-    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    (script,) = {step["run"] for step in install_steps()}
     commit = checked_out(tmp_path)
 
     ended, asked = installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt", GITHUB_SERVER_URL=server)
@@ -302,7 +294,7 @@ def test_no_link_of_the_repository_leads_the_tool_s_checkout_to_another_folder(p
 
 @pytest.mark.parametrize("commit", ["", "0" * 40])
 def test_no_job_installs_another_commit_than_that_of_its_workflow(commit, tmp_path):
-    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    (script,) = {step["run"] for step in install_steps()}
     checked_out(tmp_path)
 
     assert installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt") == (1, [])

@@ -28,21 +28,6 @@ LIVE = {
     user("payments-api"): {"producer_byte_rate": 10.0 * MIB, "consumer_byte_rate": 20.0 * MIB, "request_percentage": 200.0},
     user("payments-settlement"): {"producer_byte_rate": 50.0 * MIB, "consumer_byte_rate": 100.0 * MIB},
 }
-OF_USERS = """\
-on: pull_request
-permissions: {}
-jobs:
-  plan:
-    runs-on: ubuntu-24.04
-    permissions: {contents: read}
-    steps:
-      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
-        with: {persist-credentials: false}
-      - id: plan
-        uses: OWNER/kafka-quotas/.github/actions/kafka-quotas@0000000000000000000000000000000000000000
-        with: {command: plan, arguments: --trusted-ref=origin/main, cluster: staging, requirement: REQUIREMENT}
-"""
-
 SCANNING = """\
 on: pull_request
 permissions: {}
@@ -125,15 +110,6 @@ def test_a_plan_that_apply_would_refuse_fails_its_job_after_the_comment_with_the
     assert (ran.artifacts / "quotas-plan-staging/plan.json").is_file()
     # The steps that apply takes, with the same factor as its own input.
     assert "in 3 steps: 10 MiB/s → 5 MiB/s → 2.5 MiB/s → 2 MiB/s." in forge.comment("staging")
-
-
-def test_a_checkout_of_one_commit_lacks_the_base_and_the_action_says_what_to_fetch(forge: ActForge) -> None:
-    forge.work.write(".github/workflows/own.yml", OF_USERS.replace("REQUIREMENT", str(forge.requirement)))
-    ran = forge.under_act("own.yml", forge.proposed(*forge.propose()))
-    assert ran.code == 1
-    (job,) = ran.jobs
-    assert "origin/main" in job.log
-    assert "fetch-depth: 0" in job.log
 
 
 def test_code_scanning_is_given_findings_and_they_fail_nothing(forge: ActForge) -> None:

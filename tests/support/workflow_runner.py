@@ -1,4 +1,4 @@
-"""Runs the jobs of a workflow, or the steps of a composite action: their own scripts in their own order, by their own shell.
+"""Runs the jobs of a workflow: their own scripts in their own order, by their own shell.
 
 What GitHub does is done as its documentation says: conditions, matrices, needs, outputs, environment files and summaries; its
 documented limits on annotations and summaries are asserted. It is for many runs of a second of processor time each, where act
@@ -106,16 +106,6 @@ def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | No
     return done
 
 
-def run_action(path: Path, machine: Machine, *, inputs: Mapping[str, Any], workspace: Path) -> tuple[JobRun, dict[str, str]]:
-    """The steps of a composite action in a folder that is checked out, and its outputs."""
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    given = {name: one.get("default", "") for name, one in document["inputs"].items()} | dict(inputs)
-    contexts = {"github": machine.github, "inputs": given, "matrix": {}}
-    job = _Job("action", document["runs"], {}, machine, contexts, workspace=workspace)
-    ran = job.run()
-    return ran, {name: text_of(job.expressions().filled(one["value"])) for name, one in document["outputs"].items()}
-
-
 class _Job:
     def __init__(
         self,
@@ -124,15 +114,13 @@ class _Job:
         document: Mapping[str, Any],
         machine: Machine,
         contexts: dict[str, Any],
-        *,
-        workspace: Path | None = None,
     ) -> None:
         self._job = job
         self._document = document
         self._machine = machine
         self._ran = JobRun(job=name, matrix=contexts["matrix"])
         self._home = _fresh(machine.folder, name)
-        self._workspace = workspace or self._home / "workspace"
+        self._workspace = self._home / "workspace"
         self._temp = self._home / "temp"
         for folder in (self._workspace, self._temp):
             folder.mkdir(parents=True, exist_ok=True)
