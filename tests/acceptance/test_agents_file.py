@@ -7,7 +7,6 @@ import re
 import subprocess
 from pathlib import Path
 
-from reconciler.cli.registry import commands
 from tests.builders import user
 from tests.support.command import environment, invoke, warm_process
 from tests.support.git_repository import GitRepository
@@ -45,12 +44,3 @@ def test_every_command_of_the_file_runs_in_a_new_repository(tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     assert "unknown-quota-key" in done.stdout
     assert '"digest"' in done.stdout
-
-
-def test_the_file_forbids_every_command_that_writes_and_runs_none() -> None:
-    run = set(re.findall(r"^kafka-quotas (\S+)", "".join(SCRIPTS), re.MULTILINE))
-    forbidden = TEXT.partition("## Never")[2].splitlines()[2]
-
-    assert run == {"resolve", "validate", "explain", "plan"}
-    assert set(commands()) >= WRITERS
-    assert [name for name in WRITERS if f"`{name}`" not in forbidden] == []

@@ -134,11 +134,6 @@ def test_findings_as_json_are_a_comment_too() -> None:
     assert "wrong" in "\n".join(content.lines)
 
 
-def test_findings_take_no_backtest() -> None:
-    with pytest.raises(FileAccessError, match=r"has findings and no plan, so b\.json cannot be merged into it"):
-        content_of(FINDINGS.text(FindingList.of([])), found=report())
-
-
 def test_a_report_about_another_cluster_is_refused() -> None:
     with pytest.raises(FileAccessError, match=r"b\.json is about cluster 'prod-eu', not 'prod'"):
         merged(planned("alice"), report("prod-eu"))

@@ -111,16 +111,6 @@ def test_the_alert_names_what_is_wrong_before_what_is_not_checked() -> None:
     )
 
 
-def test_a_guard_is_accepted_in_the_manifest_and_never_by_a_list_of_flags() -> None:
-    guards = tuple(
-        guard(GuardStatus.NEEDS_ACCEPTANCE, guard_id=name) for name in ("default-entity", "prune", "too-many-removals")
-    )
-    text = plan_markdown(plan(change(user("a"), 1.0, 2.0), guards=guards))
-    assert "--accept" not in text
-    assert text.index("Change the values") < text.index("To accept a guard instead")
-    assert text.count("- guard: ") == 3
-
-
 def test_manifests_guards_and_reports_are_linked_where_their_addresses_are_known() -> None:
     links = RepositoryLinks(
         files="https://git.example.org/o/r/blob/abc",
@@ -148,18 +138,6 @@ def test_manifests_guards_and_reports_are_linked_where_their_addresses_are_known
     for given in (evil, RepositoryLinks()):
         page = by_github(plan_markdown(outside, report=report_of(verdict()), links=given))
         assert "a" not in page.elements
-
-
-def test_an_empty_plan_says_so_first() -> None:
-    markdown = plan_markdown(plan(summary=Summary(unchanged=2)))
-    assert markdown.splitlines()[1:5] == [
-        "### ☑️ Kafka quotas for `prod`: no change",
-        "",
-        "> [!NOTE]",
-        "> No changes: the cluster has every declared value.",
-    ]
-    assert "2 entities are unchanged, 0 unmanaged" in markdown
-    assert rows(markdown) == []
 
 
 def test_a_plan_of_some_manifests_and_one_with_errors_say_so_above_everything_else() -> None:
@@ -204,13 +182,6 @@ def test_names_as_long_as_kafka_takes_them_leave_room_for_every_guard() -> None:
     assert page.text().count("characters)") >= 50
 
 
-def test_a_name_of_20000_letters_takes_a_few_lines_of_its_cell() -> None:
-    markdown = plan_markdown(plan(change(user("x" * 20_000), 1.0, 2.0)))
-    (row,) = rows(markdown)
-    assert row[1].endswith("xxx (20000 characters) producer")
-    assert len(row[1]) < 450
-
-
 def effects(count: int, name: str = "app") -> PlanEffects:
     limit = Limit(value=1024.0, entity=user("a"), level=3)
     moves = (
@@ -236,11 +207,6 @@ def test_effects_are_folded_below_the_changes_and_cut_by_whole_lines() -> None:
     shown = many.count("unlimited ->")
     assert 50 < shown < 3000
     assert f"{3000 - shown:,} other rows" in many
-
-
-def test_effects_that_nobody_knows_are_one_sentence() -> None:
-    text = by_github(plan_markdown(plan(effects=PlanEffects(unknown="the broker uses com.example.Callback")))).text()
-    assert "Effects are unknown: the broker uses com.example.Callback" in text
 
 
 def test_a_removed_key_of_a_kept_entity_is_a_removal_too() -> None:
@@ -274,12 +240,6 @@ def test_a_finding_with_a_related_place_has_one_full_stop_between_its_sentences(
     (issue,) = json.loads(list_of_findings("code-quality", (finding,)))
     assert isinstance(issue, dict)
     assert issue["description"] == "Two declare it, and 151 more. See quotas.yaml:11:1: first declared here"
-
-
-def test_findings_alone_may_be_none() -> None:
-    text = by_github(findings_markdown(())).text()
-    assert "Kafka quotas: not checked" in text
-    assert "no errors, and no plan was made" in text
 
 
 @pytest.mark.parametrize(

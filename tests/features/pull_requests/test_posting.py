@@ -196,14 +196,6 @@ def test_two_runs_at_once_leave_one_comment(post: Post):
     assert state_of(post.only) is PLANNED
 
 
-def test_a_comment_posted_twice_since_an_answer_was_lost_is_one(post: Post):
-    post.server.faults.append(Fault(method="POST", done=True))
-
-    post(body())
-
-    assert (len(post.server.seen("POST")), len(post.server.comments)) == (2, 1)
-
-
 def test_a_comment_that_is_removed_meanwhile_is_posted_anew(post: Post):
     first = int(post(body()).id or 0)
 
@@ -384,12 +376,6 @@ def test_a_file_that_is_no_event_is_an_error(tmp_path: Path):
         file.write_bytes(content)
         with pytest.raises(FileAccessError, match="is not the event"):
             GitHub.job({"GITHUB_EVENT_PATH": str(file)})
-
-
-@pytest.mark.parametrize(("run", "link"), [("12", "https://github.com/a/b/actions/runs/12"), ("12) [x](y", None), ("", None)])
-def test_the_log_of_a_run_has_a_link(run: str, link: str | None):
-    environment = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": run}
-    assert GitHub.job(environment).link == link
 
 
 def test_a_pipeline_of_a_fork_is_about_the_merge_request_of_the_project():

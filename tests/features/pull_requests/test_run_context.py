@@ -69,12 +69,6 @@ def test_outside_of_a_job_there_is_nothing(variables: Mapping[str, str]) -> None
     assert list(run_context(variables)) == []
 
 
-def test_a_job_without_a_token_asks_nothing(github: GitHubServer) -> None:
-    (facts,) = run_context(job(github, GITHUB_TOKEN=""))
-    assert facts.job.commit == MERGE
-    assert github.requests == []
-
-
 def test_a_forge_that_refuses_costs_a_warning_and_what_the_variables_state_stays(
     github: GitHubServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.documents import BACKTEST
 from reconciler.features.pull_requests.comment_verdict import Conclusion
-from reconciler.features.pull_requests.plan_comment import findings_comment, plan_comment
+from reconciler.features.pull_requests.plan_comment import plan_comment
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import (
@@ -79,12 +79,6 @@ def test_what_apply_would_refuse_never_passes(found: Plan, report: BacktestRepor
     assert check.passes <= found.applyable
 
 
-def test_manifests_with_errors_fail() -> None:
-    check = findings_comment([ERROR], cluster="prod").check
-    assert check is not None
-    assert (check.conclusion, check.title) == (Conclusion.FAILURE, "Blocked")
-
-
 @pytest.fixture
 def github() -> Iterator[GitHubServer]:
     with github_server() as server:
@@ -131,14 +125,6 @@ def test_a_commit_without_a_plan_fails_and_one_that_changes_nothing_passes_witho
     assert comment(folder, github, "--state", "not-changed", "--cluster", "prod").code == 0
     assert github.status(NAME) == "success"
     assert github.comments == {}
-
-
-def test_a_cluster_that_is_no_longer_changed_keeps_a_comment_that_states_so(folder: Path, github: GitHubServer) -> None:
-    comment(folder, github, "plan.json")
-    comment(folder, github, "--state", "not-changed", "--cluster", "prod")
-    ((_, posted),) = github.comments.items()
-    assert "Kafka quotas for `prod`: not changed" in posted["body"]
-    assert "<summary>The plan of an earlier commit</summary>" in posted["body"]
 
 
 def test_the_status_is_that_of_the_commit_which_was_planned(folder: Path, github: GitHubServer) -> None:

@@ -319,15 +319,6 @@ def test_what_the_pull_request_does_not_show_is_left_to_the_comment(tmp_path: Pa
     assert "safe from 6.25" in comment["body"]
 
 
-def test_a_file_with_other_line_ends_gets_no_suggestions(tmp_path: Path, server: hub.GitHubServer) -> None:
-    request = opened(tmp_path, server)
-    edit(request, "8MiB  #", "4MiB  #")
-    file = request.work.folder / "teams/a.yaml"
-    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    request.plan(report=REPORT)
-    assert request.offered == []
-
-
 def test_a_refused_suggestion_is_a_warning_and_a_stale_one_is_removed(tmp_path: Path, server: hub.GitHubServer) -> None:
     request = opened(tmp_path, server)
     edit(request, "8MiB  #", "4MiB  #")

@@ -157,13 +157,6 @@ def test_a_folder_with_anything_in_it_is_left_alone_unless_that_is_wanted(tmp_pa
     assert init(tmp_path, "notes.txt").code == 1
 
 
-def test_a_fresh_clone_counts_as_empty(tmp_path: Path) -> None:
-    (tmp_path / "repo/.git").mkdir(parents=True)
-    (tmp_path / "repo/.git/config").write_text("[core]\n")
-    assert init(tmp_path, "repo").code == 0
-    assert (tmp_path / "repo/.git/config").read_text() == "[core]\n"
-
-
 def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(tmp_path: Path) -> None:
     assert init(tmp_path, "repo", "--workflows", f"acme/kafka-quotas@{COMMIT}").code == 0
     calls = []
@@ -228,9 +221,3 @@ def test_what_a_broker_has_becomes_manifests_whose_plan_is_empty(tmp_path: Path,
     assert "properties" not in path.read_text(encoding="utf-8")
     planned = invoke("plan", "repo", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
     assert (planned.code, planned.json()["summary"]["unchanged"]) == (0, 1), planned.err
-
-
-def test_where_no_broker_answers_nothing_is_written(tmp_path: Path) -> None:
-    done = init(tmp_path, "repo", "--bootstrap-server", "127.0.0.1:1")
-    assert (done.code, "no Kafka broker can be reached" in done.err) == (1, True), done.err
-    assert not (tmp_path / "repo").exists()
