@@ -28,15 +28,14 @@ COMMANDS: Final = (
     Command(
         name="sandbox run",
         group=CommandGroup.START,
-        summary="Run a Kafka until Ctrl-C, or beside a command",
-        module="reconciler.features.sandbox.command:run_beside",
+        summary="Run a Kafka until Ctrl-C",
+        module="reconciler.features.sandbox.command",
         page="tutorial.md",
         examples=(
             ("Run three nodes that log every request", "sandbox run --nodes 3 --request-log"),
-            ("Run a script beside a Kafka with a user, and stop Kafka afterwards", "sandbox run --user alice -- ./check.sh"),
+            ("Run a Kafka with a user who logs in", "sandbox run --user alice"),
         ),
-        description="Start a Kafka, print its address, and stop it at Ctrl-C. With COMMAND, run it with BOOTSTRAP_SERVER set, "
-        "stop the Kafka, and exit with COMMAND's exit code.",
+        description="Start a Kafka, print its address, and stop it at Ctrl-C.",
     ),
     Command(
         name="sandbox demo",

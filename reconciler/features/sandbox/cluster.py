@@ -1,14 +1,11 @@
-"""Starts and stops a real Kafka on loopback: for a person, beside one command, or with the state of another cluster."""
+"""Starts and stops a real Kafka on loopback: for a person, or with the state of another cluster."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import secrets
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,15 +15,15 @@ from typing import Final
 
 from reconciler.apply import ChunkLimits, split_into_requests
 from reconciler.backends import BrokerCluster, ConnectionSettings, parse_servers
-from reconciler.errors import SandboxError, UsageError
+from reconciler.errors import SandboxError
 from reconciler.features.sandbox import process
 from reconciler.features.sandbox.configuration import assign_ports, free_ports
 from reconciler.features.sandbox.jars import (
     DEFAULT_KAFKA_VERSION,
     KRAFT_VERSIONS,
     ZOOKEEPER_VERSIONS,
-    available_fetchers,
     ensure_jars,
+    ivy,
     jar_set,
 )
 from reconciler.features.sandbox.java import GROUPS, RECORDER, Runtime, keep_classes, plugin_jar, writes_classes
@@ -48,10 +45,10 @@ _ARCHIVE_GRACE_S: Final = 30.0
 def runtime_for(kafka_version: str, *, progress: Progress = NO_PROGRESS) -> Runtime:
     """Java and the jars of a pinned version, fetched if need be: enough to run any of Kafka's own tools too.
 
-    Raises ``MissingDependencyError`` without Java or anything to fetch with, ``SandboxError`` when fetching fails.
+    Raises ``MissingDependencyError`` without Java or PySpark to fetch with, ``SandboxError`` when fetching fails.
     """
     java = find_java()
-    jars = ensure_jars(jar_set(kafka_version), fetchers=lambda: available_fetchers(java), progress=progress)
+    jars = ensure_jars(jar_set(kafka_version), fetch=ivy(java), progress=progress)
     return Runtime(java=java, jars=jars)
 
 
@@ -129,11 +126,6 @@ def _start(
     raise AssertionError  # pragma: no cover - the loop returns or raises
 
 
-_NOTICED_S: Final = 2.0
-"""How long a command has to end by itself after an interrupt, which on a terminal it gets too."""
-_TERM_S: Final = 3.0
-
-
 _LOOK_S: Final = 1.0
 
 
@@ -145,76 +137,6 @@ def serve_sandbox(spec: SandboxSpec, show: Callable[[Sandbox], None], *, progres
             while not (ended := [server for server in sandbox.servers if not process.is_alive(server.process)]):
                 time.sleep(_LOOK_S)
             raise failure("a process of the local Kafka ended", ended[0].log_file)
-
-
-def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progress) -> int:
-    """Run ``command`` beside a sandbox of its own that is gone afterwards; the command's exit code (128 + N for signal N).
-
-    The command finds the sandbox in its environment: ``KAFKA_QUOTAS_BOOTSTRAP_SERVER`` and ``BOOTSTRAP_SERVER``, and when there
-    are users ``SASL_BOOTSTRAP_SERVER``, when there is a ZooKeeper ``ZOOKEEPER``; ``KAFKA_QUOTAS_SANDBOX`` is its folder. Raises
-    ``UsageError`` for a command that does not exist.
-    """
-    program = shutil.which(command[0])
-    if program is None:
-        raise UsageError(f"cannot run {command[0]!r}: there is no such program")
-    with running(spec, progress=progress) as sandbox:
-        code = _run(program, command, {**os.environ, **_environment(sandbox)})
-    return code if code >= 0 else 128 - code
-
-
-def _environment(sandbox: Sandbox) -> dict[str, str]:
-    variables = {
-        "KAFKA_QUOTAS_BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
-        "BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
-        "KAFKA_QUOTAS_SANDBOX": str(sandbox.folder),
-    }
-    if sandbox.sasl_bootstrap_servers:
-        variables["SASL_BOOTSTRAP_SERVER"] = sandbox.sasl_bootstrap_servers
-    if sandbox.zookeeper:
-        variables["ZOOKEEPER"] = sandbox.zookeeper
-    return variables
-
-
-def _run(program: str, command: Sequence[str], environ: dict[str, str]) -> int:
-    # A command that may read the terminal must stay in our process group; any other gets its own, so that it can be ended whole.
-    own_group = not _has_terminal()
-    try:
-        process = subprocess.Popen(list(command), executable=program, env=environ, process_group=0 if own_group else None)
-    except OSError as error:
-        raise SandboxError(f"cannot run {command[0]!r}: {error.strerror}") from error
-    try:
-        return process.wait()
-    finally:
-        if process.poll() is None:
-            _end(process, own_group=own_group)
-
-
-def _has_terminal() -> bool:
-    try:
-        return os.isatty(0)
-    except OSError:
-        return False
-
-
-def _end(process: subprocess.Popen[bytes], *, own_group: bool) -> None:
-    """INT, which on a terminal the command has got already, then TERM, then KILL; to its whole group where it has one."""
-
-    def tell(number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number) if own_group else process.send_signal(number)
-
-    try:
-        if own_group:
-            tell(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_NOTICED_S)
-            return
-        tell(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_TERM_S)
-    finally:
-        tell(signal.SIGKILL)
-        process.wait()
 
 
 _REFUSES_NAN: Final = (4, 4)

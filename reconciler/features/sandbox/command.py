@@ -1,4 +1,4 @@
-"""``kafka-quotas sandbox``: a real Kafka on this machine, until Ctrl-C or for the length of one command."""
+"""``kafka-quotas sandbox``: a real Kafka on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import output
-from reconciler.cli.declaration import argument, group, option
+from reconciler.cli.declaration import option
 from reconciler.cli.results import Result
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 from reconciler.model import display_name, escaped
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaOptions:
-    """Which Kafka runs, and what it records."""
+class SandboxArguments:
+    """The command line of ``sandbox run``: which Kafka runs, and what it records."""
 
     nodes: int = option("--nodes", default=1, choices=(1, 3), metavar="N", help="start 1 or 3 nodes [default: 1]")
     kafka_version: str = option(
@@ -56,33 +56,18 @@ class KafkaOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunBesideArguments:
-    """The command line of ``sandbox run``."""
-
-    kafka: KafkaOptions = group(KafkaOptions)
-    program: tuple[str, ...] = argument(
-        "COMMAND",
-        nargs="*",
-        help="the command and its arguments, after -- [default: run until Ctrl-C]",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DemoArguments:
     """The command line of ``sandbox demo``."""
 
     seconds: float = option("--seconds", default=20.0, metavar="S", help="let the clients send for this time [default: 20]")
 
 
-def run_beside(args: RunBesideArguments) -> Result:
-    """Run a command beside one; the exit code is the command's. Without a command, run until an interrupt."""
-    from reconciler.features.sandbox.cluster import run_in_sandbox, serve_sandbox
+def run(args: SandboxArguments) -> Result:
+    """Run a Kafka until an interrupt. Raises ``SandboxError`` when it does not start, or ends before."""
+    from reconciler.features.sandbox.cluster import serve_sandbox
 
-    program = args.program[1:] if args.program[:1] == ("--",) else args.program
     with output.LiveProgress() as progress:
-        if program:
-            return Result(exit=run_in_sandbox(args.kafka.spec(), program, progress=progress))
-        serve_sandbox(args.kafka.spec(), lambda sandbox: output.print_lines(sandbox_lines(sandbox)), progress=progress)
+        serve_sandbox(args.spec(), lambda sandbox: output.print_lines(sandbox_lines(sandbox)), progress=progress)
     return Result()
 
 

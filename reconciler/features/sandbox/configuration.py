@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import javaproperties
+
 from reconciler.errors import SandboxError, UsageError
 from reconciler.features.sandbox.spec import Listener, Login, SandboxSpec
 
@@ -164,7 +166,7 @@ def _further(listeners: Sequence[Listener]) -> dict[str, str]:
 
 def properties_text(settings: Mapping[str, str]) -> str:
     """A Java properties file, ASCII only, which every reader of the format understands alike."""
-    return "".join(f"{_escaped(key, key=True)}={_escaped(value, key=False)}\n" for key, value in settings.items())
+    return "".join(f"{javaproperties.join_key_value(key, value, ensure_ascii=True)}\n" for key, value in settings.items())
 
 
 def client_properties_text(login: Login) -> str:
@@ -192,19 +194,6 @@ def plain_server_module(logins: Sequence[Login]) -> str:
 def _quoted(text: str) -> str:
     """A string of a JAAS configuration, as Java's StreamTokenizer reads it: backslash escapes, octal for control characters."""
     return '"' + "".join(f"\\{ord(c):03o}" if ord(c) < 32 else f"\\{c}" if c in '"\\' else c for c in text) + '"'
-
-
-def _escaped(text: str, *, key: bool) -> str:
-    out: list[str] = []
-    for position, char in enumerate(text):
-        if char == "\\" or (key and char in "=: #!") or (position == 0 and char in " #!"):
-            out.append("\\" + char)
-        elif " " <= char <= "~":
-            out.append(char)
-        else:
-            units = char.encode("utf-16-be")
-            out.extend(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
-    return "".join(out)
 
 
 def uses_log4j2(kafka_version: str) -> bool:

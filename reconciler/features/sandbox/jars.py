@@ -1,10 +1,10 @@
-"""Kafka's jars: the pinned versions, the exact files of each by SHA-256, two ways to fetch them, and the checked cache.
+"""Kafka's jars: the pinned versions, the exact files of each by SHA-256, how they are fetched, and the checked cache.
 
 The committed lists are the whole truth: each line is a sum and a path in Maven's repository layout, so one line gives both
 the coordinates to fetch and the content to expect. Nothing is resolved transitively, so every way of fetching ends with the
 same files. A list is written by ``sha256sum`` over what Maven resolves for ``kafka_2.13``, ``kafka-tools`` without its Connect
-parts, and the logging library of that version. Maven and the Ivy inside PySpark take exact coordinates, resolve nothing, and use
-the user's own settings for where the registry is.
+parts, and the logging library of that version. The Ivy inside PySpark takes exact coordinates, resolves nothing, and uses the
+user's own settings for where the registry is.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Final
-from xml.sax.saxutils import escape, quoteattr
+from typing import Final, TypeAlias
+from xml.sax.saxutils import quoteattr
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
 from reconciler.files import cache_folder, lock_descriptor
@@ -83,18 +83,32 @@ def _artifact(line: str) -> Artifact:
     return Artifact(group=".".join(group), name=name, version=version, sha256=sha256)
 
 
-FETCH_TIMEOUT_S: Final = 900.0
+_FETCH_TIMEOUT_S: Final = 900.0
+
+Fetch: TypeAlias = Callable[[Sequence[Artifact], Path, Path], None]
+"""Called with artifacts, a folder to work in, and the folder that gets the jars. Raises ``SandboxError``.
+
+What it leaves is not trusted: the caller checks the sums.
+"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetcher:
-    """A way to get jars. ``fetch(artifacts, work, jars)`` leaves the files in ``jars`` and anything else below ``work``.
+def ivy(java: Path, *, find_pyspark: Callable[[], Path | None] | None = None) -> Fetch:
+    """Return a fetch with Apache Ivy's command line from PySpark's jars, with a cache of its own that is thrown away.
 
-    ``fetch`` raises ``SandboxError`` when the program fails. What it leaves is not trusted: the caller checks the sums.
+    It takes about a minute. Raises ``MissingDependencyError`` without PySpark.
     """
 
-    name: str
-    fetch: Callable[[Sequence[Artifact], Path, Path], None]
+    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
+        pyspark = (find_pyspark or pyspark_folder)()
+        if pyspark is None:
+            raise MissingDependencyError("Kafka's jars are fetched with the extra spark (kafka-quotas explain install)")
+        module = work / "ivy.xml"
+        module.write_text(_ivy_module(artifacts), "utf-8")
+        command = [str(java), "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
+        command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
+        _run(command, work=work)
+
+    return fetch
 
 
 def pyspark_folder() -> Path | None:
@@ -106,46 +120,7 @@ def pyspark_folder() -> Path | None:
     return None
 
 
-def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = pyspark_folder) -> tuple[Fetcher, ...]:
-    """Return the downloaders of this machine, the faster first. Raises ``MissingDependencyError`` when it has none."""
-    fetchers: list[Fetcher] = []
-    if maven := shutil.which("mvn"):
-        fetchers.append(maven_fetcher(Path(maven)))
-    if pyspark := find_pyspark():
-        fetchers.append(ivy_fetcher(java, pyspark))
-    if not fetchers:
-        raise MissingDependencyError(
-            "nothing here can fetch Kafka's jars. Install Maven, or the extra spark (kafka-quotas explain install)"
-        )
-    return tuple(fetchers)
-
-
-def maven_fetcher(maven: Path) -> Fetcher:
-    """``mvn dependency:copy-dependencies`` of a project that is nothing but its dependencies."""
-
-    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
-        pom = work / "pom.xml"
-        pom.write_text(_pom(artifacts), "utf-8")
-        command = [str(maven), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-        _run(command, name="mvn", work=work)
-
-    return Fetcher(name="Maven", fetch=fetch)
-
-
-def ivy_fetcher(java: Path, pyspark: Path) -> Fetcher:
-    """Apache Ivy's command line, from PySpark's jars, with a cache of its own that is thrown away."""
-
-    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
-        module = work / "ivy.xml"
-        module.write_text(_ivy_module(artifacts), "utf-8")
-        command = [str(java), "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
-        command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
-        _run(command, name="Ivy", work=work)
-
-    return Fetcher(name="Ivy (one file at a time, about a minute)", fetch=fetch)
-
-
-def _run(command: list[str], *, name: str, work: Path) -> None:
+def _run(command: list[str], *, work: Path) -> None:
     """Runs one program in its own session, so that an interrupt reaches it and its children only through this class."""
     log = work / "fetch.log"
     with log.open("wb") as output:
@@ -153,9 +128,9 @@ def _run(command: list[str], *, name: str, work: Path) -> None:
             command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            code = process.wait(FETCH_TIMEOUT_S)
+            code = process.wait(_FETCH_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            raise SandboxError(f"{name} did not finish fetching Kafka's jars in {FETCH_TIMEOUT_S:.0f} s") from error
+            raise SandboxError(f"Ivy did not finish fetching Kafka's jars in {_FETCH_TIMEOUT_S:.0f} s") from error
         finally:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -164,21 +139,7 @@ def _run(command: list[str], *, name: str, work: Path) -> None:
     if code != 0:
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
         words = " | ".join(line.strip()[:300] for line in lines[-8:])
-        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}). Its last lines: {words}")
-
-
-def _pom(artifacts: Sequence[Artifact]) -> str:
-    exclude_all = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-    rows = "".join(
-        f"<dependency><groupId>{escape(a.group)}</groupId><artifactId>{escape(a.name)}</artifactId>"
-        f"<version>{escape(a.version)}</version>{exclude_all}</dependency>\n"
-        for a in artifacts
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>local</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\n"
-        f"<dependencies>\n{rows}</dependencies></project>\n"
-    )
+        raise SandboxError(f"Ivy could not fetch Kafka's jars (exit code {code}). Its last lines: {words}")
 
 
 def _ivy_module(artifacts: Sequence[Artifact]) -> str:
@@ -196,16 +157,16 @@ def _ivy_module(artifacts: Sequence[Artifact]) -> str:
 def ensure_jars(
     jar_set: JarSet,
     *,
-    fetchers: Callable[[], Sequence[Fetcher]],
+    fetch: Fetch,
     progress: Progress = NO_PROGRESS,
     cache: Path | None = None,
 ) -> tuple[Path, ...]:
-    """The jar files of ``jar_set``, in the order of its list, fetched if need be; ``fetchers`` is only called then.
+    """The jar files of ``jar_set``, in the order of its list, fetched if need be.
 
     Every file's SHA-256 is checked on every call (50 MB take less than 0.1 s), so a damaged cache is fetched anew. A fetch fills
     a temporary folder, which gets its final name only when all sums are right; a lock makes a second process wait and then find
     the files.
-    Raises ``SandboxError`` when no fetcher brings the right files, and what ``fetchers`` raises.
+    Raises ``SandboxError`` when the fetch does not bring the right files, and what it raises.
     """
     home = (cache_folder() if cache is None else cache) / "jars"
     folder = home / jar_set.key
@@ -216,7 +177,7 @@ def ensure_jars(
             if wrong:
                 if folder.exists():
                     progress.step(f"fetching the jars of Kafka {jar_set.kafka_version} again, since {wrong[0]}")
-                _fetch_into(folder, jar_set, fetchers(), progress)
+                _fetch_into(folder, jar_set, fetch, progress)
     return tuple(folder / artifact.file_name for artifact in jar_set.artifacts)
 
 
@@ -235,33 +196,25 @@ def faults(folder: Path, artifacts: Sequence[Artifact]) -> tuple[str, ...]:
     return tuple(wrong)
 
 
-def _fetch_into(folder: Path, jar_set: JarSet, fetchers: Sequence[Fetcher], progress: Progress) -> None:
+def _fetch_into(folder: Path, jar_set: JarSet, fetch: Fetch, progress: Progress) -> None:
     """Called with the lock taken, so whatever temporary folders of this key are there were left by processes that died."""
     prefix = f".{jar_set.key}."
     for left in folder.parent.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)
-    failures: list[str] = []
-    for fetcher in fetchers:
-        progress.step(f"fetching Kafka {jar_set.kafka_version} ({len(jar_set.artifacts)} jars) with {fetcher.name}")
-        work = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
-        try:
-            fetched = work / "jars"
-            fetched.mkdir()
-            fetcher.fetch(jar_set.artifacts, work, fetched)
-            wrong = faults(fetched, jar_set.artifacts)
-            if not wrong:
-                _replace(folder, fetched, aside=work / "old")
-                return
-            failures.append(f"{fetcher.name} brought the wrong files: {'; '.join(wrong[:3])}")
-        except SandboxError as error:
-            failures.append(str(error))
-        except OSError as error:
-            raise FileAccessError(
-                f"cannot write to {folder.parent}: {error}. Set KAFKA_QUOTAS_CACHE to another folder"
-            ) from error
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    raise SandboxError(f"Kafka {jar_set.kafka_version} could not be fetched: " + "; ".join(failures))
+    progress.step(f"fetching Kafka {jar_set.kafka_version} ({len(jar_set.artifacts)} jars, about a minute)")
+    work = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
+    try:
+        fetched = work / "jars"
+        fetched.mkdir()
+        fetch(jar_set.artifacts, work, fetched)
+        wrong = faults(fetched, jar_set.artifacts)
+        if wrong:
+            raise SandboxError(f"the fetch of Kafka {jar_set.kafka_version} brought the wrong files: {'; '.join(wrong[:3])}")
+        _replace(folder, fetched, aside=work / "old")
+    except OSError as error:
+        raise FileAccessError(f"cannot write to {folder.parent}: {error}. Set KAFKA_QUOTAS_CACHE to another folder") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:

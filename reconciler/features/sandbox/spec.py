@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +13,9 @@ from reconciler.errors import UsageError
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
 from reconciler.features.sandbox.process import ProcessRef
 
-_OWN_LISTENERS: Final = frozenset({"PLAINTEXT", "SASL", "CONTROLLER"})
-_LISTENER_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _NODE_COUNTS: Final = (1, 3)
 _LONGEST_NAME: Final = 50
 _LONGEST_FILE_NAME: Final = 100
-_CHROOT: Final = re.compile(r"(/[\w.-]+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,38 +30,24 @@ class Login:
 class Listener:
     """A further listener of every node: its name (upper case), its ``security.protocol``, and its own broker settings.
 
-    The settings are named without Kafka's prefix ``listener.name.NAME.``. Raises ``UsageError`` for a name or protocol that
-    cannot be.
+    The settings are named without Kafka's prefix ``listener.name.NAME.``.
     """
 
     name: str
     protocol: str
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        """Refuse what cannot work before anything is started."""
-        if not _LISTENER_NAME.fullmatch(self.name) or self.name in _OWN_LISTENERS:
-            raise UsageError(f"a further listener of the sandbox cannot be called {self.name!r}")
-        if self.protocol not in _PROTOCOLS:
-            raise UsageError(f"a listener's protocol is one of {', '.join(_PROTOCOLS)}, not {self.protocol!r}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSpec:
     """The one ZooKeeper server of a sandbox whose brokers keep their metadata there, below ``chroot`` (``/kafka``; empty: none).
 
-    ``properties`` are further lines of its configuration, which win over the sandbox's own. Raises ``UsageError`` for a chroot
-    that cannot be.
+    ``properties`` are further lines of its configuration, which win over the sandbox's own.
     """
 
     chroot: str = ""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     java_options: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work before anything is started."""
-        if not _CHROOT.fullmatch(self.chroot) or {".", "..", "zookeeper"} & set(self.chroot.split("/")):
-            raise UsageError(f"a chroot of ZooKeeper is a path such as /kafka or /clusters/one, not {self.chroot!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +88,6 @@ class SandboxSpec:
             raise UsageError(f"--record needs Kafka {' or '.join(KRAFT_VERSIONS)}: the recorder is not for {self.kafka_version}")
         if self.nodes not in _NODE_COUNTS:
             raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
-        if len({listener.name for listener in self.listeners}) != len(self.listeners):
-            raise UsageError("the sandbox's listeners need different names")
         names = [user.name for user in self.users]
         if any(0xD800 <= ord(char) <= 0xDFFF for name in names for char in name):
             raise UsageError("the sandbox's users need names that can be written as UTF-8")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError
-from reconciler.features.sandbox.jars import Artifact, Fetcher, JarSet, ensure_jars, faults
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars, ivy
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}
 ARTIFACTS = tuple(
@@ -30,9 +30,6 @@ class Registry:
         self.fail = fail
         self.fetches = 0
 
-    def fetchers(self) -> tuple[Fetcher, ...]:
-        return (Fetcher(name="a stand-in", fetch=self.fetch),)
-
     def fetch(self, artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
         self.fetches += 1
         for artifact in artifacts:
@@ -44,7 +41,7 @@ class Registry:
 
 
 def get(cache: Path, registry: Registry, **options: Any) -> tuple[Path, ...]:
-    return ensure_jars(SET, fetchers=registry.fetchers, cache=cache, **options)
+    return ensure_jars(SET, fetch=registry.fetch, cache=cache, **options)
 
 
 def unfinished(cache: Path) -> list[Path]:
@@ -98,27 +95,20 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next(tmp_path: Path) -> None
     assert unfinished(tmp_path) == []
 
 
-def test_the_second_way_to_fetch_is_taken_when_the_first_fails(tmp_path: Path) -> None:
-    broken, sound = Registry(fail=SandboxError("no route")), Registry()
-    jars = ensure_jars(SET, fetchers=lambda: broken.fetchers() + sound.fetchers(), cache=tmp_path)
-    assert faults(jars[0].parent, ARTIFACTS) == ()
-    assert (broken.fetches, sound.fetches) == (1, 1)
-
-
-def test_when_every_way_fails_each_says_why(tmp_path: Path) -> None:
-    broken, forged = Registry(fail=SandboxError("no route to the registry")), Registry({})
-    with pytest.raises(SandboxError, match=r"(?s)no route to the registry.*wrong files"):
-        ensure_jars(SET, fetchers=lambda: broken.fetchers() + forged.fetchers(), cache=tmp_path)
-
-
 def test_without_anything_to_fetch_with_a_full_cache_still_works(tmp_path: Path) -> None:
-    def none() -> tuple[Fetcher, ...]:
-        raise MissingDependencyError("install something")
-
-    with pytest.raises(MissingDependencyError):
-        ensure_jars(SET, fetchers=none, cache=tmp_path)
+    fetch = ivy(Path("java"), find_pyspark=lambda: None)
+    with pytest.raises(MissingDependencyError, match=r"with the extra spark \(kafka-quotas explain install\)"):
+        ensure_jars(SET, fetch=fetch, cache=tmp_path)
     get(tmp_path, Registry())
-    assert len(ensure_jars(SET, fetchers=none, cache=tmp_path)) == 2
+    assert len(ensure_jars(SET, fetch=fetch, cache=tmp_path)) == 2
+
+
+def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'unknown host registry'; exit 3\n")
+    java.chmod(0o755)
+    with pytest.raises(SandboxError, match=r"(?s)Ivy could not fetch .*exit code 3.*unknown host registry"):
+        ensure_jars(SET, fetch=ivy(java, find_pyspark=lambda: tmp_path), cache=tmp_path)
 
 
 def test_of_many_at_once_one_fetches_and_all_get_the_jars(tmp_path: Path) -> None:

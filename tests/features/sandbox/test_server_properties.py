@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import UsageError
 from reconciler.features.sandbox.configuration import NodePorts, plain_login_module, properties_text, server_properties
-from reconciler.features.sandbox.spec import Listener, Login, SandboxSpec, ZooKeeperSpec
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 
 PORTS = tuple(NodePorts(plaintext=n, controller=n + 1, sasl=n + 2) for n in (20010, 20020, 20030))
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]))
@@ -41,12 +41,6 @@ def test_one_node_listens_on_loopback_only() -> None:
     assert found["advertised.listeners"] == "PLAINTEXT://127.0.0.1:20010"
     assert found["controller.quorum.voters"] == "1@127.0.0.1:20011"
     assert not [key for key in found if "sasl" in key]
-
-
-@pytest.mark.parametrize("chroot", ["kafka", "/kafka/", "/a//b", "/a/..", "/a b", "/", "/zookeeper"])
-def test_a_chroot_that_cannot_be_is_a_usage_error(chroot: str) -> None:
-    with pytest.raises(UsageError, match="chroot"):
-        ZooKeeperSpec(chroot=chroot)
 
 
 def test_users_get_a_listener_with_their_passwords_quoted_as_java_reads_them() -> None:
@@ -81,9 +75,3 @@ def test_settings_the_sandbox_chooses_itself_are_refused_by_name() -> None:
 def test_a_spec_that_cannot_work_is_a_usage_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         SandboxSpec(**wrong)
-
-
-@pytest.mark.parametrize(("name", "protocol"), [("SASL", "SSL"), ("tls", "SSL"), ("TLS", "TLS")])
-def test_a_listener_that_cannot_be_is_refused(name, protocol):
-    with pytest.raises(UsageError):
-        Listener(name=name, protocol=protocol)

@@ -16,7 +16,6 @@ LEAST = {
     "revert": ("report.json",),
     "compact": ("--traffic", "logs", "--folder", "cells"),
     "record": ("--traffic", "1=metrics+http://b1:7071/metrics", "--folder", "history"),
-    "sandbox run": ("--", "true"),
     "tool render": ("plan.json",),
     "tool verify-ref": ("refs/x", "--branch", "refs/heads/main", "--workflow", "a.yml"),
     "tool schema": ("Cluster",),
