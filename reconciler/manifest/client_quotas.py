@@ -6,7 +6,6 @@ import ipaddress
 import itertools
 import math
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -297,8 +296,6 @@ _ORDINARY: Final = re.compile(r"[A-Za-z0-9._-]{1,1000}")
 _ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
 _TEMPLATE: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\{%.*?%\}|%\([^)]*\)[sd]|<[A-Za-z][A-Za-z0-9_ .-]*>")
-_WORD: Final = re.compile(r"[^\W\d_]+")
-_LOOK_ALIKE_SCRIPTS: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
 
 def name_problems(entity_type: str, name: str) -> Iterator[tuple[str, str]]:
@@ -348,27 +345,8 @@ def _oddities(name: str) -> Iterator[tuple[str, str]]:
                 name=shown_part(name),
             ),
         )
-    if not name.isascii() and (word := _mixed_word(name)):
-        yield (
-            "mixed-scripts",
-            compose(
-                "{name} mixes letters of two scripts that look alike: {word}. Type the name again",
-                name=shown_part(name),
-                word=f"{word!a}",
-            ),
-        )
     if name.endswith("*"):
         yield "wildcard-name", compose("{name}: names are literal, an asterisk matches nothing but itself", name=shown_part(name))
-
-
-def _mixed_word(name: str) -> str | None:
-    """The first word whose letters are of two scripts with the same shapes."""
-    for word_match in _WORD.finditer(name):
-        word = word_match[0]
-        scripts = {unicodedata.name(char, "").split(" ", 1)[0] for char in word} if not word.isascii() else set()
-        if len(scripts & _LOOK_ALIKE_SCRIPTS) > 1:
-            return word[:40]
-    return None
 
 
 def _address_problems(name: str) -> Iterator[tuple[str, str]]:

@@ -286,14 +286,13 @@ def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredSta
     """Lint without the cluster. ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
     if loaded.selected is not None:
         desired = loaded.desired(spec)
-    linted = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
+    linted = lint_state(Subject(desired=desired, after=desired.values()))
     severities = loaded.repository.lint
     findings = adjusted(tuple(linted), severities) if severities else linted
     return in_order(finding for finding in findings if loaded.is_shown(finding))
 
 
 def lint_change(
-    spec: ClusterSpec,
     desired: DesiredState,
     current: CurrentState,
     changes: Sequence[Change],
@@ -305,7 +304,6 @@ def lint_change(
     changed = [change.entity for change in changes]
     subject = Subject(
         desired=desired,
-        spec=spec,
         after=after,
         before=current.entities,
         changed=changed,

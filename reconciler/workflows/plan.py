@@ -149,7 +149,7 @@ def _judges(
     spec, current, desired = intent.spec, context.current, intent.desired
     advice = by_option if intent.attended else in_manifest
     severities = intent.loaded.repository.lint
-    yield lambda plan: Judgement(findings=lint_change(spec, desired, current, plan.changes, severities=severities))
+    yield lambda plan: Judgement(findings=lint_change(desired, current, plan.changes, severities=severities))
     yield lambda _: judge(context, accepted=accepted, advice=advice)
     if context.accepted_fallbacks:
         from reconciler.workflows.units import fallback_notes

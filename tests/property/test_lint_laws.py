@@ -11,7 +11,7 @@ from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredEntity
 from reconciler.policy.lint.precedence import Subject, overridden_client_ids, same_as_fallback
-from tests.builders import cluster_spec, declared, desired
+from tests.builders import declared, desired
 from tests.support.quota_walk import limit_of
 
 KEY = QuotaKey.CONSUMER_BYTE_RATE.value
@@ -33,7 +33,6 @@ def subject_of(table: Table) -> Subject:
     entities: list[DesiredEntity] = [declared(entity_of(shape), **{KEY: value}) for shape, value in table.items()]
     return Subject(
         desired=desired(*entities),
-        spec=cluster_spec(),
         after={entity.entity: {QuotaKey(KEY): quota.value for quota in entity.quotas.values()} for entity in entities},
     )
 

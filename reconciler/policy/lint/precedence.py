@@ -9,15 +9,12 @@ from typing import Final
 from reconciler.model import (
     CLIENT_KEYS,
     DEFAULT,
-    OTHER,
-    ClusterSpec,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
     Entity,
     EntityType,
     Finding,
-    MatchKind,
     Message,
     QuotaKey,
     Quotas,
@@ -25,18 +22,14 @@ from reconciler.model import (
     Span,
     UnreadableNode,
     compose,
-    display_name,
     join_messages,
     key_part,
-    name_part,
     rules,
 )
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
     DEFAULT_ENTITIES,
-    USER_LEVELS,
-    NameMatch,
     level_of,
     named_or_other,
     weaker_levels,
@@ -190,25 +183,6 @@ def _fallback(subject: Subject, entity: Entity, key: str, keys_of_level: Mapping
     return None
 
 
-def captures_protected(subject: Subject) -> Iterator[Finding]:
-    """A default that reaches users that the cluster protects by name, without a quota of their own for the key."""
-    protected = protected_users(subject)
-    for declared in _defaults(subject) if protected else ():
-        captured = {key: _captured(subject, declared.entity, key, protected) for key in _reachable(declared)}
-        keys = [key for key, names in captured.items() if names]
-        if keys:
-            names = dict.fromkeys(name for key in keys for name in captured[key])
-            message = compose(
-                "{keys} of {entity} also {limit} {names}, which the Cluster manifest protects. Declare quotas for them.",
-                keys=_keys(keys),
-                entity=declared.entity,
-                limit="limits" if len(keys) == 1 else "limit",
-                names=join_messages(Message([name_part(display_name(name))]) for name in names),
-            )
-            span = declared.quotas[keys[0]].source
-            yield lint("default-captures-protected", message, entity=declared.entity, key=keys[0], span=span)
-
-
 def first_default(subject: Subject) -> Iterator[Finding]:
     """A default of a kind that the cluster does not have yet. Offline it is not known."""
     if subject.before is None:
@@ -226,38 +200,9 @@ def first_default(subject: Subject) -> Iterator[Finding]:
             yield lint("first-default", message, entity=entity, key=keys[0], span=declared.quotas[keys[0]].source)
 
 
-def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
-    """A default client-id quota, where nothing limits clients that send an empty client id."""
-    for entity, declared in subject.desired.entities.items():
-        if entity.parts[-1] != (CLIENT, DEFAULT):
-            continue
-        user, _ = named_or_other(entity)
-        levels = (level for level in CLIENT_PRECEDENCE if level.number in USER_LEVELS)
-        catching = [caught for level in levels if (caught := level.entity_for(user, "")) is not None]
-        open_keys = [key for key in _reachable(declared) if not any(key in subject.after.get(e, ()) for e in catching)]
-        if open_keys:
-            message = compose(
-                "{entity} does not limit clients that send an empty client-id, and no user quota limits their {keys}.",
-                entity=entity,
-                keys=_keys(open_keys),
-            )
-            yield lint("empty-client-id-escapes", message, entity=entity, span=declared.source)
-
-
 def _reachable(declared: DesiredEntity) -> dict[QuotaKey, DesiredQuota]:
     """The values that limit a client at all."""
     return {key: quota for key, quota in declared.quotas.items() if quota.value < key.unreachable}
-
-
-def protected_users(subject: Subject) -> tuple[str, ...]:
-    """The users that the cluster protects by their literal name, in order."""
-    names = {
-        wanted.text: None
-        for selector in subject.spec.safety.protected
-        for entity_type, wanted in selector.types
-        if entity_type == USER and wanted.kind is MatchKind.NAME
-    }
-    return tuple(names)
 
 
 def _defaults(subject: Subject) -> Iterator[DesiredEntity]:
@@ -265,20 +210,6 @@ def _defaults(subject: Subject) -> Iterator[DesiredEntity]:
         declared = subject.desired.entities.get(entity)
         if declared is not None:
             yield declared
-
-
-def _captured(subject: Subject, default: Entity, key: QuotaKey, protected: tuple[str, ...]) -> list[str]:
-    if default == DEFAULT_IP:
-        return []
-    if default == DEFAULT_CLIENT and any(key in subject.after.get(e, ()) for e in USER_DEFAULTS):
-        return []
-    return [name for name in protected if not _has_its_own(subject, name, key)]
-
-
-def _has_its_own(subject: Subject, name: str, key: QuotaKey) -> bool:
-    of_user = (level for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
-    own = (level.entity_for(name, OTHER) for level in of_user)
-    return any(key in subject.after.get(entity, ()) for entity in own if entity is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +221,6 @@ class Subject:
     """
 
     desired: DesiredState
-    spec: ClusterSpec
     after: Mapping[Entity, Quotas]
     before: Mapping[Entity, Quotas] | None = None
     changed: Collection[Entity] = ()

@@ -10,12 +10,9 @@ from typing import Final
 
 from reconciler.model import DEFAULT, Entity, EntityName, Finding, Severity, compose
 from reconciler.policy.lint.precedence import (
-    CLIENT,
     IP,
     Subject,
-    captures_protected,
     default_hides_client_ids,
-    empty_client_id_escapes,
     first_default,
     lint,
     multiplies,
@@ -26,7 +23,6 @@ from reconciler.policy.lint.values import (
     live_value_changes_meaning,
     odd_values,
     reduction_throttles,
-    streams_thread_client_id,
 )
 from reconciler.resolution import canonical_address, unsanitize_name
 
@@ -38,7 +34,7 @@ def lint_state(subject: Subject) -> Iterator[Finding]:
 
     One walk over all entities spares one for each rule about entities that are not there.
     """
-    spec, live = subject.spec, bool(subject.before)
+    live = bool(subject.before)
     kinds: set[str] = set()
     defaults = False
     for entity in itertools.chain(subject.after, subject.desired.entities):
@@ -48,13 +44,10 @@ def lint_state(subject: Subject) -> Iterator[Finding]:
     for check, needed in (
         (default_hides_client_ids, defaults),
         (multiplies, defaults),
-        (captures_protected, defaults and spec.safety.protected),
         (first_default, defaults),
-        (empty_client_id_escapes, defaults),
         (ip_two_spellings, IP in kinds),
         (odd_values, True),
         (same_as_fallback, defaults),
-        (streams_thread_client_id, CLIENT in kinds),
         (reduction_throttles, live and subject.changed),
         (live_value_changes_meaning, live),
         (migrated_name, live),

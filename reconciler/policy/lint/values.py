@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,7 +22,7 @@ from reconciler.model import (
     key_part,
     name_part,
 )
-from reconciler.policy.lint.precedence import CLIENT, Subject, lint
+from reconciler.policy.lint.precedence import Subject, lint
 from reconciler.resolution import is_alterable
 from reconciler.text import amount_part, moment_text, number_text
 
@@ -33,15 +32,6 @@ WHOLE_BROKER: Final = (DEFAULT_IO_THREADS + DEFAULT_NETWORK_THREADS) * 100.0
 """Percent of one thread that all threads of a broker with Kafka's default settings have together."""
 SMALL_PERCENTAGE: Final = 10.0
 SMALL_BYTE_RATE: Final = 64 * 1024
-_LARGEST_REQUEST: Final = 100 * 1024 * 1024
-"""``socket.request.max.bytes`` by default."""
-_SHORTEST_WINDOW_S: Final = 10.0
-OVERFLOWING_BYTE_RATE: Final = _LARGEST_REQUEST / ((2**31 - 1) / 1000 + _SHORTEST_WINDOW_S)
-"""Below it, a throttle of ``request / rate - window`` does not fit into Kafka's int."""
-
-_STREAMS_THREAD: Final = re.compile(r".*-StreamThread-[0-9]+-(?:restore-|global-)?(?:producer|consumer|admin)(?:-[0-9_]+)?")
-
-
 REDUCTION_THROTTLES: Final = "reduction-throttles"
 WINDOW_SECONDS: Final = 11.0
 """The longest window of a rate with Kafka's default settings (11 samples of one second)."""
@@ -59,8 +49,6 @@ def odd_values(subject: Subject) -> Iterator[Finding]:
                 # A value with a unit was meant in bytes.
                 if quota.text[-1:].isdigit():
                     yield from _bare_byte_rate(entity, key, quota)
-                if quota.value < OVERFLOWING_BYTE_RATE:
-                    yield _overflow(entity, key, quota)
             elif key is QuotaKey.REQUEST_PERCENTAGE:
                 yield from _percentage(entity, key, quota)
 
@@ -87,25 +75,6 @@ def _bare_byte_rate(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Itera
             example=flag_part(f"{quota.value:.0f}KiB or {quota.value:.0f}B"),
         )
         yield lint("byte-rate-small", message, entity=entity, key=key, span=quota.source)
-
-
-def _overflow(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Finding:
-    message = compose(
-        "At {value}, the throttle of a request of 100 MiB exceeds Kafka's 32 bits of milliseconds. Before Kafka 4.4 it "
-        "overflows, and the request may not be throttled. Write {least} or more.",
-        value=quota.text,
-        least=flag_part(f"{math.ceil(OVERFLOWING_BYTE_RATE)}B"),
-    )
-    return lint("byte-rate-overflow", message, entity=entity, key=key, span=quota.source)
-
-
-def streams_thread_client_id(subject: Subject) -> Iterator[Finding]:
-    """Client ids that Kafka Streams makes up, one a thread."""
-    for entity, declared in subject.desired.entities.items():
-        entity_type, name = entity.parts[-1]
-        if entity_type == CLIENT and isinstance(name, str) and "-StreamThread-" in name and _STREAMS_THREAD.fullmatch(name):
-            message = compose("{entity} is one thread of a Kafka Streams application. Limit its user instead.", entity=entity)
-            yield lint("streams-thread-client-id", message, entity=entity, span=declared.source)
 
 
 def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.state import DesiredEntity, UnreadableNode
 from reconciler.policy.lint.precedence import Subject
 from reconciler.policy.lint.rules import lint_state
-from tests.builders import client, cluster_spec, declared, desired, ip, pair, span, user
+from tests.builders import client, declared, desired, ip, pair, span, user
 
 RATE = {"producer_byte_rate": 1048576.0}
 
@@ -14,7 +14,7 @@ RATE = {"producer_byte_rate": 1048576.0}
 def found(rule: str, *entities: DesiredEntity, live: tuple[Entity, ...] = (), staying: tuple[Entity, ...] | None = None, **more):
     state = desired(*entities)
     after = dict.fromkeys(live if staying is None else staying, RATE) | state.values()
-    subject = Subject(desired=state, spec=cluster_spec(), after=after, before=dict.fromkeys(live, RATE), **more)
+    subject = Subject(desired=state, after=after, before=dict.fromkeys(live, RATE), **more)
     return [one for one in lint_state(subject) if one.id == rule]
 
 
