@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError
-from reconciler.features.insight.incident import MissingEvidence, RecordedThrottles
+from reconciler.features.insight.incident import WHETHER, MissingEvidence, RecordedThrottles
 from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen
 from reconciler.features.insight.recorded_rates import question_in_effect
 from reconciler.model import CONTROLLER, BucketVerdict, ClusterSpec, Entity, EntityType, Verdict, escaped
@@ -147,7 +147,6 @@ _SOURCES: Final = {
 }
 """Words for people, where they are not those of the document."""
 _OF_SUMS: Final = ("recorder", "cells", "log-cells")
-WHETHER: Final = "whether the client was throttled"
 _COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "client_id"}
 
 

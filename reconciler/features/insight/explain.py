@@ -21,7 +21,6 @@ from reconciler.features.insight.causes import (
 )
 from reconciler.features.insight.evidence import (
     SHOWN_S,
-    WHETHER,
     IncidentRequest,
     SourceEvidence,
     Stretch,
@@ -34,10 +33,10 @@ from reconciler.features.insight.evidence import (
     recorded_stretches,
 )
 from reconciler.features.insight.incident import (
+    WHETHER,
     AskedTimes,
     IncidentAnswer,
     IncidentGroup,
-    IncidentLimit,
     IncidentReport,
     IncidentSpan,
     MissingEvidence,
@@ -46,7 +45,7 @@ from reconciler.features.insight.past_quotas import QuotasThen, read_quotas_then
 from reconciler.features.insight.why_view import next_commands
 from reconciler.model import CONTROLLER, EntityType, Verdict
 from reconciler.ports import NO_PROGRESS, Progress
-from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
+from reconciler.resolution import is_reserved
 from reconciler.text import list_some
 from reconciler.workflows import has_group_plugin
 
@@ -173,13 +172,12 @@ def _report(request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence
         answer=finding.answer,
         span=span,
         groups=groups,
-        limits=_limits(request, then, None if span is None else span.begin),
         recorded=recorded,
         assumed=then.assumed if finding.answer is not IncidentAnswer.THROTTLED else None,
         evidence=tuple(sources),
         missing=tuple(dict.fromkeys(missing)),
     )
-    return replace(report, commands=next_commands(request.quotas, then, report.causes)) if report.causes else report
+    return replace(report, commands=next_commands(request.quotas, report.causes)) if report.causes else report
 
 
 def _span(
@@ -253,15 +251,6 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
         because="the cluster stores groups for the broker plugin, and the Cluster manifest does not name the plugin",
         remedy="set spec.quotaCallback of the Cluster manifest, see kafka-quotas explain totals-and-groups",
     )
-
-
-def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime | None) -> dict[str, IncidentLimit]:
-    """Return by key what limited the client at the begin of the incident, at the asked moment, or last."""
-    part = then.at((begin or request.at or request.until).timestamp())
-    if part.proposal is None:
-        return {}
-    answer = EffectiveQuotas(part.proposal.proposed, Caveats(groups=has_group_plugin(then.spec))).answer(request.client)
-    return {key: IncidentLimit(value=limit.value, source=limit.source) for key, limit in answer.quotas.items()}
 
 
 def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:

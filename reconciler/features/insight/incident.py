@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
 from reconciler.model import Advice, BucketVerdict, ClusterIdentity, Entity, Member, PeakRate, RowLimits, SecondsOver
+
+WHETHER: Final = "whether the client was throttled"
+"""What is not known, where the answer is not."""
 
 
 class IncidentAnswer(enum.StrEnum):
@@ -165,16 +167,6 @@ class IncidentSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentLimit:
-    """A limit of a client whose traffic is not known."""
-
-    value: float
-    """The limit, in the unit of its key."""
-    source: Entity
-    """The entity that sets it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentReport:
     """The whole answer. ``assumed``: what is computed depends on quotas that were read later."""
 
@@ -192,8 +184,6 @@ class IncidentReport:
     """The incident at the asked moment or nearest to it. ``None``: there is none, or its time is not known."""
     groups: tuple[IncidentGroup, ...] = ()
     """Causes first."""
-    limits: Mapping[str, IncidentLimit] = field(default_factory=dict)
-    """Return by key what limited the client, where its traffic is not known."""
     recorded: RecordedThrottles | None = None
     """The throttles of the incident that brokers recorded. ``None`` is none."""
     assumed: str | None = None
@@ -220,9 +210,7 @@ INCIDENT: Final = Document(
             Advice: row("would_pass=safe recommended"),
             BucketVerdict: row("bucket=name key broker verdict reason *limits *over *peak *advice"),
             IncidentGroup: row("*row since until cause=is_cause first last seconds_over members origin"),
-            IncidentReport: row(
-                "client cluster asked answer incident=span assumed recorded groups limits evidence missing commands"
-            ),
+            IncidentReport: row("client cluster asked answer incident=span assumed recorded groups evidence missing commands"),
             PeakRate: row("peak=rate peak_bound=bound"),
             RowLimits: row("entity limit=after"),
             SecondsOver: row("active_seconds=active"),

@@ -214,7 +214,6 @@ class QuotasThen:
     """Quotas that were read later than this time, and are taken to be those of it."""
     evidence: tuple[str, ...] = ()
     missing: tuple[MissingEvidence, ...] = ()
-    reachable: bool = False
 
     def at(self, second: float) -> QuotaPart:
         """The part of a moment, in seconds since 1970."""
@@ -248,7 +247,6 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
         assumed=_assumed(current, since, parts, client),
         evidence=tuple(evidence),
         missing=(*missing, *totals),
-        reachable=sources.reaches(spec),
     )
 
 

@@ -9,20 +9,20 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.features.insight.incident import (
+    WHETHER,
     IncidentAnswer,
     IncidentGroup,
     IncidentReport,
     MissingEvidence,
     RecordedThrottles,
 )
-from reconciler.features.insight.past_quotas import QuotaSources, QuotasThen
+from reconciler.features.insight.past_quotas import QuotaSources
 from reconciler.formats import value_text
 from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, broker_words, display_name, escaped
 from reconciler.render import Block, Column, Line, Style, labelled, limit_text, line, member_name, table, who
 from reconciler.text import amount, count_of, duration, rate, shown
 
 _SHOWN: Final = 5
-_WHETHER: Final = "whether the client was throttled"
 _LABEL: Final = 13
 _ROW: Final = 72
 _LOWER_BOUND: Final = "A throttled client sends less than it wants to, so this is a lower bound"
@@ -52,7 +52,7 @@ def incident_headline(report: IncidentReport) -> str:
     """The answer of an incident report as one sentence without a full stop."""
     client, span, answer = report.client, report.span, report.answer
     if answer is IncidentAnswer.UNKNOWN:
-        reason = next((gap.because for gap in report.missing if gap.what == _WHETHER), None)
+        reason = next((gap.because for gap in report.missing if gap.what == WHETHER), None)
         return f"Whether {client} was throttled is not known{f': {reason}' if reason else ''}".removesuffix(".")
     if answer is IncidentAnswer.CLEAR:
         return f"The brokers logged no throttle of {client} from {_span_of(report.asked.since, report.asked.until)}"
@@ -89,7 +89,6 @@ def incident_lines(report: IncidentReport) -> Iterator[Block]:
         yield line()
         yield line(("Other quota groups of this client" if report.causes else "How near it was", Style.STRONG))
         yield table(_GROUPS, map(_other, others[:_SHOWN]))
-    yield from _limits(report)
     yield line()
     yield line(("What this rests on", Style.STRONG))
     if report.recorded is not None:
@@ -211,16 +210,6 @@ def _other(group: IncidentGroup) -> tuple[str, ...]:
     )
 
 
-def _limits(report: IncidentReport) -> Iterator[Block]:
-    if report.causes or report.answer is IncidentAnswer.CLEAR or not report.limits:
-        return
-    yield line()
-    users = "" if "user" in report.client.types or "ip" in report.client.types else ", for users that no quota names"
-    yield line((f"Limits of this client at that time{users}", Style.STRONG))
-    for key, limit in report.limits.items():
-        yield line(f"  {key}  {amount(key, limit.value)}, set for {limit.source}")
-
-
 def _missing(missing: Sequence[MissingEvidence]) -> Iterator[Line]:
     if not missing:
         return
@@ -251,21 +240,31 @@ def _at(moment: datetime.datetime) -> str:
     return f"{moment.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def next_commands(sources: QuotaSources, then: QuotasThen, causes: Iterable[IncidentGroup]) -> tuple[str, ...]:
-    """Return for each limit that throttled the command that raises it to the highest value that a broker asks for."""
+def next_commands(sources: QuotaSources, causes: Iterable[IncidentGroup]) -> tuple[str, ...]:
+    """Return for each limit that throttled the command that raises it to the highest value that a broker asks for.
+
+    There is none for a name with characters that do not print.
+    """
     wanted: dict[tuple[Entity, str], float] = {}
     for group in causes:
         entity, value = _target(group), group.row.advice.recommended or group.row.advice.safe
         if entity is not None and value is not None and group.limit is not None and value > group.limit:
             wanted[entity, group.row.key] = max(value, wanted.get((entity, group.row.key), value))
-    return tuple(" ".join(_alter_words(sources, then, entity, key, value)) for (entity, key), value in wanted.items())
+    commands = (shlex.join(_alter_words(sources, entity, key, value)) for (entity, key), value in wanted.items())
+    return tuple(command for command in commands if command.isprintable())
 
 
-def _alter_words(sources: QuotaSources, then: QuotasThen, entity: Entity, key: str, value: float) -> tuple[str, ...]:
+def _alter_words(sources: QuotaSources, entity: Entity, key: str, value: float) -> list[str]:
+    access = sources.access
+    place = (
+        ["--zookeeper", access.zookeeper] if access.zookeeper else ["--bootstrap-server", access.bootstrap_server or "HOST:PORT"]
+    )
+    if not sources.names_cluster and sources.paths and sources.cluster is not None:
+        place = [*sources.paths, "--cluster", sources.cluster]
+    login = ["--command-config", access.command_config] if access.command_config is not None else []
     names = (("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}") for kind, name in entity.parts)
     of_entity = [word for pair in names for word in pair]
-    added = f"{key}={value_text(QuotaKey(key), value)}"
-    return shell_words(["kafka-quotas", "alter", *_connection(sources, then), *of_entity, "--add", added])
+    return ["kafka-quotas", "alter", *place, *login, *of_entity, "--add", f"{key}={value_text(QuotaKey(key), value)}"]
 
 
 def _target(group: IncidentGroup) -> Entity | None:
@@ -274,39 +273,6 @@ def _target(group: IncidentGroup) -> Entity | None:
         return group.entity
     if group.row.name.other:
         return None
-    if EntityType.IP.value in group.entity.types:
-        return Entity.of({EntityType.IP.value: group.row.name.client_id}) if group.row.name.client_id else None
     tags = {EntityType.USER.value: group.row.name.user, EntityType.CLIENT_ID.value: group.row.name.client_id}
     names = {kind: name for kind, name in tags.items() if name}
     return Entity.of(names) if names else None
-
-
-def _connection(sources: QuotaSources, then: QuotasThen) -> list[str]:
-    """Return the options that reach the cluster, or a place to fill in."""
-    access = sources.access
-    login = ["--command-config", access.command_config] if access.command_config is not None else []
-    if access.bootstrap_server is not None:
-        return ["--bootstrap-server", access.bootstrap_server, *login]
-    if access.zookeeper is not None:
-        return ["--zookeeper", access.zookeeper, *login]
-    if then.reachable:
-        return [*then.paths, *(["--cluster", sources.cluster] if sources.cluster is not None else [])]
-    return ["--bootstrap-server", "HOST:PORT"]
-
-
-def shell_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Words quoted for a shell. A word with characters that do not print becomes one of bash, ksh and zsh with escapes."""
-    return tuple(map(_shell_word, words))
-
-
-def _shell_word(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    # Octal escapes have three digits at most, so no following letter joins them.
-    octal = (
-        character
-        if character.isprintable() and character not in "\\'"
-        else "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
-        for character in word
-    )
-    return f"$'{''.join(octal)}'"
