@@ -56,18 +56,12 @@ class Coverage:
         return 1 - self.minutes_missing / self.minutes if self.minutes else 1.0
 
     @property
-    def gap_words(self) -> str | None:
-        """A clause, without its end mark, about the part of the history that this broker lacks. ``None``: it lacks nothing."""
-        if not self.minutes_missing or self.first_missing is None:
-            return None
-        if self.is_moved:
-            return (
-                f"broker {self.broker} takes over traffic that was not recorded for {_minutes(self.minutes_missing)} of "
-                f"{_minutes(self.minutes)}, first from {self.first_missing:%Y-%m-%d %H:%M} UTC on"
-            )
+    def gap_words(self) -> str:
+        """A clause, without its end mark, about the part of the history that this broker lacks: some minutes are missing."""
+        lacks = "takes over traffic that was not recorded" if self.is_moved else "has no lines"
         return (
-            f"broker {self.broker} has no lines for {_minutes(self.minutes_missing)} of {_minutes(self.minutes)}, first from "
-            f"{self.first_missing:%Y-%m-%d %H:%M} UTC on"
+            f"broker {self.broker} {lacks} for {_minutes(self.minutes_missing)} of {_minutes(self.minutes)}, first from "
+            f"{self.first_missing or self.start:%Y-%m-%d %H:%M} UTC on"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.documents import Tone, headline
@@ -25,7 +25,7 @@ from reconciler.model import (
     display_name,
     peak_of,
 )
-from reconciler.render.layout import Block, Line, Style, Tile, View, heading, labelled, line
+from reconciler.render.layout import Block, Line, Style, heading, labelled, line
 from reconciler.render.metric_sentences import (
     NEVER,
     OF_METRICS,
@@ -247,8 +247,8 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     yield whole, Tone.GOOD
     yield f"judged {f'by Spark on {display_name(provenance.spark)}' if provenance.spark else 'without Spark'}", Tone.GOOD
     for coverage in provenance.coverage:
-        if (gap := coverage.gap_words) is not None:
-            yield gap, Tone.WARN
+        if coverage.minutes_missing:
+            yield coverage.gap_words, Tone.WARN
     if provenance.throttled_then:
         requests = count_of(provenance.throttled_then, "request")
         yield f"quotas throttled {requests} of this history when it was recorded", Tone.WARN
@@ -289,7 +289,7 @@ def _refused(replay: ReplayCounts) -> str:
     return f" ({replay.refused:,} refused)" if replay.refused else " delayed"
 
 
-_TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
+TONE_STYLES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
 VERDICT_STYLES: Final = {
     Verdict.THROTTLED: Style.BAD,
     Verdict.POSSIBLE: Style.WARN,
@@ -304,26 +304,6 @@ def heading_lines(title: str, rest: str = "", *, count: int | None = None) -> It
     yield heading(title, (title, Style.STRONG), f" ({rest})" if rest else "", count=count)
     if rest and count is None:
         yield line(pages=((f"{rest[0].upper()}{rest[1:]}.", Style.FAINT),))
-
-
-def report_view(
-    report: BacktestReport, kind: str, blocks: Iterable[Block], *, about: tuple[Line, ...] = (), tiles: tuple[Tile, ...] = ()
-) -> View:
-    """A backtest or a simulation with its answer."""
-    words, tone = headline(report)
-    answer, _, rest = words.partition(". ")
-    title = labelled(f"{kind.capitalize()}: ", _TONES[tone], (words, _TONES[tone]))
-    return View(
-        kind=kind,
-        cluster=report.cluster,
-        title=title,
-        answer=line(*title.segments, hang=title.hang, pages=((f"{answer}." if rest else answer, _TONES[tone]),)),
-        lead=rest,
-        blocks=tuple(blocks),
-        about=about,
-        tiles=tiles,
-        tiles_title="Quota groups, each counted once by its worst broker",
-    )
 
 
 def more_line(count: int, what: str) -> Line:

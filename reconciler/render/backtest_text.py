@@ -22,6 +22,7 @@ from reconciler.model import (
 )
 from reconciler.render.backtest_card import amount_words, anchor, group_card, limit_parts
 from reconciler.render.backtest_sentences import (
+    TONE_STYLES,
     VERDICT_STYLES,
     group_title,
     heading_lines,
@@ -31,7 +32,6 @@ from reconciler.render.backtest_sentences import (
     more_line,
     peak_text,
     regrouped_words,
-    report_view,
     rule_sentences,
     telling,
     unused_words,
@@ -96,7 +96,21 @@ def backtest_view(report: BacktestReport, *, details: bool = False, page: bool =
         *(() if commit is None else (commit,)),
     )
     blocks = _blocks(report, details=details or page, page=page)
-    return report_view(report, "backtest", blocks, about=about, tiles=tuple(_tiles(report)) if page else ())
+    words, tone = headline(report)
+    answer, _, rest = words.partition(". ")
+    style = TONE_STYLES[tone]
+    title = labelled("Backtest: ", style, (words, style))
+    return View(
+        kind="backtest",
+        cluster=report.cluster,
+        title=title,
+        answer=line(*title.segments, hang=title.hang, pages=((f"{answer}." if rest else answer, style),)),
+        lead=rest,
+        blocks=tuple(blocks),
+        about=about,
+        tiles=tuple(_tiles(report)) if page else (),
+        tiles_title="Quota groups, each counted once by its worst broker",
+    )
 
 
 def rule_lines(report: BacktestReport) -> Iterator[Line]:

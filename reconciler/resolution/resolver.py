@@ -213,7 +213,12 @@ class Resolver:
         """The winner for a principal's name (without its type) and a client id (empty when the client sent none)."""
         winner = self.winner(user, client_id)
         overridden = tuple(c for c in self.candidates(user, client_id) if c is not None and c is not winner)
-        return Resolved(bucket=self._bucket(winner, user, client_id), winner=winner, overridden=overridden)
+        grouped_by = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
+        bucket = BucketName(
+            user="" if grouped_by is GroupedBy.CLIENT_ID else user,
+            client_id="" if grouped_by is GroupedBy.USER else client_id,
+        )
+        return Resolved(bucket=bucket, winner=winner, overridden=overridden)
 
     def winner(self, user: ClientName, client_id: ClientName) -> Candidate | None:
         """The quota that applies, without what it overrides. ``None``: unlimited.
@@ -265,12 +270,6 @@ class Resolver:
         searched = self._used if client_id != "" else self._used_without_client_id
         candidates = (table.get(names[by]) for by, table in searched)
         return [candidate for candidate in candidates if candidate is not None and candidate.level > winner.level]
-
-    def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> BucketName:
-        grouped_by = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
-        if grouped_by is GroupedBy.USER:
-            return BucketName(user=user, client_id="")
-        return BucketName(user="" if grouped_by is GroupedBy.CLIENT_ID else user, client_id=client_id)
 
     def _unlimited_grouped_by(self, user: ClientName, client_id: ClientName) -> GroupedBy:
         """The names whose tags the broker gives to a client without a limit."""

@@ -77,13 +77,14 @@ class Backtest:
             raise UsageError("--exact needs single requests, and this traffic has per-second totals: leave --exact out")
         self._recorded = recorded
         self._question = question
+        self._kinds = {client.kind for client in recorded.series}
+        kinds = self._kinds | {mean.series.kind for mean in recorded.means}
         brokers = {client.broker for client in recorded.series}
-        before, after = quota_tables(question.current, question.proposed, question.broker.rule, brokers)
+        before, after = quota_tables(question.current, question.proposed, question.broker.rule, brokers, kinds)
         self._tables: Sequence[Tables] = (after,) if before is None else (before, after)
         with timed_event(_log, "clients grouped", clients=len(recorded.series)) as event:
             self._grouping = group_series(recorded.series, before, after)
             event |= {"targets": len(self._grouping.targets), "groups": len(self._grouping.groups)}
-        self._kinds = {client.kind for client in recorded.series}
         self._accounted_twice: frozenset[int] = frozenset()
         """Numbers of targets whose traffic another target has, too."""
         if Kind.MUTATION in self._kinds and (of_controller := smaller_account(recorded.series)) is not None:

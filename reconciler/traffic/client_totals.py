@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.model import MetricSemantics, Observations, escaped
+from reconciler.model import CONTROLLER, Coverage, MetricSemantics, Observations, escaped
 from reconciler.text import list_some
 from reconciler.traffic.columns import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
 from reconciler.traffic.judging.evidence import CLIENT, MEAN_FOLDS, MEANS, Mean
 from reconciler.traffic.judging.grouping import Series
+from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US
@@ -34,7 +35,7 @@ from reconciler.traffic.sources.normal_form import (
     UNREADABLE,
     UNSTATED,
 )
-from reconciler.traffic.traffic_source import Covered, Facts, Source, coverage_of
+from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
 NAMES: Final = ("status", *IDENTITY)
@@ -201,14 +202,26 @@ def facts_of(
         .group_by("broker")
         .aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")])
     )
-    parts = [Covered(broker=m.series.broker, requests=0, start_us=m.start_us, end_us=m.end_us) for m in means]
-    for broker, requests, start_us, end_us in zip(*(grouped.column(place).to_pylist() for place in range(4)), strict=True):
-        parts.append(Covered(broker=broker, requests=requests, start_us=start_us, end_us=end_us))
+    parts: dict[int, list[tuple[int, int, int]]] = {}
+    for broker, *part in zip(*(grouped.column(place).to_pylist() for place in range(4)), strict=True):
+        parts.setdefault(broker, []).append(tuple(part))
+    for mean in means:
+        parts.setdefault(mean.series.broker, []).append((0, mean.start_us, mean.end_us))
     throttled_then = int(pc.sum(charged.column("throttled")).as_py() or 0)
     return Facts(
         source=source.value,
         files=tuple(files),
-        coverage=coverage_of(parts),
+        coverage=tuple(
+            Coverage(
+                broker=broker,
+                requests=sum(requests for requests, _, _ in some),
+                start=moment(min(start for _, start, _ in some)),
+                end=moment(max(end for _, _, end in some)),
+            )
+            for broker, some in sorted(parts.items())
+            # What is known of the controller alone is in the lines of brokers.
+            if broker != CONTROLLER or len(parts) == 1
+        ),
         requests=lines.get(CHARGED, 0),
         throttled_then=throttled_then,
         states_throttles=UNSTATED not in counted.column("status").unique().to_pylist(),

@@ -36,7 +36,7 @@ from reconciler.traffic.sources.parquet_parts import (
     time_slices,
 )
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE
-from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, shown_files
+from reconciler.traffic.traffic_files import Reading, Traffic, shown_files
 from reconciler.traffic.traffic_source import Facts, Source, TrafficSource, read_gaps
 
 if TYPE_CHECKING:
@@ -83,11 +83,12 @@ class CanonicalFiles(Traffic):
         """Implement ``Traffic.files_of_metrics``."""
         return tuple(file for file, footer in footers_of(self.parquet) if may_have_value(footer, "semantics", (GAUGE, MEAN)))
 
-    def most_bytes_here(self, *, compacting: bool) -> int:
-        """Implement ``Traffic.most_bytes_here``."""
+    def sizes(self, *, compacting: bool) -> tuple[int, int]:
+        """Implement ``Traffic.sizes``."""
+        read, most = super().sizes(compacting=compacting)
         if all(has_one_value(footer, "semantics", GAUGE) for _, footer in footers_of(self.parquet)):
-            return _SMALL_GAUGES * BYTES_A_ROW
-        return SMALL_BYTES if compacting else _SMALL_PARQUET * BYTES_A_ROW
+            return read, _SMALL_GAUGES * BYTES_A_ROW
+        return read, most if compacting else _SMALL_PARQUET * BYTES_A_ROW
 
     def look(self, log_timezone: str) -> None:
         """Implement ``Traffic.look``."""

@@ -50,9 +50,9 @@ _log: Final = logging.getLogger(__name__)
 Opened = TypeVar("Opened", bound=TrafficSource)
 Work = TypeVar("Work")
 _SOURCES: Final = (
+    "reconciler.traffic.traffic_files:RequestLogs",
     "reconciler.traffic.parquet_traffic:TotalsFolder",
     "reconciler.traffic.parquet_traffic:CanonicalFiles",
-    "reconciler.traffic.traffic_files:RequestLogs",
 )
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
@@ -118,14 +118,6 @@ class Traffic:
         """The files by name. Per-second totals have none, and datasets have the names of their arguments."""
         return tuple(map(str, self.datasets)) or tuple(file for log in self.logs for file in log.files) or self.parquet
 
-    @property
-    def words(self) -> str:
-        """The number and kind of the files, for progress."""
-        if self.cells is not None:
-            return f"per-second totals of {self.cells}"
-        kind = "Parquet" if self.source is Source.NORMAL_FORM else self.source.value.replace("-", " ")
-        return f"{len(self.files)} {kind} {'file' if len(self.files) == 1 else 'files'}"
-
     def only(self, files: Collection[Path]) -> Self:
         """The part of it that is in these files."""
         names = {str(file) for file in files}
@@ -162,7 +154,7 @@ class Traffic:
         if self.datasets or self.cells is not None or not self.has_rows:
             return not self.datasets and self.cells is None
         unasked = not is_spark_asked_for(options)
-        read_bytes, most_bytes = self.read_bytes, self.most_bytes_here(compacting=compacting)
+        read_bytes, most_bytes = self.sizes(compacting=compacting)
         if unasked and read_bytes > most_bytes and not has_spark():
             most_bytes = max(most_bytes, MOST_BYTES_ALONE)
             require_spark_above(read_bytes, most_bytes, unit="bytes")
@@ -174,18 +166,14 @@ class Traffic:
         log_event(_log, "engine chosen", level=logging.INFO, engine=engine, why=why, **sizes)
         return here
 
-    @property
-    def read_bytes(self) -> int:
-        """An estimate of the bytes that its files are when they are read."""
+    def sizes(self, *, compacting: bool) -> tuple[int, int]:
+        """Return about how many bytes its files are when they are read, and up to how many this process reads, not Spark."""
+        del compacting
         parquet = [file for file in self.files if file.endswith(".parquet")]
         rows = sum(int(footer.num_rows) for _, footer in footers_of(parquet)) if parquet else 0
         texts = [(file, Path(file).stat().st_size) for file in self.files if not file.endswith(".parquet")]
-        return rows * BYTES_A_ROW + sum(size * (_PACKED if file.endswith(_COMPRESSED) else 1) for file, size in texts)
-
-    def most_bytes_here(self, *, compacting: bool) -> int:
-        """Return the bytes up to which this process reads it better than Spark."""
-        del compacting
-        return SMALL_BYTES
+        read = rows * BYTES_A_ROW + sum(size * (_PACKED if file.endswith(_COMPRESSED) else 1) for file, size in texts)
+        return read, SMALL_BYTES
 
     def require_identity(self) -> None:
         """Raise ``UsageError`` where single requests have no identity."""
@@ -401,8 +389,8 @@ class RequestLogs(Traffic):
 
     @staticmethod
     def claims(path: Path) -> bool:
-        """Whether it is named as a log: then no feature looks whose file it is."""
-        return is_request_log(path.name)
+        """Whether it is a file that is named as a log: then no other source looks whose it is."""
+        return is_request_log(path.name) and path.suffix != ".parquet" and path.is_file()
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:

@@ -16,13 +16,12 @@ import numpy as np
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
-from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Entity, HistoryNeeds, Message, Observations, Provenance, Span
+from reconciler.model import BucketVerdict, Coverage, Entity, HistoryNeeds, Message, Observations, Provenance, Span
 from reconciler.resolution import QuotaTable
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.evidence import Evidence, Mean
 from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables
-from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import Kind
@@ -38,16 +37,6 @@ class Source(enum.StrEnum):
     """The same where some of them were made of request logs, and have their faults. Only opened traffic shows it."""
     MAPPED = "mapped-file"
     RECORDER = "recorder"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Covered:
-    """What there is of one broker: its charged requests, the first and the last, microseconds since 1970."""
-
-    broker: int
-    requests: int
-    start_us: int
-    end_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,24 +62,6 @@ class Facts:
     """What verdicts of this source rest on, as sentences without their end marks."""
     notes: tuple[Message, ...] = ()
     """What to know about the files."""
-
-
-def coverage_of(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
-    """Add up what there is of each broker. Several parts may be of one."""
-    parts: dict[int, list[Covered]] = {}
-    for part in covered:
-        parts.setdefault(part.broker, []).append(part)
-    return tuple(
-        Coverage(
-            broker=broker,
-            requests=sum(part.requests for part in of_broker),
-            start=moment(min(part.start_us for part in of_broker)),
-            end=moment(max(part.end_us for part in of_broker)),
-        )
-        for broker, of_broker in sorted(parts.items())
-        # What is known of the controller alone is in the lines of brokers.
-        if broker != CONTROLLER or len(parts) == 1
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

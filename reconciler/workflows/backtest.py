@@ -138,7 +138,7 @@ def make_proposal(desired: DesiredState, current: CurrentState | None, spec: Clu
         topics=current.leaders.topic_partitions if current.leaders is not None else {},
         spec=spec,
         owner_of=owner_of,
-        notes=tuple(quota_class_notes(current.cluster)),
+        notes=() if current.cluster.quota_callback is None else tuple(quota_class_notes(current.cluster)),
     )
 
 
@@ -291,7 +291,7 @@ def open_recorded(
                 on_spark(wanted.where)
             return stack.enter_context(spark_with_progress(wanted, progress))
 
-        progress.step(f"reading {traffic.words}")
+        progress.step("reading the traffic")
         recorded = open_traffic(
             traffic,
             functools.cache(session),

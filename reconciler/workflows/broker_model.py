@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _MOST: Final = 100_000
 _LONGEST_S: Final = 10_000_000
 """Of a whole window: a hundred days, which is nothing to the distance that the replay keeps between buckets."""
+_OVERLAPPING: Final = (3, 8)
+"""The first release that keeps a sample until its last event is old."""
 _FORGETTING: Final = (4, 2)
 """The first release that forgets a kind of quota when the last of that kind is removed (KAFKA-19282)."""
 
@@ -54,7 +56,7 @@ def broker_model(
                 f"{number} times {seconds} is {settings[number] * settings[seconds]} s: at most {_LONGEST_S} s can be modelled"
             )
     numbers = release(version)
-    era = Era.OVERLAPPING if numbers is None or version is None else Era.of_version(version)
+    era = Era.OVERLAPPING if numbers is None or numbers >= _OVERLAPPING else Era.DROPPING
     remembers_kinds = None if numbers is None else numbers < _FORGETTING
     make = None
     if quota_callback is not None or spec.brokers.callback is not None:

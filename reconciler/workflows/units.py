@@ -320,14 +320,13 @@ def fallback_notes(fallbacks: frozenset[tuple[Entity, str]]) -> Iterator[Message
 
 def judged_notes(desired: DesiredState) -> Iterator[Message]:
     """A sentence of a backtest about values that will expire: it judges those of the moment."""
-    count = sum(not expiry.expired for declared in desired.entities.values() for expiry in declared.expiries.values())
-    following = desired.next_expiry()
-    if following is not None:
+    following = [each.at for declared in desired.entities.values() for each in declared.expiries.values() if not each.expired]
+    if following:
         yield compose(
             "Judged before an expiry: {values}, first on {when}. What follows was not checked. To check it, declare it without "
             "{until}.",
-            values=count_of(count, "value expires", "values expire"),
-            when=name_part(moment_text(following)),
+            values=count_of(len(following), "value expires", "values expire"),
+            when=name_part(moment_text(min(following))),
             until=flag_part("until"),
         )
 

@@ -16,6 +16,7 @@ from reconciler.traffic.client_seconds import add_up_seconds, keyed_sums, sum_he
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, series_of
 from reconciler.traffic.columns import NEEDED, GroupIndex, keyed_seconds
 from reconciler.traffic.judging.grouping import BrokerRule, group_series, quota_tables
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces, Totals
 from reconciler.traffic.sources.normal_form import ROWS
 
@@ -87,7 +88,7 @@ def test_each_second_of_a_quota_group_has_the_sum_of_its_rows(rows: list[dict[st
     series = series_of(LocalRows(lambda _: batches).total(CLIENT_TOTALS))
     limit = {Entity.of({"user": DEFAULT}): {"producer_byte_rate": 1000.0}}
     users = limit | {Entity.of({"user": "alice"}): {"producer_byte_rate": 10.0, "consumer_byte_rate": 10.0}}
-    before, after = quota_tables(limit, users, BrokerRule(), {client.broker for client in series})
+    before, after = quota_tables(limit, users, BrokerRule(), {client.broker for client in series}, tuple(Kind))
     grouping = group_series(series, before, after)
     index = GroupIndex.of(series, grouping, range(len(grouping.groups)))
     assert seconds(keyed_sums(add_up_seconds(batches), index)) == seconds(keyed_seconds(batches, index))

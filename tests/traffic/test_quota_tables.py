@@ -25,7 +25,7 @@ CLIENTS = [
 @pytest.mark.parametrize("remembers", [True, False])
 def test_who_is_unlimited_moves_where_kinds_are_remembered_and_nobody_else(remembers: bool) -> None:
     before, after = {ALICE: {PRODUCE: 5.0}, APP: {PRODUCE: 7.0}}, {ALICE: {PRODUCE: 5.0}}
-    found = group_series(CLIENTS, *quota_tables(before, after, BrokerRule(remembers_kinds=remembers), {1}))
+    found = group_series(CLIENTS, *quota_tables(before, after, BrokerRule(remembers_kinds=remembers), {1}, tuple(Kind)))
     limited = [(t.bucket, t.after.value) for t in found.targets if t.after.value is not None]
     unlimited = [t.bucket for t in found.targets if t.after.value is None]
     assert limited == [(BucketName(user="alice", client_id=""), 5.0)]
@@ -45,9 +45,16 @@ def test_the_version_decides(version: str | None, remembers: bool | None, era: E
     model = broker_model(ClusterSpec(), version=version)
     assert (model.rule.remembers_kinds, model.window) == (remembers, Window(era=era))
     for quotas, matters in (({}, True), ({APP: {PRODUCE: 5.0}}, False)):
-        grouping = group_series(CLIENTS, *quota_tables(None, quotas, model.rule, {1}))
+        grouping = group_series(CLIENTS, *quota_tables(None, quotas, model.rule, {1}, tuple(Kind)))
         said = " ".join(model.rule.assumptions(is_unlimited=any(target.after.value is None for target in grouping.targets)))
         assert ("removed since they started" in said) == (matters and remembers is not False)
+
+
+@pytest.mark.parametrize(
+    ("version", "era"), [("3.7.2", "3.7"), ("3.8", "3.8"), ("4.3.1", "3.8"), ("3.10.0", "3.8"), (None, "3.8")]
+)
+def test_releases_from_3_8_on_keep_samples_until_their_last_event_is_old(version: str | None, era: str) -> None:
+    assert broker_model(ClusterSpec(), version=version).window.era.value.startswith(era)
 
 
 def test_the_manifest_goes_before_the_defaults() -> None:

@@ -102,12 +102,5 @@ def test_numeric_traps_behave_as_in_kafka() -> None:
     assert throttle_ms(5.0, 10_000, float("nan")) == 0
 
 
-def test_eras_by_version() -> None:
-    assert Era.of_version("3.7.2") is Era.DROPPING
-    assert Era.of_version("3.8") is Era.OVERLAPPING
-    assert Era.of_version("4.3.1") is Era.OVERLAPPING
-    assert Era.of_version("3.10.0") is Era.OVERLAPPING
-
-
 def test_the_fetch_cap_is_ten_seconds_of_the_limit() -> None:
     assert DEFAULT_WINDOW.fetch_cap(1000.5) == 10005

@@ -270,7 +270,7 @@ def _evidence(
     is_log = facts.source == Source.LOGS.value and bool(asked.names) and has_requests(in_time, asked.names)
     # What one broker logged after the end of another's log does not clear the other.
     starts, ends = [part.start for part in coverage], [part.end for part in coverage]
-    holes = (part.gap_words for part in recorded_coverage(in_time)) if is_log else ()
+    holes = (part.gap_words for part in recorded_coverage(in_time) if part.minutes_missing) if is_log else ()
     return SourceEvidence(
         source=source,
         recorded=recorded,
@@ -281,7 +281,7 @@ def _evidence(
         names_groups=all(any(getattr(throttle, column) is None for column, _ in asked.names) for throttle in throttles or ()),
         start=max(asked.since, max(starts) if is_log else min(starts)),
         end=min(asked.until, min(ends) if is_log else max(ends)),
-        holes=tuple(words for words in holes if words is not None),
+        holes=tuple(holes),
         brokers=tuple(part.broker for part in coverage if part.broker != CONTROLLER),
         unread=facts.unreadable + facts.not_charged.get(UNCLEAR_TIME, 0),
         notes=notes,

@@ -88,7 +88,7 @@ def simulate(
         progress.step("judging")
         with timed_event(_log, "simulation judged", brokers=list(change.after), factor=situation.factor):
             report = Backtest(moved, question).report()
-        holes = [part.gap_words for part in recorded_coverage(recorded) if change.shares and part.gap_words is not None]
+        holes = [part.gap_words for part in recorded_coverage(recorded) if change.shares and part.minutes_missing]
         gaps = (f"{hole}. Brokers that take over its traffic lack it for that time" for hole in holes)
         noted = replace(proposal, notes=(*context, *gaps, *proposal.notes))
     return apply_rules(replace(report, situation=_title(situation, change)), noted)

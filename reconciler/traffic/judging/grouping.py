@@ -126,8 +126,8 @@ def group_series(series: Sequence[Series], before: Tables | None, after: Tables)
 
     ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``.
     """
-    before_of: list[Resolved | None] = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
-    after_of: list[Resolved | None] = [*map(_Resolving(after), series)]
+    before_of: list[Resolved | None] = [None] * len(series) if before is None else _resolved(series, before)
+    after_of = _resolved(series, after)
     tagged = [index for index, client in enumerate(series) if client.has_tags]
     if before is not None and tagged:
         resolve_tags = _ResolvingTags(before, after)
@@ -182,22 +182,22 @@ def groups_before(grouping: Grouping, target: int) -> tuple[int, ...]:
     return tuple(sorted(group for group in candidates if grouping.groups[group].before is not None))
 
 
-class _Resolving:
-    """The effective quotas of series, looked up once for each client: most are on every broker."""
+def _resolved(series: Sequence[Series], tables: Tables) -> list[Resolved | None]:
+    """Return the effective quotas, looked up once for each client: most are on every broker.
 
-    def __init__(self, limits: Tables) -> None:
-        self._limits = limits
-        self._known: dict[tuple[Kind, str | None, str | None, str | None], Resolved | None] = {}
-
-    def __call__(self, series: Series) -> Resolved | None:
-        """Return the effective quota. ``None``: what is known of the client does not decide it."""
-        limits = self._limits[series.kind.key]
+    ``None``: what is known of the client does not decide it.
+    """
+    known: dict[tuple[Kind, int | None, str | None, str | None, str | None], Resolved | None] = {}
+    quotas = []
+    for client in series:
+        limits, broker = tables[client.kind.key], None
         if isinstance(limits, BrokerLimits):
-            return resolve_series(limits.at(series.broker), series)
-        client = series.kind, series.user, series.client_id, series.ip
-        if client not in self._known:
-            self._known[client] = resolve_series(limits, series)
-        return self._known[client]
+            limits, broker = limits.at(client.broker), client.broker
+        place = client.kind, broker, client.user, client.client_id, client.ip
+        if place not in known:
+            known[place] = resolve_series(limits, client)
+        quotas.append(known[place])
+    return quotas
 
 
 class _ResolvingTags:
@@ -352,19 +352,25 @@ class BrokerRule:
 
 
 def quota_tables(
-    current: QuotaTable | None, proposed: QuotaTable, rule: BrokerRule, brokers: Collection[int]
+    current: QuotaTable | None, proposed: QuotaTable, rule: BrokerRule, brokers: Collection[int], kinds: Collection[Kind]
 ) -> tuple[Tables | None, Tables]:
-    """Return the tables before (``None``: not known) and after. Raises ``QuotaCallbackError`` as the callback does."""
+    """Return the tables before (``None``: not known) and after, for traffic of these kinds.
+
+    Raises ``QuotaCallbackError`` as the callback does.
+    """
     if rule.callback is not None:
         before = None if current is None else _by_callback(rule, rule.callback, current, brokers)
         return before, _by_callback(rule, rule.callback, proposed, brokers)
     after = Resolver.by_key(proposed, CLIENT_KEYS)
-    if current is None:
-        return None, {**after, ADDRESS_KEY: AddressLimits(proposed)}
-    earlier = Resolver.by_key(current, CLIENT_KEYS)
-    if rule.remembers_kinds:
+    earlier = None if current is None else Resolver.by_key(current, CLIENT_KEYS)
+    if earlier is not None and rule.remembers_kinds:
         after = {key: table.remembering(earlier[key]) for key, table in after.items()}
-    return {**earlier, ADDRESS_KEY: AddressLimits(current)}, {**after, ADDRESS_KEY: AddressLimits(proposed)}
+    if Kind.CONNECTION not in kinds:
+        return earlier, after
+    return (
+        None if earlier is None or current is None else {**earlier, ADDRESS_KEY: AddressLimits(current)},
+        {**after, ADDRESS_KEY: AddressLimits(proposed)},
+    )
 
 
 def _by_callback(rule: BrokerRule, callback: AskCallback, quotas: QuotaTable, brokers: Collection[int]) -> Tables:

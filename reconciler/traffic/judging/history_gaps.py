@@ -106,7 +106,7 @@ def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVe
     holes = {
         part.broker: f"{part.gap_words}, and {needs.coverage_percent:g} % are needed (history.coveragePercent)"
         for part in provenance.coverage
-        if 100 * part.share < needs.coverage_percent and part.gap_words is not None
+        if part.minutes_missing and 100 * part.share < needs.coverage_percent
     }
 
     def doubt(verdict: BucketVerdict) -> str | None:

@@ -36,13 +36,6 @@ class Era(enum.StrEnum):
     DROPPING = "3.7 and older"
     """No spare sample; a sample is dropped when its start is N x W old."""
 
-    @classmethod
-    def of_version(cls, version: str) -> Era:
-        """The era of a release such as ``3.9``, ``4.3.1``; raises ``ValueError`` for what is not a version."""
-        parts = version.split(".")
-        major, minor = int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
-        return cls.OVERLAPPING if (major, minor) >= (3, 8) else cls.DROPPING
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:

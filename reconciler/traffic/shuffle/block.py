@@ -129,7 +129,8 @@ def merge_blocks(batches: Iterable[pa.RecordBatch], most_held: int = 2 * ROWS_A_
 def cut_into_pieces(columns: list[Narrow]) -> Iterator[list[Integers]]:
     """The same rows, at most ``_ROWS_A_PIECE`` at a time, numbers as int64."""
     for begin in range(0, len(columns[0]), _ROWS_A_PIECE):
-        yield [_wide(column[begin : begin + _ROWS_A_PIECE]) for column in columns]
+        some = (column[begin : begin + _ROWS_A_PIECE] for column in columns)
+        yield [column if column.dtype == np.object_ else column.astype(np.int64) for column in some]
 
 
 def sort_by_key(parts: list[list[Narrow]]) -> list[Narrow]:
@@ -165,7 +166,3 @@ def _sorted_runs(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[list[
             last = number
     if parts:
         yield sort_by_key(parts)
-
-
-def _wide(column: Narrow) -> Integers:
-    return column if column.dtype == np.object_ else column.astype(np.int64)

@@ -31,12 +31,15 @@ from typing import Final, NamedTuple
 
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.log_documents import (
+    CONNECTION,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
+    DECODERS,
     DELETE_TOPICS,
     FETCH,
     MUTATING,
     PRODUCE,
+    REQUEST,
     SHARE_FETCH,
     AnsweredTopic,
     AskedTopic,
@@ -46,8 +49,8 @@ from reconciler.traffic.sources.log_documents import (
     TopicsAnswer,
     TopicsLine,
     TopicsRequest,
-    decode_line,
     decode_showing,
+    decoded,
     produce_error_codes,
 )
 from reconciler.traffic.sources.log_evidence import (
@@ -147,7 +150,13 @@ class LineReader:
         """Decode a document. ``None``: it lacks a needed field."""
         if api is None:
             return None
-        line = decode_line(api if api in (PRODUCE, FETCH) or self._topics else None, document)
+        decoder = DECODERS.get(api) if api in (PRODUCE, FETCH) or self._topics else None
+        if decoder is None:
+            decoder = DECODERS[None]
+            begin, end = document.find(REQUEST), document.rfind(CONNECTION)
+            # Otherwise a field is missing, or they come in an order that is not the broker's.
+            document = document[:begin] + document[end:] if 0 < begin < end else document
+        line: LogLine | None = decoded(decoder, document)
         needs_time = self._time or (api not in (PRODUCE, FETCH) and not self._only_bytes)
         return None if line is None or (needs_time and line.local_time_ms is None) else line
 

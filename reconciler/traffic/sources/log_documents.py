@@ -31,7 +31,8 @@ CREATE_PARTITIONS: Final = 37
 MUTATING: Final = frozenset((CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS))
 
 _API_KEY: Final = b'"requestApiKey":'
-_REQUEST, _CONNECTION = b',"request":', b',"connection":'
+REQUEST, CONNECTION = b',"request":', b',"connection":'
+"""Between them are request and answer."""
 _THROTTLE: Final = b'"throttleTimeMs":'
 _LONGEST_THROTTLE_MS: Final = 2**31 - 1
 _LONGEST_KEY: Final = 8
@@ -239,12 +240,13 @@ class _CodedAnswer(_Decoded):
     responses: list[_CodedTopic] | None = None
 
 
-_DECODERS: Final[dict[int, msgspec.json.Decoder[Any]]] = {
+DECODERS: Final[dict[int | None, msgspec.json.Decoder[Any]]] = {
+    None: msgspec.json.Decoder(LogLine),
     PRODUCE: msgspec.json.Decoder(ProduceLine),
     FETCH: msgspec.json.Decoder(FetchLine),
     **dict.fromkeys(MUTATING, msgspec.json.Decoder(TopicsLine)),
 }
-_of_any = msgspec.json.Decoder(LogLine)
+"""By kind of request; ``None``: of any other, who asked and how long it took."""
 _of_showing = msgspec.json.Decoder(ShowingLine)
 _of_codes = msgspec.json.Decoder(_CodedAnswer)
 
@@ -277,33 +279,21 @@ def answered_throttle_ms(raw: bytes, start: int) -> int:
     return milliseconds if milliseconds <= _LONGEST_THROTTLE_MS else 0
 
 
-def decode_line(api: int | None, document: bytes) -> LogLine | None:
-    """A line of this kind of request; of any other, who asked and how long it took.
-
-    ``None`` for a document that is damaged or lacks a needed field.
-    """
-    if api in _DECODERS:
-        line: LogLine | None = _decoded(_DECODERS[api], document)
-        return line
-    begin, end = document.find(_REQUEST), document.rfind(_CONNECTION)
-    # Otherwise a field is missing, or they come in an order that is not the broker's.
-    return _decoded(_of_any, document[:begin] + document[end:] if 0 < begin < end else document)
-
-
 def decode_showing(document: bytes) -> ShowingLine | None:
     """A request whose answer describes topics; ``None`` for a damaged one."""
-    return _decoded(_of_showing, document)
+    return decoded(_of_showing, document)
 
 
 def produce_error_codes(line: ProduceLine) -> list[int | None]:
     """The error codes of all partitions of a produce answer."""
     answer = bytes(line.response)
-    codes = _decoded(_of_codes, answer) if answer.startswith(b"{") else None
+    codes = decoded(_of_codes, answer) if answer.startswith(b"{") else None
     topics = codes.responses or [] if codes else []
     return [partition.error_code for topic in topics for partition in topic.partition_responses or []]
 
 
-def _decoded(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded | None:
+def decoded(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded | None:
+    """A document; ``None`` for one that is damaged or lacks a needed field."""
     try:
         return decoder.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
