@@ -182,33 +182,24 @@ def _of_error(name: str, error: ReconcilerError, remedy: str | None) -> DoctorCh
     return failed(name, str(error).removesuffix(f". {advice}"), advice)
 
 
-def _files(subject: CheckSubject) -> DoctorCheck:
+def _manifests(subject: CheckSubject) -> DoctorCheck:
     loaded = subject.loaded
     if isinstance(loaded, ReconcilerError):
         raise loaded
     if not loaded.files:
-        return skipped("files", "No manifest was found.")
-    clusters = count_of(len(loaded.clusters), "Cluster manifest")
-    return passed(
-        "files", f"{count_of(len(loaded.files), 'file')}, {clusters}, {count_of(len(loaded.documents), 'ClientQuotas manifest')}."
-    )
-
-
-def _schema(subject: CheckSubject) -> DoctorCheck:
-    loaded = subject.loaded
-    assert not isinstance(loaded, ReconcilerError)
-    if not loaded.files:
-        return skipped("schema", "No manifest was found.")
+        return skipped("manifests", "No manifest was found.")
     findings = validate_loaded(loaded, subject.chosen).findings
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     remedy = f"Look at all of them with: kafka-quotas validate {shlex.join(subject.paths)}"
+    clusters, documents = len(loaded.clusters), len(loaded.documents)
+    counts = f"{count_of(clusters, 'Cluster manifest')} and {count_of(documents, 'ClientQuotas manifest')}"
     if errors:
         first = f"{errors[0].span}: {errors[0].message}" if errors[0].span else str(errors[0].message)
-        return failed("schema", f"{count_of(len(errors), 'error')} in the manifests. The first: {first}", remedy)
+        return failed("manifests", f"{count_of(len(errors), 'error')} in {counts}. The first: {first}", remedy)
     if warnings:
-        return warned("schema", f"{count_of(warnings, 'warning')} in the manifests.", remedy)
-    return passed("schema", "The manifests are valid.")
+        return warned("manifests", f"{count_of(warnings, 'warning')} in {counts}.", remedy)
+    return passed("manifests", f"{counts}, without an error.")
 
 
 def _settings(subject: CheckSubject) -> DoctorCheck:
@@ -412,8 +403,7 @@ def _exporters(subject: CheckSubject) -> DoctorCheck:
 
 
 _CHECKS: Final = (
-    Check("files", _files, remedy="Name the folder of the manifests, or write a first one with: kafka-quotas init"),
-    Check("schema", _schema, "files"),
+    Check("manifests", _manifests, remedy="Name the folder of the manifests, or write a first one with: kafka-quotas init"),
     Check("settings", _settings),
     Check("connection", _connection, "settings"),
     Check("tls", _tls, "connection"),

@@ -359,26 +359,17 @@ def _is_of_client(throttle: RecordedThrottle, then: QuotasThen, client: Entity) 
 
 def _unknown_client(client: Entity, recorded: TrafficSource) -> MissingEvidence:
     """A client that single requests lack has another name, or was silent. Samples show quota groups only."""
-    if recorded.means:
-        return MissingEvidence(
-            what=WHETHER,
-            because=f"the samples show no quota group of {client}. Brokers show a client only while a quota applies to it",
-            remedy="give --traffic with the request log of this time",
-        )
-    kinds = [kind for kind in client.types if kind != EntityType.IP.value]
-    if not kinds:
-        return MissingEvidence(
-            what=WHETHER,
-            because="the traffic has no connections of this address, and no source records how long connections were delayed",
-        )
-    known = {name for series in recorded.series for name in (series.user, series.client_id) if name}
-    near = "".join(near_miss(str(client.name(kind)), known) for kind in kinds)
-    clients = len({(series.user, series.client_id, series.ip) for series in recorded.series})
-    return MissingEvidence(
-        what=WHETHER,
-        because=f"the traffic of this time has {count_of(clients, 'client')}, and none is {client}{near}",
-        remedy="check the name and the time: names are exact. kafka-quotas backtest --details lists those recorded",
-    )
+    clients = {(series.user, series.client_id, series.ip) for series in recorded.series}
+    names = {name for names in clients for name in names if name}
+    near = "".join(near_miss(str(name), names) for _, name in client.parts)
+    because = f"the traffic of this time has {count_of(len(clients), 'client')}, and none is {client}{near}"
+    remedy: str | None = "check the name and the time: names are exact. kafka-quotas backtest --details lists those recorded"
+    if EntityType.IP.value in client.types:
+        because, remedy = "no source records how long connections of an address were delayed", None
+    elif recorded.means:
+        because = f"the samples show no quota group of {client}. Brokers show a client only while a quota applies to it"
+        remedy = "give --traffic with the request log of this time"
+    return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import zoneinfo
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +19,7 @@ from reconciler.text import shown
 
 if TYPE_CHECKING:
     from reconciler.features.insight.evidence import IncidentRequest
-    from reconciler.features.insight.incident import IncidentReport
-    from reconciler.model import ClusterSpec, Entity
+    from reconciler.model import ClusterSpec
     from reconciler.workflows import BacktestOptions
 
 
@@ -85,8 +83,9 @@ def run(args: WhyArguments) -> Result:
     if args.run:
         return _compare(args)
     from reconciler.features.insight.explain import explain_incident
-    from reconciler.features.insight.incident import IncidentAnswer
+    from reconciler.features.insight.incident import INCIDENT, IncidentAnswer
     from reconciler.features.insight.rate_sources import is_page, recorded_pages
+    from reconciler.features.insight.why_view import incident_lines
 
     with contextlib.ExitStack() as stack:
         if any(map(is_page, args.traffic)):
@@ -100,7 +99,7 @@ def run(args: WhyArguments) -> Result:
         code = exit_codes.NOT_DONE
     elif args.detailed_exitcode and report.answer is not IncidentAnswer.CLEAR:
         code = exit_codes.DIFFERENCES
-    return result_of_incident(report, code)
+    return Result(exit=code, view=lambda: incident_lines(report), document=lambda: INCIDENT.write(report))
 
 
 def _compare(args: WhyArguments) -> Result:
@@ -113,23 +112,22 @@ def _compare(args: WhyArguments) -> Result:
         read_runs_with_predictions,
         run_proposal,
     )
+    from reconciler.features.insight.recorded_rates import span_options
 
     (report,) = read_runs_with_predictions((args.run or "",))
     named = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
     if args.times.at is not None or named is not None:
         raise UsageError("--run compares all groups of a run, so it takes neither --at nor --name")
-    zone, now = _zone(args.reading.log_timezone), datetime.datetime.now(datetime.UTC)
-    since = report.around.ended if args.times.since is None else parse_time("--since", args.times.since, zone, now=now)
+    now = datetime.datetime.now(datetime.UTC)
+    since = report.around.ended if args.times.since is None else parse_time("--since", args.times.since, now=now)
     if since is None:
         raise UsageError(f"{shown(args.run or '')} has no time of its end. Pass --since TIME")
-    until = now if args.times.until is None else parse_time("--until", args.times.until, zone, now=now)
+    until = now if args.times.until is None else parse_time("--until", args.times.until, now=now)
     if until <= since:
         raise UsageError("--until is not later than the end of the run")
     with output.LiveProgress() as progress:
         proposal = run_proposal(report, args.paths, args.connection.cluster, args.connection.access(args.current))
-        options = _traffic(args, since, until, proposal.spec)
-        if options is None:
-            raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
+        options = span_options(proposal.spec, None, since, until, traffic=args.traffic, reading=args.reading)
         comparison = compare_run(report, proposal, options, since=since, until=until, progress=progress)
     code = exit_codes.DONE
     if comparison.count(Agreement.UNKNOWN) == len(comparison.groups):
@@ -139,67 +137,43 @@ def _compare(args: WhyArguments) -> Result:
     return Result(exit=code, view=lambda: comparison_lines(comparison), document=lambda: RUN_COMPARISON.write(comparison))
 
 
-def result_of_incident(report: IncidentReport, code: int = exit_codes.DONE) -> Result:
-    """A report as text and as a document."""
-    from reconciler.features.insight.incident import INCIDENT
-    from reconciler.features.insight.why_view import incident_lines
-
-    return Result(exit=code, view=lambda: incident_lines(report), document=lambda: INCIDENT.write(report))
-
-
 def _request(args: WhyArguments) -> IncidentRequest:
     from reconciler.features.insight.evidence import IncidentRequest
     from reconciler.features.insight.past_quotas import QuotaSources
+    from reconciler.features.insight.recorded_rates import span_options
     from reconciler.features.insight.runs import read_runs
+    from reconciler.workflows import require_client
 
-    access = args.connection.access(args.current)
-    client = _client(args.entity)
-    zone = _zone(args.reading.log_timezone)
-    at, since, until = _times(args.times, zone, now=datetime.datetime.now(datetime.UTC))
+    if args.entity.entity_defaults:
+        raise UsageError("--defaults names a class of clients: name the client that was throttled with --name")
+    client = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
+    if client is None:
+        raise UsageError("name a client: --name user=NAME --name client-id=NAME, or --name ip=ADDRESS")
+    at, since, until = _times(args.times, now=datetime.datetime.now(datetime.UTC))
     runs, _ = read_runs(args.audit)
+    access = args.connection.access(args.current)
+
+    def traffic(spec: ClusterSpec) -> BacktestOptions | None:
+        if not args.traffic and spec.traffic is None:
+            return None
+        return span_options(spec, None, since, until, traffic=args.traffic, reading=args.reading)
+
     return IncidentRequest(
-        client=client,
+        client=require_client(client)[0],
         at=at,
         since=since,
         until=until,
         quotas=QuotaSources(paths=args.paths, cluster=args.connection.cluster, access=access, runs=runs),
-        traffic=lambda spec: _traffic(args, since, until, spec),
+        traffic=traffic,
     )
 
 
-def _client(args: entity_options.EntityOptions) -> Entity:
-    from reconciler.workflows import require_client
-
-    if args.entity_defaults:
-        raise UsageError("--defaults names a class of clients: name the client that was throttled with --name")
-    client = entity_options.entity_of(args, may_be_empty=("client-id",))
-    if client is None:
-        raise UsageError("name a client: --name user=NAME --name client-id=NAME, or --name ip=ADDRESS")
-    return require_client(client)[0]
-
-
-def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datetime, spec: ClusterSpec) -> BacktestOptions | None:
-    """Return how traffic is read, ``None`` where there is none."""
-    from reconciler.features.insight.recorded_rates import span_options
-
-    if not args.traffic and spec.traffic is None:
-        return None
-    return span_options(spec, None, since, until, traffic=args.traffic, reading=args.reading)
-
-
-def _zone(name: str) -> zoneinfo.ZoneInfo:
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(f"unknown time zone {shown(name)}: write a name such as UTC or Europe/Berlin") from None
-
-
 def _times(
-    args: IncidentTimes, zone: zoneinfo.ZoneInfo, *, now: datetime.datetime
+    args: IncidentTimes, *, now: datetime.datetime
 ) -> tuple[datetime.datetime | None, datetime.datetime, datetime.datetime]:
     """``--at``, ``--since`` and ``--until``, UTC."""
     at, since, until = (
-        None if text is None else parse_time(option, text, zone, now=now)
+        None if text is None else parse_time(option, text, now=now)
         for option, text in (("--at", args.at), ("--since", args.since), ("--until", args.until))
     )
     if at is None and since is None and until is None:
@@ -208,20 +182,18 @@ def _times(
     begin = since or (at or end) - _AROUND
     if at is not None and not begin <= at <= end:
         raise UsageError("--at is not between --since and --until, or lies in the future")
-    if end <= begin:
-        raise UsageError("--until is not later than --since")
     return at, begin, end
 
 
-def parse_time(option: str, text: str, zone: zoneinfo.ZoneInfo, *, now: datetime.datetime) -> datetime.datetime:
-    """A time with or without an offset, or of the last 24 hours when only the time of day is given. Raises ``UsageError``."""
+def parse_time(option: str, text: str, *, now: datetime.datetime) -> datetime.datetime:
+    """A time, or one of the last 24 hours when only the time of day is given; UTC without an offset. Raises ``UsageError``."""
     with contextlib.suppress(ValueError):
         clock = datetime.time.fromisoformat(text)
-        moment = datetime.datetime.combine(now.astimezone(zone).date(), clock, tzinfo=clock.tzinfo or zone)
+        moment = datetime.datetime.combine(now.date(), clock, tzinfo=clock.tzinfo or datetime.UTC)
         return (moment if moment <= now else moment - datetime.timedelta(days=1)).astimezone(datetime.UTC)
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         msg = f"{option} takes a time such as 14:03 or 2026-11-22T14:03:00Z, not {shown(text)}"
         raise UsageError(msg) from None
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(datetime.UTC)
+    return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).astimezone(datetime.UTC)

@@ -47,7 +47,7 @@ def test_a_cluster_by_its_name_that_is_away_fails_and_the_rest_is_skipped(tmp_pa
 
     assert done.code == 1, done.err
     found = checks(done)
-    assert (found["files"], found["schema"], found["settings"], found["connection"]) == ("pass", "pass", "pass", "fail")
+    assert (found["manifests"], found["settings"], found["connection"]) == ("pass", "pass", "fail")
     assert {found[name] for name in ("tls", "login", "identity", "brokers", "describe", "alter", "callback")} == {"skip"}
     assert f"127.0.0.1:{port}: connection refused" in message(done, "connection")[0]
     assert done.json()["cluster"] == "prod"
@@ -135,8 +135,8 @@ def test_manifests_with_errors_fail_with_the_first_one_and_its_place(tmp_path):
     done = invoke("doctor", "--format", "json", cwd=tmp_path)
 
     assert done.code == 1
-    assert checks(done)["schema"] == "fail"
-    text, remedy = message(done, "schema")
+    assert checks(done)["manifests"] == "fail"
+    text, remedy = message(done, "manifests")
     assert "quotas.yaml:" in text
     assert remedy == "Look at all of them with: kafka-quotas validate ."
 
