@@ -67,7 +67,7 @@ _COMMON_OPTIONS: Final[tuple[tuple[tuple[str, ...], Any, Mapping[str, Any]], ...
         {
             "choices": ("text", "json"),
             "metavar": "FORM",
-            "help": "print stderr as text, or as json: one object a line [default: text]",
+            "help": "log as text, or as json: one object a line [default: text]",
         },
     ),
 )

@@ -16,10 +16,6 @@ from reconciler.text import near_miss, shown
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"
 _UNESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
-_BEFORE_TYPE: Final = rf",(?=(?:{'|'.join(_TYPES)})=)"
-_NEXT_PREFIX: Final = re.compile(rf"(?<!\\){_BEFORE_TYPE}")
-"""The comma between two prefixes. Other commas belong to a prefix, and ``\\,TYPE=`` does, too."""
-_ESCAPED_COMMA: Final = re.compile(rf"\\{_BEFORE_TYPE}")
 
 _Part = tuple[str, str, TypeMatch]
 """The option as typed, the entity type, and what is asked of it."""
@@ -62,8 +58,8 @@ class FilterOptions(EntityOptions):
     entity_prefix: tuple[str, ...] = option(
         "--prefix",
         section="Entity",
-        metavar="TYPE=PREFIX,...",
-        help="match names with this prefix, never the default: all before the next ,TYPE= (repeatable)",
+        metavar="TYPE=PREFIX",
+        help="match names with this prefix, never the default: everything after the first '=' (repeatable)",
     )
     entity_strict: bool = option(
         "--strict", section="Entity", help="match entities without any other type (alone it matches nothing, as in Kafka)"
@@ -145,8 +141,7 @@ def _filter_parts(args: FilterOptions) -> Iterator[_Part]:
     yield from _bare("--any", args.entity_any, MatchKind.ANY)
     yield from _bare("--named", args.entity_named, MatchKind.NAMED)
     for text in args.entity_prefix:
-        for pair in _NEXT_PREFIX.split(text):
-            yield _pair("--prefix", _ESCAPED_COMMA.sub(",", pair), MatchKind.PREFIX)
+        yield _pair("--prefix", text, MatchKind.PREFIX)
 
 
 def _pair(option: str, text: str, kind: MatchKind) -> _Part:

@@ -82,15 +82,11 @@ _AT_ONCE: Final = 10_000
 
 def print_lines(lines: View | Iterable[Block], stream: TextIO | None = None) -> None:
     """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
-    from reconciler.render import View, plain, write
+    from reconciler.render import View, write
 
     target = stream or sys.stdout
     width = text_width(target)
-    if isinstance(lines, View):
-        rows = os.get_terminal_size(target.fileno()).lines if target.isatty() else 0
-        once = rows > 0 and lines.answer.segments == lines.title.segments and plain(lines.once, width=width).count("\n") < rows
-        lines = lines.once if once else lines.lines
-    rest = iter(lines)
+    rest = iter(lines.lines if isinstance(lines, View) else lines)
     with _printing_to(target):
         while part := tuple(itertools.islice(rest, _AT_ONCE)):
             write(part, target, color=wants_color(target), width=width)
@@ -161,7 +157,7 @@ class LiveProgress:
         # In client mode spark-submit writes both streams of its program to its standard output, where the result stands alone.
         self._speaks = not _Console.quiet and "PYSPARK_GATEWAY_PORT" not in os.environ
         self._live: Sink | None = None
-        if isinstance(self._stream, Sink) and self._stream.shows_status and self._stream.isatty():
+        if isinstance(self._stream, Sink) and self._stream.isatty():
             self._live = None if os.environ.get("TERM") == "dumb" else self._stream
         self._first_s, self._every_s = (every_s, every_s) if self._live is None else (after_s, min(after_s, _REDRAW_S))
         self._lock = threading.Lock()

@@ -117,7 +117,7 @@ class Column:
 class Table:
     """Rows of one cell for each column; a row that is a ``Line`` belongs to the row above it. A column without text is left out.
 
-    On a terminal too narrow for the columns, each row becomes a block: its first cell, and below it a line for each other.
+    On a terminal too narrow for the columns, each row becomes a line that wraps.
     """
 
     columns: tuple[Column, ...]
@@ -203,11 +203,6 @@ class View:
     def lines(self) -> tuple[Block, ...]:
         """The whole for a terminal, from top to bottom."""
         return (self.title, *self.blocks, self.answer, *(() if self.foot is None else (self.foot,)))
-
-    @property
-    def once(self) -> tuple[Block, ...]:
-        """The same without the answer at the end, for a title that is the answer and a screen that has room for all."""
-        return (self.title, *self.blocks)
 
 
 Words: TypeAlias = str | Entity | Span | MessagePart | TextSegment

@@ -18,7 +18,7 @@ import itertools
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Final, TextIO
+from typing import Final, TextIO
 
 _IGNORED: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -52,9 +52,6 @@ class Sink(io.TextIOBase):
 
     A reader that goes away, as ``head`` does, has read enough: the rest is dropped without an error, unless ``needs_reader``.
     """
-
-    shows_status: ClassVar = True
-    """Whether ``show_status`` may be called."""
 
     def __init__(self, stream: TextIO, *, breaks: bool) -> None:
         self._stream = stream

@@ -26,9 +26,6 @@ _WIDEST_PADDING: Final = 72
 
 _LEAST_LABEL: Final = 11
 
-_GIVES: Final = 2
-"""How much narrower than its least the widest column gets before a table is stacked."""
-
 _LEFT_OUT: Final = "..."
 
 _JOINTS: Final = "-_./:=;"
@@ -181,7 +178,7 @@ def _table_rows(given: Table, width: int | None) -> Iterator[Row]:
     else:
         widths = _fitted(columns, natural, width - table.indent - _GAP * max(len(columns) - 1, 0))
     if widths is None:
-        yield from _stacked(table, columns, rows, width or 0)
+        yield from _as_lines(table, rows, width or 0)
         return
     if table.titled and columns:
         titles = tuple(Line(segments=(TextSegment(text=Shown(column.title), style=Style.FAINT),)) for column in columns)
@@ -223,11 +220,8 @@ def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> lis
         column_width if column.least is None else min(column_width, column.least)
         for column, column_width in zip(columns, natural, strict=True)
     ]
-    if (short := sum(least) - room) > 0:
-        longest = max((at for at, column in enumerate(columns) if column.least is not None), key=least.__getitem__, default=None)
-        if longest is None or short > _GIVES:
-            return None
-        least[longest] -= short
+    if sum(least) > room:
+        return None
     while sum(widths) > room:
         widest = max((at for at, width in enumerate(widths) if width > least[at]), key=widths.__getitem__)
         widths[widest] -= 1
@@ -260,20 +254,15 @@ def _shortened(rows: list[Row], most: int | None) -> list[Row]:
     return [*rows[: most - 2], (TextSegment(text=Shown(_LEFT_OUT)),), rows[-1]]
 
 
-def _stacked(table: Table, columns: Sequence[Column], rows: Sequence[tuple[Line, ...] | Line], width: int) -> Iterator[Row]:
-    labels = max((cells(column.title) for column in columns[1:]), default=0)
+def _as_lines(table: Table, rows: Iterable[tuple[Line, ...] | Line], width: int) -> Iterator[Row]:
+    """Yield each row as a wrapped line, with a gap between its cells."""
+    gap, indent = (TextSegment(text=Shown(" " * blanks)) for blanks in (_GAP, table.indent))
     for row in rows:
         if isinstance(row, Line):
             yield from _wrapped(row, width)
             continue
-        indent = TextSegment(text=Shown(" " * table.indent))
-        if row[0].text:
-            yield from _wrapped(Line(segments=(indent, *row[0].segments), hang=table.indent + 2), width)
-        for column, cell in zip(columns[1:], row[1:], strict=True):
-            if cell.text:
-                label = f"{' ' * (table.indent + 2)}{column.title}{' ' * (labels - cells(column.title) + _GAP)}"
-                head = TextSegment(text=Shown(label), style=Style.FAINT)
-                yield from _wrapped(Line(segments=(head, *cell.segments), hang=len(label)), width)
+        parts = (part for cell in row if cell.text for part in (gap, *cell.segments))
+        yield from _wrapped(Line(segments=(indent, *itertools.islice(parts, 1, None)), hang=table.indent + 2), width)
 
 
 _SURE_S: Final = 1.0

@@ -131,7 +131,7 @@ class WatchedRun:
         assert self.process.stderr is not None
         for text in self.process.stderr:
             self.errors.append(text)
-            name = json.loads(text)["event"]
+            name = json.loads(text)["event"] if text.startswith("{") else text
             self.moments.append(name)
             left -= name == event
             if not left:

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 def events(done: Done) -> list[dict[str, Any]]:
     """The records of stderr, in their order."""
-    return [json.loads(line) for line in done.err.splitlines()]
+    return [json.loads(line) for line in done.err.splitlines() if line.startswith("{")]
 
 
 def one(records: list[dict[str, Any]], event: str, **data: object) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def test_no_module_of_the_working_directory_runs_on_this_machine(hostile: tuple[
     done = run_in(hostile, CONSOLE_SCRIPT, "--master", "local[2]", *logged, form="seconds", env={})
 
     assert (without_place(done.stdout), requests_in(hostile[0])) == expected("seconds")
-    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines() if line.startswith("{")]
     assert [event for event in events if event.startswith("Spark st")] == ["Spark started", "Spark stopped"]
 
 

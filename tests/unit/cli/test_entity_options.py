@@ -80,21 +80,6 @@ def test_filters_are_a_selector_of_all_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "user", "client_id"),
-    [
-        ("user=a,client-id=b", "a", "b"),
-        ("client-id=b,user=CN=a, O=x,", "CN=a, O=x,", "b"),
-        ("user=a\\,client-id=b", "a,client-id=b", None),
-        ("user=a\\,b,client-id=c", "a\\,b", "c"),
-    ],
-)
-def test_prefixes_are_a_list_as_in_the_tool_of_the_draft(text: str, user: str, client_id: str | None) -> None:
-    names = {"user": user, "client-id": client_id}
-    wanted = {kind: TypeMatch(kind=MatchKind.PREFIX, text=name) for kind, name in names.items() if name is not None}
-    assert dict(selector_of(parsed("--prefix", text)).types) == wanted
-
-
-@pytest.mark.parametrize(
     "arguments",
     [
         ["--any", "user", "--named", "user"],

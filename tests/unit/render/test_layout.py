@@ -51,17 +51,9 @@ def test_a_table_wraps_the_column_that_may_shrink() -> None:
     )
 
 
-def test_a_table_too_wide_for_the_terminal_becomes_blocks() -> None:
+def test_rows_of_a_table_too_wide_for_the_terminal_are_lines_that_wrap() -> None:
     assert plain([table(COLUMNS, ROWS)], width=24) == (
-        "  throttled\n"
-        "    group  user\n"
-        "           orders-\n"
-        "           service with\n"
-        "           a long name\n"
-        "    over   57 %\n"
-        "  clear\n"
-        "    group  user bob\n"
-        "    over   0 %\n"
+        "  throttled  user\n    orders-service with\n    a long name  57 %\n  clear  user bob  0 %\n"
     )
 
 
