@@ -50,29 +50,6 @@ _REMARKS: Final = {"Entity": "TYPE is one of user, client-id, ip", "Clients": "i
 """What stands below the title of a section."""
 
 
-_COMMON_OPTIONS: Final[tuple[tuple[tuple[str, ...], Any, Mapping[str, Any]], ...]] = (
-    (
-        ("--color",),
-        "auto",
-        {
-            "choices": ("auto", "always", "never"),
-            "metavar": "WHEN",
-            "help": "use colour: auto, always or never [default: auto]",
-        },
-    ),
-    (("-q", "--quiet"), False, {"action": "store_true", "help": "print no progress and no notes on stderr"}),
-    (
-        ("--log-format",),
-        "text",
-        {
-            "choices": ("text", "json"),
-            "metavar": "FORM",
-            "help": "log as text, or as json: one object a line [default: text]",
-        },
-    ),
-)
-
-
 class Option(NamedTuple):
     """The declaration of one option, or of an argument where it has no names."""
 
@@ -143,8 +120,15 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
 def add_common_options(parser: argparse.ArgumentParser, *, before_command: bool = False) -> None:
     """Let a parser take what every command takes. They count before the command, too."""
     section = section_of(parser, COMMON)
-    for names, default, keywords in _COMMON_OPTIONS:
+
+    def add(*names: str, default: Any, **keywords: Any) -> None:
         section.add_argument(*names, default=default if before_command else argparse.SUPPRESS, **keywords)
+
+    colours, forms = ("auto", "always", "never"), ("text", "json")
+    add("--color", default="auto", choices=colours, metavar="WHEN", help="use colour: auto, always or never [default: auto]")
+    add("-q", "--quiet", default=False, action="store_true", help="print no progress and no notes on stderr")
+    log = "log as text, or as json: one object a line [default: text]"
+    add("--log-format", default="text", choices=forms, metavar="FORM", help=log)
     section.add_argument(
         "-v",
         "--verbose",

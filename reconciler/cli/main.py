@@ -25,9 +25,6 @@ from reconciler.render import Sink
 if TYPE_CHECKING:
     from reconciler.cli.results import Result
 
-_OF_OTHER_TOOLS: Final = frozenset({"--list", "list", "--describe", "--alter"})
-"""Operations of KIP-546's tools, in the place of a command."""
-
 _CI: Final = (
     "CI", "GITHUB_ACTIONS", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "TF_BUILD", "GITLAB_CI", "TEAMCITY_VERSION", "TRAVIS",
     "BUILDKITE", "CIRCLECI", "JENKINS_URL", "APPVEYOR", "BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE", "WOODPECKER",
@@ -109,8 +106,6 @@ def ci_reads(environ: Mapping[str, str]) -> bool:
 
 def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
     command = command_of(arguments)
-    if command is None and (operation := _OF_OTHER_TOOLS & set(arguments)):
-        build_parser(None).error(f"{min(operation)} is an operation of other quota tools. Write describe, resolve or alter")
     try:
         args = build_parser(command).parse_args(arguments)
     except errors.UsageError as error:

@@ -55,7 +55,6 @@ class Parser(argparse.ArgumentParser):
     """Argparse's action that chooses a command, where this parser has commands."""
 
     _mixing = False
-    _given: tuple[str, ...] = ()
 
     def __init__(self, **options: Any) -> None:
         # Any text for usage: else each run of a command would format the usage once. A width: else argparse asks for that of the
@@ -82,7 +81,6 @@ class Parser(argparse.ArgumentParser):
         given = sys.argv[1:] if args is None else list(args)
         if self._mixing:
             return super().parse_known_args(given, namespace)
-        self._given = tuple(given)
         if self.commands is not None or {"-h", "--help", "--"} & set(given):
             return super().parse_known_args(given, namespace)
         self._mixing = True
@@ -104,10 +102,6 @@ class Parser(argparse.ArgumentParser):
         command: Parser = self.commands.choices[name]
         return command.chosen(parsed)
 
-    def arguments(self) -> Iterable[argparse.Action]:
-        """Options and arguments, in the order in which they were added."""
-        return tuple(self._actions)
-
     def sections(self) -> Iterator[tuple[argparse._ArgumentGroup, list[argparse.Action]]]:
         """Each section of the help with its options and arguments, but not the commands in groups.
 
@@ -119,6 +113,10 @@ class Parser(argparse.ArgumentParser):
             within = [action for action in self._actions if getattr(action, "container", None) is group]
             yield group, [action for action in within if not (self.listed and action is self.commands)]
 
+    def options(self) -> Iterable[argparse.Action]:
+        """Options in the order in which they were added."""
+        return [action for action in self._actions if action.option_strings]
+
     def format_help(self) -> str:
         """The help for the width of the terminal: own options first, those of the connection and the output last."""
         return help_text(self)
@@ -128,8 +126,12 @@ class Parser(argparse.ArgumentParser):
         self._print_message(short_text(self), sys.stdout)
 
     def format_usage(self) -> str:
-        """One line: what the command cannot do without."""
-        return usage_text(self)
+        """Return ``usage: kafka-quotas compact --traffic PATH [OPTION ...]``: options that a command needs are spelled out."""
+        needed = [action for action in self.options() if action.required]
+        words = [f"{action.option_strings[0]} {action.metavar}" for action in needed]
+        words += ["[OPTION ...]", *(_argument(action) for action in self._actions if not action.option_strings)]
+        shown = (word.replace(" ", _NO_BREAK) for word in (self.prog, *words))
+        return _filled(f"usage: {' '.join(shown)}", _width(), hanging=" " * 7)
 
     def unknown_arguments(self, words: Iterable[str]) -> str:
         """A message for words that no option or argument takes."""
@@ -145,11 +147,6 @@ class Parser(argparse.ArgumentParser):
         """Print the usage and the message to stderr; exit 64."""
         from reconciler.model import escaped
 
-        # A mistyped option is the reason why a required one is missing, or why its value is taken for a command.
-        if (unknown := self._mistyped()) and (self.commands is not None or "required" in message):
-            message = self.unknown_arguments([unknown])
-            if self.commands is not None:
-                message = f"{self.prog} has no option {unknown}. Options of a command follow it: {self.prog} COMMAND {unknown}"
         self.print_usage(sys.stderr)
         self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
 
@@ -167,17 +164,6 @@ class Parser(argparse.ArgumentParser):
         choices = f". Write one of {', '.join(known)}"
         raise argparse.ArgumentError(action, f"unknown value {shown(str(value))}{near or choices}")
 
-    def _mistyped(self) -> str | None:
-        """The first option that does not exist; of a parser with commands only the first word, since the others are theirs."""
-        words = self._given if self.commands is None else self._given[:1]
-        for word in words:
-            if word == "--":
-                return None
-            name = word.partition("=")[0]
-            if name.startswith("--") and not any(option.startswith(name) for option in self._option_string_actions):
-                return name
-        return None
-
     def _long_options(self) -> Iterator[str]:
         for action in self._actions:
             if action.help != argparse.SUPPRESS:
@@ -187,7 +173,7 @@ class Parser(argparse.ArgumentParser):
 def help_text(parser: Parser) -> str:
     """Return everything about one command, as wide as the terminal, and at most 100 columns."""
     width = _width()
-    parts = [usage_text(parser, width), _filled(parser.description or "", width)]
+    parts = [parser.format_usage(), _filled(parser.description or "", width)]
     parts += [_commands(title, commands, width) for title, commands in (parser.listed() if parser.listed else {}).items()]
     parts.append(_sections(parser, width))
     parts += _closing(parser, width)
@@ -197,11 +183,11 @@ def help_text(parser: Parser) -> str:
 def short_text(parser: Parser) -> str:
     """Return the help that fits a screen: the purpose, two examples and the options that most need, or the commands."""
     width = _width()
-    listed = {action.option_strings[-1]: action for action in parser.arguments() if action.option_strings}
+    listed = {action.option_strings[-1]: action for action in parser.options()}
     own = [action.option_strings[-1] for _, actions in _sorted_sections(parser) for action in actions if action.option_strings]
     names = [*(name for name in own if listed[name].required), *(name for name in _FIRST if name in own), *own]
     shown = [listed[name] for name in dict.fromkeys(names) if listed[name].help != argparse.SUPPRESS][:_SHORT]
-    parts = [usage_text(parser, width), _filled(parser.description or "", width)]
+    parts = [parser.format_usage(), _filled(parser.description or "", width)]
     if parser.listed:
         rows = ((title, ", ".join(commands)) for title, commands in parser.listed().items())
         parts.append("".join(_filled(names, width, f"{f'{title}:':<22} ", " " * 23) for title, names in rows))
@@ -227,24 +213,8 @@ def _first_clause(action: argparse.Action) -> argparse.Action:
     return short
 
 
-def usage_text(parser: Parser, width: int | None = None) -> str:
-    """``usage: kafka-quotas backtest --traffic PATH [OPTION ...] [PATH ...]``: options that a command needs are spelled out.
-
-    ``width``: columns of a line, by default those of the terminal.
-    """
-    words = (word.replace(" ", _NO_BREAK) for word in _usage(parser))
-    return _filled(f"usage: {' '.join((parser.prog, *words))}", width or _width(), hanging=" " * 7)
-
-
 def _width() -> int:
     return max(_NARROWEST, min(columns(sys.stdout) or WITHOUT_SIZE, _WIDEST) - 2)
-
-
-def _usage(parser: Parser) -> Iterator[str]:
-    actions = parser.arguments()
-    yield from (f"{action.option_strings[0]} {action.metavar}" for action in actions if action.option_strings and action.required)
-    yield "[OPTION ...]"
-    yield from (_argument(action) for action in actions if not action.option_strings)
 
 
 def _argument(action: argparse.Action) -> str:

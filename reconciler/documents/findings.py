@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from reconciler.documents.codec import row
 from reconciler.documents.document import VALUES, Document
-from reconciler.model import Count, Explanation, Finding, Severity
+from reconciler.model import Count, Finding, Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +55,6 @@ class FindingList:
         return cls(cluster=cluster, findings=tuple(findings), summary=FindingCounts.of(findings, counts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplanationList:
-    """What is known about ids of findings, guards and drift."""
-
-    explanations: tuple[Explanation, ...]
-    """One for each id."""
-
-
 FINDINGS: Final = Document(
     cls=FindingList,
     name="findings",
@@ -74,10 +66,4 @@ FINDINGS: Final = Document(
         }
     ),
     called="a list of findings written by 'validate --format json'",
-)
-EXPLANATIONS: Final = Document(
-    cls=ExplanationList,
-    name="explanations",
-    title="kafka-quotas explanations",
-    codec=VALUES.extended({Explanation: row("id topic severity adjustable text example")}),
 )

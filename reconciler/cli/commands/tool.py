@@ -145,18 +145,15 @@ class ExplainArguments:
     id: str | None = argument(
         "ID", nargs="?", help="the [id] of a finding, a guard or a class of drift, or a page [default: list all]"
     )
-    format: str = format_option()
 
 
 def explain(args: ExplainArguments) -> Result:
     """One explanation or page, or without an id all of them in a line each."""
-    from reconciler.documents import EXPLANATIONS, ExplanationList
     from reconciler.render import explanation_lines, index_lines
     from reconciler.workflows import explain_id, explanations, page_names
 
     width = output.text_width(sys.stdout)
-    chosen = [explain_id(args.id)] if args.id else list(explanations().values())
-    return Result(
-        view=lambda: explanation_lines(chosen[0], width=width) if args.id else index_lines(chosen, page_names(), width=width),
-        document=lambda: EXPLANATIONS.write(ExplanationList(explanations=tuple(chosen))),
-    )
+    if args.id:
+        chosen = explain_id(args.id)
+        return Result(view=lambda: explanation_lines(chosen, width=width))
+    return Result(view=lambda: index_lines(list(explanations().values()), page_names(), width=width))
