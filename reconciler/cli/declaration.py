@@ -120,15 +120,13 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
 def add_common_options(parser: argparse.ArgumentParser, *, before_command: bool = False) -> None:
     """Let a parser take what every command takes. They count before the command, too."""
     section = section_of(parser, COMMON)
-
-    def add(*names: str, default: Any, **keywords: Any) -> None:
-        section.add_argument(*names, default=default if before_command else argparse.SUPPRESS, **keywords)
-
-    colours, forms = ("auto", "always", "never"), ("text", "json")
-    add("--color", default="auto", choices=colours, metavar="WHEN", help="use colour: auto, always or never [default: auto]")
-    add("-q", "--quiet", default=False, action="store_true", help="print no progress and no notes on stderr")
-    log = "log as text, or as json: one object a line [default: text]"
-    add("--log-format", default="text", choices=forms, metavar="FORM", help=log)
+    colour: Any = {"choices": ("auto", "always", "never"), "metavar": "WHEN"}
+    form: Any = {"choices": ("text", "json"), "metavar": "FORM"}
+    section.add_argument("--color", **colour, help="use colour: auto, always or never [default: auto]")
+    section.add_argument("-q", "--quiet", action="store_true", help="print no progress and no notes on stderr")
+    section.add_argument("--log-format", **form, help="log as text, or as json: one object a line [default: text]")
+    defaults = {"color": "auto", "quiet": False, "log_format": "text"}
+    parser.set_defaults(**{name: value if before_command else argparse.SUPPRESS for name, value in defaults.items()})
     section.add_argument(
         "-v",
         "--verbose",

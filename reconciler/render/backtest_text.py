@@ -70,7 +70,7 @@ _STAYING: Final = "Over a limit that stays"
 _NOT_CHECKED: Final = "Not checked"
 _GROUPS: Final = (
     Column(title="verdict", chosen=True),
-    Column(title="quota group", least=18, heads=True, rows=4),
+    Column(title="quota group", least=18, heads=True),
     Column(title="limit", least=10),
     Column(title="peak", least=10),
     Column(title="over", to_the_right=True, least=7),
@@ -79,7 +79,7 @@ _GROUPS: Final = (
 )
 _UNJUDGED: Final = (
     Column(title="verdict"),
-    Column(title="quota", least=18, heads=True, rows=4),
+    Column(title="quota", least=18, heads=True),
     Column(title="limit", least=10),
     Column(title="why", least=20),
 )
@@ -89,11 +89,10 @@ def backtest_view(report: BacktestReport, *, details: bool = False, page: bool =
     """The report, readable from top to bottom. ``details``: with all that it rests on, and each broker; ``page``: for a page."""
     history = report.provenance
     length = duration((history.end - history.start).total_seconds())
-    commit = commit_line(report.commit)
     about = (
         line(f"{length} of traffic, {history.start:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC"),
         line(count_of(len(history.coverage), "broker")),
-        *(() if commit is None else (commit,)),
+        *((commit_line(report.commit),) if report.commit.commit else ()),
     )
     blocks = _blocks(report, details=details or page, page=page)
     words, tone = headline(report)

@@ -32,32 +32,25 @@ def findings_lines(findings: Sequence[Finding], *, listed: bool = False) -> tupl
     unless they are ``listed``.
     """
     new = [finding for finding in findings if listed or not finding.as_before]
-    count = len(findings) - len(new)
-    return (*_findings(new), *((_as_before_line(count),) if count else ()))
-
-
-def _as_before_line(count: int) -> Line:
-    return line((f"{as_before_words(count)}: validate --all and plan --format json list them", Style.FAINT))
+    counts: Counter[tuple[str, Severity]] = Counter()
+    lines: list[Line] = []
+    for finding in new:
+        counts[finding.id, finding.severity] += 1
+        if counts[finding.id, finding.severity] <= MOST_OF_A_RULE:
+            lines += _lines(finding)
+    for (rule_id, severity), count in counts.items():
+        if count > MOST_OF_A_RULE:
+            rest = f": {count - MOST_OF_A_RULE:,} more findings of this rule. For all: validate --format json "
+            lines.append(line((severity.value, _STYLES[severity]), rest, (f"[{rule_id}]", Style.FAINT)))
+    if earlier := len(findings) - len(new):
+        words = f"{as_before_words(earlier)}: validate --all and plan --format json list them"
+        lines.append(line((words, Style.FAINT)))
+    return tuple(lines)
 
 
 def as_before_words(count: int) -> str:
     """``27 findings as before``."""
     return f"{count_of(count, 'finding')} as before"
-
-
-def _findings(findings: Sequence[Finding]) -> Iterator[Line]:
-    counts: Counter[tuple[str, Severity]] = Counter()
-    for finding in findings:
-        counts[finding.id, finding.severity] += 1
-        if counts[finding.id, finding.severity] <= MOST_OF_A_RULE:
-            yield from _lines(finding)
-    for (rule_id, severity), count in counts.items():
-        if count > MOST_OF_A_RULE:
-            yield line(
-                (severity.value, _STYLES[severity]),
-                f": {count - MOST_OF_A_RULE:,} more findings of this rule. For all: validate --format json ",
-                (f"[{rule_id}]", Style.FAINT),
-            )
 
 
 def _lines(finding: Finding) -> Iterator[Line]:

@@ -99,8 +99,7 @@ class Column:
     """A column of a table. ``least``: the fewest cells to which it may shrink by wrapping; ``None``: it never wraps.
 
     ``across``: a terminal writes the cell as a line above the rows that share it. These columns come first. On a page, ``heads``
-    comes first, rows are filtered by ``chosen``, and stand in the order of the values of ``sorts``. ``rows``: of a cell that is
-    wrapped to more rows on a terminal, the middle is left out.
+    comes first, rows are filtered by ``chosen``, and stand in the order of the values of ``sorts``.
     """
 
     title: str
@@ -110,7 +109,6 @@ class Column:
     heads: bool = False
     chosen: bool = False
     sorts: bool = False
-    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,11 +237,9 @@ def linked_name(text: str, place: str | None) -> TextSegment:
     return TextSegment(text=Shown(escaped(text)), kind=PartKind.NAME, place=place)
 
 
-def commit_line(source: ManifestCommit) -> Line | None:
-    """Return a line with the commit of the manifests of a result; ``None``: they are in no commit."""
-    if not source.commit:
-        return None
-    return line("Commit ", name_part(source.commit[:12]), " with changes that are not committed" if source.dirty else "")
+def commit_line(source: ManifestCommit) -> Line:
+    """Return a line with the commit of the manifests of a result, which are in one."""
+    return line("Commit ", name_part((source.commit or "")[:12]), " with changes that are not committed" if source.dirty else "")
 
 
 def note_line(words: str) -> Line:

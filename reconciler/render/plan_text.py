@@ -108,7 +108,6 @@ def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
     """
     summary = summary_sentence(plan)
     title, read = cluster_title(plan.cluster), read_words(plan.observed)
-    commit = commit_line(plan.source)
     counts = Counter(direction(key) for change in plan.changes for key in change.keys)
     words = {way: way.value if counts[way] == 1 else many for way, (_, many) in _DIRECTIONS.items()}
     moves = ", ".join(f"{counts[way]} {words[way]}" for way in ChangeDirection if counts[way])
@@ -120,10 +119,7 @@ def plan_view(plan: Plan, *, most_changes: int | None = None) -> View:
         lead=f"{moves}: {summary}" if moves else summary,
         blocks=tuple(_blocks(plan, most_changes)),
         foot=line((f"Digest {plan.digest}", Style.FAINT)),
-        about=(
-            line(f"{title[0].upper()}{title[1:]}, {read}"),
-            *(() if commit is None else (commit,)),
-        ),
+        about=(line(f"{title[0].upper()}{title[1:]}, {read}"), *((commit_line(plan.source),) if plan.source.commit else ())),
         tiles=tuple(
             Tile(number=counts[way], words=words[way], style=style.page_class, place="changes")
             for way, (style, _) in _DIRECTIONS.items()
@@ -149,7 +145,8 @@ def _stopped(plan: Plan) -> str:
 
 def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
     yield line()
-    yield from _warnings(plan)
+    if plan.errored or not plan.complete:
+        yield from _warnings(plan)
     if most_changes is not None and len(plan.changes) > most_changes:
         yield from _summarised(plan)
         yield line()

@@ -26,8 +26,6 @@ _WIDEST_PADDING: Final = 72
 
 _LEAST_LABEL: Final = 11
 
-_LEFT_OUT: Final = "..."
-
 _JOINTS: Final = "-_./:=;"
 
 _UNIT: Final = r"(?:[KMGT]i)?B/s|%|x|s|min|h|days|ms|connections/s|partitions/s"
@@ -229,10 +227,8 @@ def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> lis
 
 
 def _aligned(row: Sequence[Line], columns: Sequence[Column], widths: Sequence[int], indent: int, *, wraps: bool) -> Iterator[Row]:
-    wrapped = [
-        _shortened(list(_wrapped(cell, width if wraps else None, indented=False)), column.rows)
-        for cell, column, width in zip(row, columns, widths, strict=True)
-    ]
+    pairs = zip(row, widths, strict=True)
+    wrapped = [list(_wrapped(cell, width if wraps else None, indented=False)) for cell, width in pairs]
     for parts in itertools.zip_longest(*wrapped, fillvalue=()):
         made: list[TextSegment] = []
         owed = indent
@@ -245,13 +241,6 @@ def _aligned(row: Sequence[Line], columns: Sequence[Column], widths: Sequence[in
                 owed = 0
             owed += missing + _GAP
         yield tuple(made)
-
-
-def _shortened(rows: list[Row], most: int | None) -> list[Row]:
-    """Leave out the middle of a cell that has too many rows; the whole name is in the details and in the document."""
-    if most is None or len(rows) <= most:
-        return rows
-    return [*rows[: most - 2], (TextSegment(text=Shown(_LEFT_OUT)),), rows[-1]]
 
 
 def _as_lines(table: Table, rows: Iterable[tuple[Line, ...] | Line], width: int) -> Iterator[Row]:

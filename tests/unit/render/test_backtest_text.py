@@ -132,11 +132,3 @@ def test_eighty_columns_are_a_table_for_each_verdict_and_each_name_of_24_charact
     assert all(cells(row) <= 80 for row in shown)
 
 
-def test_the_middle_of_a_very_long_name_is_left_out_of_a_row_and_stands_in_the_details() -> None:
-    name = f"begin-{'x' * 200}-end"
-    report = report_of(verdict(user=name, verdict=Verdict.THROTTLED))
-    rows = plain(backtest_view(report).lines, width=80).splitlines()
-    first = next(at for at, row in enumerate(rows) if "begin-" in row)
-    assert rows[first + 1].split()[0] == "..."
-    assert rows[first + 2].split()[0] == "producer_byte_rate"
-    assert name in "".join(plain(backtest_view(report, details=True).lines, width=80).split())
