@@ -130,5 +130,3 @@ def test_eighty_columns_are_a_table_for_each_verdict_and_each_name_of_24_charact
     heads = [row.split() for row in shown if row.split()[:1] == ["verdict"]]
     assert [head[:5] for head in heads] == [["verdict", "quota", "group", "limit", "peak"]]
     assert all(cells(row) <= 80 for row in shown)
-
-
