@@ -292,38 +292,6 @@ class GroupIndex:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class KeyIndex:
-    """The same for clients that are known by the key of their series, as in per-second totals.
-
-    ``keys`` rise. ``slots``: as ``slots_of`` makes them.
-    """
-
-    keys: Integers
-    slots: tuple[Integers, ...]
-
-    @classmethod
-    def of(cls, series: Iterable[Series], grouping: Grouping, groups: Collection[int]) -> KeyIndex:
-        """Series that are in one of ``groups``."""
-        groups_of: dict[int, list[int]] = {}
-        for client, of_one in zip(series, grouping.groups_of_series, strict=True):
-            for group in of_one:
-                if group in groups:
-                    groups_of.setdefault(client.key, []).append(group)
-        keys = np.asarray(sorted(groups_of), dtype=np.int64)
-        return cls(keys, slots_of([groups_of[key] for key in keys.tolist()]))
-
-    def keyed(self, cells: Iterable[tuple[Integers, Integers, Integers]]) -> Iterator[tuple[Integers, Integers]]:
-        """Keys (``second_sums.keys_of``) and amounts, in no order. ``cells``: keys of series, seconds and amounts."""
-        for series, seconds, amounts in cells if len(self.keys) else ():
-            where = np.minimum(np.searchsorted(self.keys, series), len(self.keys) - 1)
-            known = self.keys[where] == series
-            for group_of in self.slots:
-                group = group_of[where]
-                grouped = known & (group >= 0)
-                yield keys_of(group[grouped], seconds[grouped]), amounts[grouped]
-
-
 def slots_of(groups: Sequence[Sequence[int]]) -> tuple[Integers, ...]:
     """The first group of each client, then the second of each, and so on; -1 where there is none.
 

@@ -23,13 +23,12 @@ from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Totals, count_rows
-from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, MEAN, require_columns, rows_of
+from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, require_columns, rows_of
 from reconciler.traffic.sources.parquet_parts import (
     BYTES_A_ROW,
     Part,
     footers_of,
     has_one_value,
-    may_have_value,
     parts_of,
     read_ahead,
     read_part,
@@ -77,11 +76,6 @@ class CanonicalFiles(Traffic):
     def of(cls, arguments: Sequence[str]) -> Traffic:
         """Implement ``Traffic.of``."""
         return cls(parquet=tuple(file for argument in arguments for file in _parquet_of(Path(argument))))
-
-    @property
-    def files_of_metrics(self) -> tuple[str, ...]:
-        """Implement ``Traffic.files_of_metrics``."""
-        return tuple(file for file, footer in footers_of(self.parquet) if may_have_value(footer, "semantics", (GAUGE, MEAN)))
 
     def sizes(self, *, compacting: bool) -> tuple[int, int]:
         """Implement ``Traffic.sizes``."""

@@ -135,11 +135,6 @@ class Traffic:
         """Whether it may show single requests."""
         return self.has_rows and self.semantics == EVENT
 
-    @property
-    def files_of_metrics(self) -> tuple[str, ...]:
-        """The files that have gauges or means, as far as their statistics show."""
-        return ()
-
     def session(self, asked: SessionOptions | None) -> SessionOptions:
         """The session that was asked for, as this traffic needs it."""
         from reconciler.traffic.spark_setup import SessionOptions

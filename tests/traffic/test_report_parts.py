@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,6 @@ from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.columns import KeyIndex
 from reconciler.traffic.judging.by_seconds import (
     Grid,
     Lines,
@@ -224,7 +224,20 @@ def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, 
 
 
 def points_of_clients(totals: tuple[Integers, Integers, Integers], grouping: Grouping, groups: set[int]) -> dict[int, Points]:
-    keyed, lines = KeyIndex.of(clients(), grouping, groups).keyed, Lines(SecondsLimits.of(grouping.groups, DEFAULT_WINDOW), GRID)
+    lines = Lines(SecondsLimits.of(grouping.groups, DEFAULT_WINDOW), GRID)
+    groups_of = {client.key: of_one for client, of_one in zip(clients(), grouping.groups_of_series, strict=True)}
+
+    def keyed(cells: Iterable[tuple[Integers, Integers, Integers]]) -> Iterator[tuple[Integers, Integers]]:
+        rows = [
+            (group, second, amount)
+            for columns in cells
+            for key, second, amount in zip(*(column.tolist() for column in columns), strict=True)
+            for group in groups_of[key]
+            if group in groups
+        ]
+        group, second, amount = (np.asarray(column, dtype=np.int64) for column in zip(*rows, strict=True))
+        yield keys_of(group, second), amount
+
     return plot_points(LocalRows(lambda _: [totals]), keyed, [1] * len(grouping.groups), lines)
 
 

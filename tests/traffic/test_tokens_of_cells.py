@@ -9,10 +9,10 @@ import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.columns import KeyIndex
 from reconciler.traffic.judging.exact import tokens_by_seconds
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import keys_of
 from reconciler.traffic.kernels.token_bucket import judge_seconds
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
@@ -34,7 +34,10 @@ def test_cells_of_several_clients_come_in_any_order(seed: int) -> None:
     cells += [(7, 3, 1000)]
     chance.shuffle(cells)
     groups = range(len(grouping.groups))
-    batches = KeyIndex.of(series, grouping, groups).keyed(_columns(cells[at : at + 11]) for at in range(0, len(cells), 11))
+    group_of = {client.key: of_one[0] for client, of_one in zip(series, grouping.groups_of_series, strict=True)}
+    known = [(group_of[key], second, amount) for key, second, amount in cells if key in group_of]
+    parts = (_columns(known[at : at + 11]) for at in range(0, len(known), 11))
+    batches = ((keys_of(group, seconds), amounts) for group, seconds, amounts in parts)
     found = tokens_by_seconds(batches, grouping, groups, Window())
     assert len(found) == 2, "one bucket a user"
     for number, target in enumerate(grouping.targets):

@@ -13,7 +13,6 @@ from reconciler.documents import VALUES, Document, row
 from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
-from reconciler.text import list_some
 from reconciler.workflows import (
     PrometheusRequest,
     fetch_from_server,
@@ -148,11 +147,6 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         raise UsageError("--since, --until and --replace are for --folder with an address or a table, which is written by day")
     traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, None))
     traffic.require_rows()
-    if of_metrics := traffic.files_of_metrics:
-        raise UsageError(
-            f"{list_some(of_metrics, 1)} has samples of metrics, of which no totals of seconds can be made. Keep the files, "
-            "and give them to backtest as they are"
-        )
     if dataset is not None:
         return _write_days(traffic, dataset, options, progress)
     if traffic.datasets:

@@ -440,7 +440,7 @@ def _is_set(spark: SparkSession, name: str, value: str | None) -> bool:
 def _decode_files(batch: pa.RecordBatch, columns: Sequence[str], between: Between | None) -> Iterator[pa.RecordBatch]:
     for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
         try:
-            yield from decode_file(content.as_buffer(), columns, between, path)
+            yield from decode_file(content.as_buffer(), columns, between)
         except (pa.ArrowInvalid, OSError) as error:
             message = f"recorded traffic {escaped(path)} is not a Parquet file, or was not finished"
             raise TrafficError(message) from error

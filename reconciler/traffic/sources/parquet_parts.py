@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
-from reconciler.model import escaped
 from reconciler.traffic.sources.normal_form import DELTA, EVENT, canonical_rows, file_columns, with_required_columns
 
 ROWS_A_PART: Final = 2_000_000
@@ -99,23 +98,20 @@ class Part:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read its rows. Columns that the file lacks are not there. Memory does not grow with the size of a row group."""
-        batches = _batches(self.path, self.path, range(self.first, self.end), columns, self.columns)
+        batches = _batches(self.path, range(self.first, self.end), columns, self.columns)
         yield from batches if self.between is None else map(self.between.rows_of, batches)
 
 
 def _batches(
-    source: str | pa.BufferReader, path: str, groups: Sequence[int], columns: Sequence[str], known: Collection[str]
+    source: str | pa.BufferReader, groups: Sequence[int], columns: Sequence[str], known: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Read some row groups of a file, of which ``known`` has the columns. ``path`` names it in errors."""
+    """Read some row groups of a file, of which ``known`` has the columns."""
     present, names = ([name for name in some if name in known] for some in (columns, DICTIONARIES))
     with pq.ParquetFile(source, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
-        require_short_names(file.metadata, path, groups, present)
         yield from file.iter_batches(ROWS_A_BATCH, row_groups=list(groups), columns=present, use_threads=False)
 
 
-def decode_file(
-    content: pa.Buffer, columns: Sequence[str], between: Between | None = None, path: str = ""
-) -> Iterator[pa.RecordBatch]:
+def decode_file(content: pa.Buffer, columns: Sequence[str], between: Between | None = None) -> Iterator[pa.RecordBatch]:
     """Read columns of the canonical traffic schema of one file. Columns that it lacks are null, as Spark's reader has them.
 
     Raises ``pyarrow.ArrowInvalid`` or ``OSError`` for what is not a Parquet file.
@@ -124,27 +120,9 @@ def decode_file(
     names = frozenset(footer.schema.to_arrow_schema().names)
     needed = file_columns(columns, may_have_deltas=not excludes_value(footer, "semantics", DELTA))
     groups = [group for group in range(footer.num_row_groups) if between is None or between.may_cut(span_us(footer, group))]
-    for batch in _batches(pa.BufferReader(content), path, groups, needed, names):
+    for batch in _batches(pa.BufferReader(content), groups, needed, names):
         rows = with_required_columns(batch)
         yield canonical_rows(rows if between is None else between.rows_of(rows), columns)
-
-
-LARGEST_NAMES: Final = 128 * 1024 * 1024
-"""Bytes of the names of one row group, unpacked: more than whole row groups of usual writers have. A page may be as large."""
-
-
-def require_short_names(footer: pq.FileMetaData, path: str, groups: Iterable[int], columns: Collection[str]) -> None:
-    """Raise ``TrafficError`` for text that would fill the memory before a row of it can be looked at."""
-    places = [place for place, name in enumerate(footer.schema.names) if name in columns]
-    for group in map(footer.row_group, groups):
-        for column in map(group.column, places):
-            size = column.total_uncompressed_size
-            if column.physical_type == "BYTE_ARRAY" and size > LARGEST_NAMES:
-                raise TrafficError(
-                    f"recorded traffic {escaped(path)}: the column {column.path_in_schema!r} has {size:,} bytes of text in a row "
-                    f"group of {group.num_rows:,} rows, and at most {LARGEST_NAMES:,} are read. Write smaller row groups, or "
-                    "take out rows with long names"
-                )
 
 
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -216,13 +194,6 @@ def has_one_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
         if statistics is None or not statistics.has_min_max or {statistics.min, statistics.max} != {value}:
             return False
     return place >= 0
-
-
-def may_have_value(footer: pq.FileMetaData, column: str, values: Collection[str]) -> bool:
-    """Whether the statistics of a column of names begin or end with one of these values; false without statistics."""
-    place = footer.schema.names.index(column) if column in footer.schema.names else -1
-    statistics = (footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups if place >= 0 else 0))
-    return any(not {group.min, group.max}.isdisjoint(values) for group in statistics if group is not None and group.has_min_max)
 
 
 def excludes_value(footer: pq.FileMetaData, column: str, value: str) -> bool:

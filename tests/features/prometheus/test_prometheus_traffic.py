@@ -204,6 +204,6 @@ def test_a_server_says_in_its_own_words_that_a_query_is_too_long(status: int, me
 def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     write_gauges(tmp_path / "history", {("alice", "app", 1): steady(1000)}, hours=1)
     options = CompactOptions(traffic=(str(tmp_path / "history"),), folder=str(tmp_path / "totals"))
-    with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
+    with pytest.raises(TrafficError, match=r"0000\.parquet: .* rows are rates"):
         compact_traffic(options, progress=NO_PROGRESS)
-    assert not (tmp_path / "totals").exists()
+    assert not list((tmp_path / "totals" / "segments").iterdir())
