@@ -98,7 +98,6 @@ if TYPE_CHECKING:
         stop_on,
     )
     from reconciler.workflows.plan import make_plan
-    from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
     from reconciler.workflows.resolve import (
         MANIFESTS,
         PLANNED,

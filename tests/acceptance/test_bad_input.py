@@ -117,7 +117,7 @@ def without_reader(*arguments: str, folder: Path, both: bool = False) -> tuple[i
         (("describe", "--current", "now.json"), 0),
         (("describe", "--current", "now.json", "--format", "json"), 0),
         (("resolve", "--current", "now.json", "--all"), 0),
-        (("resolve", "--current", "now.json", "--all", "--format", "jsonl"), 0),
+        (("resolve", "--current", "now.json", "--all", "--format", "json"), 0),
         (("tool", "clusters"), 0),
         (("report", "--current", "now.json", "--format", "html"), 0),
         (("explain",), 0),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 from tests.support import manifests
-from tests.support.command import COMMAND, Done, environment, invoke, run
+from tests.support.command import Done, invoke, run
 
 PRODUCE, CONSUME, CONNECT = "producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"
 ODD = "tab\there\u202e\u00e4"
@@ -47,14 +45,6 @@ def folder(tmp_path: Path) -> Path:
 def resolve(folder: Path, *arguments: str, **environment_variables: str) -> Done:
     command = run if "PYTHONIOENCODING" in environment_variables else invoke
     return command("resolve", *arguments, cwd=folder, env=environment_variables)
-
-
-def with_stdin(folder: Path, text: str | bytes, *arguments: str) -> Done:
-    command = [*COMMAND, "resolve", "--current", "snap.json", "--from", "-", *arguments]
-    given = text if isinstance(text, bytes) else text.encode()
-    done = subprocess.run(command, cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=300)
-    assert b"Traceback" not in done.stderr
-    return Done(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
 
 
 def valid(document: Any, name: str = "resolve") -> Any:
@@ -118,49 +108,12 @@ def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: P
     assert rungs[0]["entity"] == {"user": ODD, "client-id": "app"}
 
 
-def test_a_list_on_stdin_gives_one_line_each_in_order(folder: Path) -> None:
-    asked = [
-        {"user": "alice", "client-id": "x"},
-        {"ip": "::1"},
-        {"user": ODD},
-        {"user": "alice", "client-id": "x"},
-        {"client-id": "app"},
-    ]
-    done = with_stdin(folder, "".join(json.dumps(one) + "\n" for one in asked), "--format", "jsonl")
-    lines = [valid(json.loads(line), "resolve-line") for line in done.out.splitlines()]
-    assert done.code == 0
-    assert [line["entity"] for line in lines] == asked
-    assert lines[0] == lines[3]
-    assert set(lines[0]) == {"format_version", "entity", "quotas"}
-    assert lines[2]["quotas"][CONSUME]["value"] == "NaN"
-    assert "client.quota.callback.class" in done.err
-    quiet = with_stdin(folder, '{"user": "a"}', "--format", "jsonl", "-q")
-    assert quiet.err == ""
-    whole = valid(
-        json.loads(with_stdin(folder, "".join(json.dumps(one) + "\n" for one in asked), "--format", "json").out), "resolve-list"
-    )
-    assert [{"format_version": "1.0", **one} for one in whole["resolutions"]] == lines
-
-
-@pytest.mark.parametrize(
-    "text", ['{"user": "a"}\n{"user": 1}\n', '{"user": "a"}\nnope\n', b'{"user": "a"}\n\xff\n', '{"user": "a"}\n{"usr": "b"}\n']
-)
-def test_a_bad_line_is_named_and_nothing_is_printed(folder: Path, text: str | bytes) -> None:
-    done = with_stdin(folder, text, "--format", "jsonl")
-    assert (done.code, done.out) == (1, "")
-    assert "stdin:2: " in done.err or "stdin is not UTF-8" in done.err
-
-
-def test_all_names_every_entity_and_can_be_asked_again(folder: Path) -> None:
-    lines = resolve(folder, "--current", "snap.json", "--all", "--format", "jsonl").out
-    (folder / "again.jsonl").write_text("".join(json.dumps(json.loads(line)["entity"]) + "\n" for line in lines.splitlines()))
-    again = resolve(folder, "--current", "snap.json", "--from", "again.jsonl", "--format", "jsonl")
-    assert again.out == lines
+def test_all_names_every_entity(folder: Path) -> None:
     whole = valid(
         resolve(folder, "--current", "snap.json", "--all", "--explain", "--format", "json").json(),
         "resolve-list",
     )
-    assert len(whole["resolutions"]) == len(lines.splitlines()) > len(LIVE)
+    assert len(whole["resolutions"]) > len(LIVE)
     text = resolve(folder, "--current", "snap.json", "--all").out
     assert text.count("\n\n") >= len(LIVE)
     assert "user=(any other) client-id=app" in text
@@ -183,7 +136,6 @@ def test_manifests_alone_and_the_plan(folder: Path) -> None:
     [
         ((), "name a client"),
         (("--all", "--name", "user=a"), "an entity and --all exclude each other"),
-        (("--all", "--from", "x"), "--from and --all exclude each other"),
         (("--name", "user="), "the name of the user is empty"),
         (("--name", "usr=a"), "'usr' is not an entity type. The types are user, client-id, ip. Did you mean 'user'?"),
         (("--name", "user=a", "--defaults", "user"), "both name the user"),
@@ -204,7 +156,6 @@ def test_what_cannot_be_read_is_1_and_nothing_is_printed(folder: Path) -> None:
     for arguments in (
         ("--current", "broken.json", "--name", "user=a"),
         ("--current", "none.json", "--name", "user=a"),
-        ("--current", "snap.json", "--from", "none.jsonl"),
         ("--bootstrap-server", "127.0.0.1:1", "--name", "user=a"),
     ):
         done = resolve(folder, *arguments, "--format", "json")

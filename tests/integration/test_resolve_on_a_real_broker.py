@@ -41,27 +41,17 @@ def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafk
     )
     exported = run("export", "--bootstrap-server", server, "--snapshot", "before.json", cwd=tmp_path)
     assert exported.code == 0, exported.err
-    lines = [
-        {"user": "alice", "client-id": "x"},
-        {"user": "<default>"},
-        {"client-id": "a,b=c}\u20ac"},
-        {"ip": "::ffff:10.0.0.7"},
-        {"user": "z"},
-    ]
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    live = run("resolve", "--bootstrap-server", server, "--from", "asked.jsonl", "--format", "jsonl", cwd=tmp_path)
-    recorded = run("resolve", "--current", "before.json", "--from", "asked.jsonl", "--format", "jsonl", cwd=tmp_path)
+    live = run("resolve", "--bootstrap-server", server, "--all", "--format", "json", cwd=tmp_path)
+    recorded = run("resolve", "--current", "before.json", "--all", "--format", "json", cwd=tmp_path)
     assert live.code == recorded.code == 0
-    assert live.out == recorded.out
-    answers = [json.loads(line) for line in live.out.splitlines()]
-    assert [answer["entity"] for answer in answers] == lines
-    assert [sorted(answer["quotas"]) for answer in answers] == [
-        [CONSUME, PRODUCE],
-        [PRODUCE],
-        [REQUEST],
-        ["connection_creation_rate"],
-        [],
-    ]
+    answers = live.json()["resolutions"]
+    assert answers == recorded.json()["resolutions"]
+    assert {json.dumps(answer["entity"]): sorted(answer["quotas"]) for answer in answers} == {
+        '{"user": "alice"}': [CONSUME, PRODUCE],
+        '{"user": "<default>"}': [PRODUCE],
+        '{"client-id": "a,b=c}\\u20ac"}': [REQUEST],
+        '{"ip": "10.0.0.7"}': ["connection_creation_rate"],
+    }
 
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "cluster.yaml").write_text(

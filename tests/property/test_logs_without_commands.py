@@ -36,7 +36,7 @@ COMMANDS = (
     ("describe", "--current", "now.json"),
     ("describe", "--current", "now.json", "--format", "yaml"),
     ("resolve", "--current", "now.json", "--all"),
-    ("resolve", "--current", "now.json", "--all", "--format", "jsonl"),
+    ("resolve", "--current", "now.json", "--all", "--format", "json"),
     ("tool", "clusters", "."),
     ("report", ".", "--current", "now.json"),
     ("apply", ".", "--auto-approve", "--bootstrap-server", "127.0.0.1:1"),

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import entity_options, exit_codes, option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.results import Result
-from reconciler.errors import FileAccessError, UsageError
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import Entity
     from reconciler.render import Block
-    from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions
-    from reconciler.workflows import AskedClient, Sources
+    from reconciler.resolution import QuotaView, Resolution, ResolveOptions
+    from reconciler.workflows import Sources
 
 _STATES: Final = "current (the cluster, or the snapshot of --current), manifests, planned, or the file of a snapshot"
 _MEMBERS: Final = 10
@@ -31,19 +29,17 @@ class ResolveArguments:
     state: str = option("--state", default="current", metavar="STATE", help=f"ask {_STATES} [default: current]")
     explain: bool = option("--explain", help="show also the precedence levels, and the quotas that a limit overrides")
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
-    from_file: str | None = option(
-        "--from", section="Clients", metavar="FILE", help="read entities as JSON lines, or - for standard input"
-    )
     all: bool = option("--all", section="Clients", help="resolve every entity that the state names")
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
     current: str | None = option_groups.CURRENT
-    format: str = option_groups.format_option(("text", "json", "jsonl"))
+    format: str = option_groups.format_option()
 
 
 def run(args: ResolveArguments) -> Result:
     """Read the state and answer; exit 1 when nothing of the answer is known."""
-    from reconciler.workflows import Sources, Where, check_names
+    from reconciler.resolution import ResolveOptions
+    from reconciler.workflows import Sources, Where, check_names, require_client
 
     single = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
     access = args.connection.access(args.current)
@@ -51,49 +47,22 @@ def run(args: ResolveArguments) -> Result:
     for warning in entity_options.literal_default_warnings(args.entity):
         output.tell(f"warning: {warning}")
     check_names([args.state])
-    clients = _asked(args, single)
+    if single is not None:
+        require_client(single)
     sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
     view = sources.view(args.state)
-    wanted = _wanted(args)
-    if clients is not None and args.from_file is None:
-        return _one(args, view, clients[0][0], wanted, sources)
-    return _many(args, view, clients, wanted, sources)
+    wanted = ResolveOptions(include_overrides=args.explain, explain=args.explain, members=0 if single is None else _MEMBERS)
+    return _all(view, wanted, sources) if single is None else _one(view, single, wanted, sources)
 
 
 def _check(args: ResolveArguments, single: Entity | None) -> None:
-    given = [name for name, is_there in (
-        ("an entity", single is not None), ("--from", args.from_file is not None), ("--all", args.all)
-    ) if is_there]  # fmt: skip
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} exclude each other")
-    if not given:
-        raise UsageError(
-            "name a client: --name user=NAME --name client-id=NAME (or ip=ADDRESS), --from FILE with JSON lines, or --all"
-        )
+    if single is not None and args.all:
+        raise UsageError("an entity and --all exclude each other")
+    if single is None and not args.all:
+        raise UsageError("name a client: --name user=NAME --name client-id=NAME (or ip=ADDRESS), or --all")
 
 
-def _asked(args: ResolveArguments, single: Entity | None) -> list[AskedClient] | None:
-    from reconciler.workflows import parse_clients, read_clients, require_client
-
-    if single is not None:
-        return [require_client(single)]
-    if args.from_file is None:
-        return None
-    if args.from_file != "-":
-        return read_clients(Path(args.from_file))
-    if sys.stdin is None:
-        raise FileAccessError("--from - reads standard input, and that is closed")
-    return parse_clients(sys.stdin.buffer, "stdin")
-
-
-def _wanted(args: ResolveArguments) -> ResolveOptions:
-    from reconciler.resolution import ResolveOptions
-
-    members = 0 if args.all or args.from_file is not None else _MEMBERS
-    return ResolveOptions(include_overrides=args.explain, explain=args.explain, members=members)
-
-
-def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sources) -> Result:
+def _one(view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sources) -> Result:
     """The answer for one entity."""
     from reconciler.features.resolving.documents import RESOLVE, ResolveAnswer
     from reconciler.workflows import is_unknown, notes_about
@@ -118,24 +87,19 @@ def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: Resolv
         beside=sources.findings,
         view=lines,
         document=lambda: RESOLVE.write(answer),
-        forms={"jsonl": lambda: _json_lines(answers, [(entity, resolution.client)], wanted, _Seen())},
-        notes=_notes_aside(args, answer.notes),
     )
 
 
-def _many(
-    args: ResolveArguments, view: QuotaView, asked: list[AskedClient] | None, wanted: ResolveOptions, sources: Sources
-) -> Result:
-    """The answers for these entities, or for every one that the state names, made while they are printed."""
+def _all(view: QuotaView, wanted: ResolveOptions, sources: Sources) -> Result:
+    """The answers for every entity that the state names, made while they are printed."""
     answers, seen = view.answers(), _Seen()
-    questions = asked if asked is not None else answers.known_clients()
 
     def lines() -> Iterator[Block]:
         from reconciler.features.resolving.view import note_lines, resolution_lines, view_title
         from reconciler.render import line
 
         yield line(f"In {view_title(view)}:")
-        for entity, _ in questions:
+        for entity, _ in answers.known_clients():
             resolution = answers.answer(entity, wanted)
             seen(resolution)
             yield line()
@@ -147,14 +111,13 @@ def _many(
     def document() -> Iterable[str]:
         from reconciler.features.resolving.documents import answer_list_chunks
 
-        return answer_list_chunks(view, _json_lines(answers, questions, wanted, seen))
+        return answer_list_chunks(view, answers, wanted, seen=seen)
 
     return Result(
         exit=lambda: exit_codes.DONE if seen.anything_known else exit_codes.NOT_DONE,
         beside=sources.findings,
         view=lines,
-        forms={"json": document, "jsonl": lambda: _json_lines(answers, questions, wanted, seen)},
-        notes=_notes_aside(args, view.notes),
+        forms={"json": document},
     )
 
 
@@ -175,14 +138,3 @@ class _Seen:
     @property
     def anything_known(self) -> bool:
         return self._known or not self._unknown
-
-
-def _json_lines(answers: EffectiveQuotas, asked: Iterable[AskedClient], wanted: ResolveOptions, seen: _Seen) -> Iterator[str]:
-    from reconciler.features.resolving.documents import answer_json_lines
-
-    return answer_json_lines(answers, asked, wanted, seen=seen)
-
-
-def _notes_aside(args: ResolveArguments, notes: Iterable[str]) -> tuple[str, ...]:
-    """Return the notes that JSON lines have no place for."""
-    return tuple(f"note: {note}" for note in notes) if args.format == "jsonl" and not output.is_quiet() else ()
