@@ -28,7 +28,6 @@ def main() -> None:
     parser.add_argument("--scenes", nargs="*", choices=SCENES, default=list(SCENES))
     parser.add_argument("--large", type=int, default=100_000, help="compared with the bare sum of its parts; 0: not at all")
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--large-times", type=int, default=3)
     parser.add_argument("--without-go", action="store_true")
     parser.add_argument("--config-commands", type=int, default=5, help="entities that ConfigCommand sets; 0: not at all")
     args = parser.parse_args()
@@ -40,7 +39,7 @@ def main() -> None:
                 _beside_others(server, folder, args)
         if args.large:
             wanted = write_wanted(folder, entities=args.large)
-            compare(_new_broker, wanted, [OURS, BARE_OWN, BARE], scene=_FROM_EMPTY, times=args.large_times)
+            compare(_new_broker, wanted, [OURS, BARE_OWN, BARE], scene=_FROM_EMPTY, times=3)
 
 
 @contextlib.contextmanager
