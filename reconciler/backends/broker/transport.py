@@ -196,17 +196,14 @@ class Transport:
                 reasons.append(f"{where}: {error}")
                 # Else the library takes the next server for one of the same kind.
                 self._manager.broker_version_data = None
-            except AnswerLostError as error:
-                if error.__cause__ is not None and is_tls_failure(error.__cause__):
+            except (AnswerLostError, NoConnectionError) as error:
+                cause = error.__cause__
+                if isinstance(error, AnswerLostError) and cause is not None and is_tls_failure(cause):
                     # With TLS 1.3 a client learns only after its handshake that its certificate was not accepted.
-                    raise TlsFailedError(f"TLS with {where} failed: {self._tls_reason(error.__cause__)}") from error
-                reasons.append(f"{where}: {error}")
-                last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
-                last_remedy = connection_remedy(error.__cause__)
-            except NoConnectionError as error:
-                reasons.append(f"{where}: {error.reason}")
-                last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
-                last_remedy = connection_remedy(error.__cause__)
+                    raise TlsFailedError(f"TLS with {where} failed: {self._tls_reason(cause)}") from error
+                reasons.append(f"{where}: {error.reason if isinstance(error, NoConnectionError) else error}")
+                last_hint = connection_hint(cause, self._settings.security.protocol)
+                last_remedy = connection_remedy(cause)
             else:
                 self.release = self._manager.broker_version
                 version = ".".join(str(number) for number in self.release or ())

@@ -11,8 +11,6 @@ import contextlib
 import datetime
 import json
 import logging
-import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -56,7 +54,7 @@ from reconciler.errors import (
     UnreachableError,
     UnsupportedClusterError,
 )
-from reconciler.logs import log_event
+from reconciler.logs import log_event, timed_event
 from reconciler.model import (
     DEFAULT,
     Alteration,
@@ -236,25 +234,11 @@ class ZooKeeperCluster:
         with translate_errors():
             self._checks.require_writable()
         writer = QuotaWriter(self._client, self._pipeline, self._acls, self._checks)
-        begun = time.monotonic()
-        results: Sequence[AlterationResult]
-        if validate_only:
+        with timed_event(_log, "alterations answered", entities=len(alterations), validate_only=validate_only):
+            if not validate_only:
+                return _written(writer, alterations)
             with translate_errors():
-                results = writer.check(alterations)
-        else:
-            results = _written(writer, alterations)
-        if _log.isEnabledFor(logging.DEBUG):
-            codes = Counter(str(result.error_code) for result in results)
-            milliseconds = round((time.monotonic() - begun) * 1000, 1)
-            log_event(
-                _log,
-                "alterations answered",
-                entities=len(alterations),
-                validate_only=validate_only,
-                error_codes=codes,
-                milliseconds=milliseconds,
-            )
-        return tuple(results)
+                return writer.check(alterations)
 
     @contextlib.contextmanager
     def exclusive(self, holder: str) -> Iterator[None]:
@@ -283,11 +267,9 @@ class ZooKeeperCluster:
             if kinds and not is_read_only(self._client):
                 # The server that answers may not have seen yet what another one has written.
                 self._client.sync("/")
-            begun = time.monotonic()
-            nodes = reader.read(kinds=kinds, users=users)
-            milliseconds = round((time.monotonic() - begun) * 1000, 1)
-            entities, unreadable = len(nodes.entities), len(nodes.unreadable)
-        log_event(_log, "nodes read", kinds=kinds, entities=entities, unreadable=unreadable, milliseconds=milliseconds)
+            with timed_event(_log, "nodes read", kinds=kinds) as event:
+                nodes = reader.read(kinds=kinds, users=users)
+                event |= {"entities": len(nodes.entities), "unreadable": len(nodes.unreadable)}
         return nodes
 
     def _cluster_id(self) -> str | None:

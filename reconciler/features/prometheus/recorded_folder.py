@@ -12,9 +12,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +22,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, LockedError
+from reconciler.features.prometheus.exporter_page import PageSample, PageSeries
 from reconciler.features.prometheus.metric_layouts import MetricSeries, Unattributed, read_series
 from reconciler.features.prometheus.sample_pages import (
     MOST_INTERVAL_MS,
+    NEVER_MS,
     UNKNOWN,
+    PageClients,
     SampledClients,
     SampleRows,
     join_rows,
@@ -38,15 +41,6 @@ from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Integers, Measure
 _OTHER: Final = -1
 """The slot of a series that is not used. Above it are rates, below it throttle times."""
 _SPARE: Final = 1000
-
-
-class LabelledSeries(Protocol):
-    """A series of a page: the same object on every page that has it."""
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """All labels, with ``__name__``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,31 +74,30 @@ class PageColumns:
     """Make rows of the pages of one exporter."""
 
     def __init__(self) -> None:
-        self._slots: dict[LabelledSeries, int] = {}
-        self._clients: dict[MetricSeries, int] = {}
+        self._slots: dict[PageSeries, int] = {}
+        self._clients = PageClients()
         self._shared: list[MetricSeries] = []
-        self._units: list[float] = []
-        self._last_s = np.empty(0)
-        self._unknown: dict[LabelledSeries, Unattributed] = {}
+        self._unknown: dict[PageSeries, Unattributed] = {}
         self.unattributed: Mapping[Unattributed, UnknownSeries] = {}
         """Series of the pages whose client is not known, by reason. Replaced as a whole, so any thread may read it."""
 
-    def rows(self, samples: Sequence[tuple[LabelledSeries, float]], *, at_s: float, monotonic_s: float) -> ScrapedRows:
+    def rows(self, samples: Sequence[PageSample], *, at_s: float, monotonic_s: float) -> ScrapedRows:
         """The rows of a page. NaN, infinite and negative rates are not samples; of a client's second rate the first one counts.
 
         An amount is rounded down, so that it proves no more than the sample.
         """
-        slots = self._slots
-        new = [series for series, _ in samples if series not in slots]
-        if new or len(slots) > 2 * len(samples) + _SPARE:
-            self._learn(new, samples)
-            slots = self._slots
+        if len(self._slots) > 2 * len(samples) + _SPARE:
+            # Many series are gone. The next sample of each other one has no interval.
+            self._slots, self._clients, self._unknown = {}, PageClients(), {}
+        if new := [series for series, _ in samples if series not in self._slots]:
+            self._learn(new)
+        slots, clients = self._slots, self._clients
         places = np.fromiter((slots[series] for series, _ in samples), dtype=np.int64, count=len(samples))
         values = np.fromiter((value for _, value in samples), dtype=np.float64, count=len(samples))
         is_rate = places > _OTHER
         rates, first = np.unique(places[is_rate], return_index=True)
         with np.errstate(invalid="ignore", over="ignore"):
-            amounts = values[is_rate][first] * np.asarray(self._units)[rates]
+            amounts = values[is_rate][first] * clients.units[rates]
             kept = (amounts >= 0) & (amounts <= MOST_AMOUNT)
             above = values > 0
         states = np.full(len(self._shared), UNKNOWN, dtype=np.int64)
@@ -112,49 +105,36 @@ class PageColumns:
         states[_OTHER - 1 - places[is_throttle]] = 0
         states[_OTHER - 1 - places[is_throttle & above]] = 1
         rates = rates[kept]
-        interval_ms = np.nan_to_num(np.rint((monotonic_s - self._last_s[rates]) * 1000), nan=0.0)
-        self._last_s[rates] = monotonic_s
+        now_ms, last_ms = round(monotonic_s * 1000), clients.last_ms[rates]
+        interval_ms = np.where(last_ms == NEVER_MS, 0, now_ms - last_ms)
+        clients.last_ms[rates] = now_ms
         return ScrapedRows(
             at_us=round(at_s * 1_000_000),
             clients=self._shared,
             slots=rates,
-            interval_ms=np.clip(interval_ms, 0, MOST_INTERVAL_MS).astype(np.int64),
+            interval_ms=np.clip(interval_ms, 0, MOST_INTERVAL_MS),
             amounts=amounts[kept].astype(np.int64),
             throttled=states[rates],
         )
 
-    def _learn(self, new: Sequence[LabelledSeries], samples: Sequence[tuple[LabelledSeries, float]]) -> None:
-        """Give slots to new series; series that are gone leave theirs once they are many."""
-        if len(self._slots) + len(new) > 2 * len(samples) + _SPARE:
-            new = [series for series, _ in samples]
-            last = dict(zip(self._shared, self._last_s.tolist(), strict=True))
-            self._slots, self._clients, self._unknown = {}, {}, {}
-            self._shared, self._units = [], []
-            self._last_s = np.empty(0)
-        else:
-            last = {}
-        for series in new:
-            self._slots[series] = self._slot_of(series)
+    def _learn(self, new: Sequence[PageSeries]) -> None:
+        """Give slots to new series."""
+        wanted: list[tuple[PageSeries, MetricSeries]] = []
+        for labelled in new:
+            series = read_series(labelled.labels)
+            if isinstance(series, Unattributed):
+                self._unknown[labelled] = series
+            self._slots[labelled] = _OTHER
+            if isinstance(series, MetricSeries) and series.measure in (Measure.RATE, Measure.THROTTLE_TIME):
+                wanted.append((labelled, series))
+        numbers = self._clients.number([replace(series, measure=Measure.RATE) for _, series in wanted]).tolist()
+        for (labelled, series), number in zip(wanted, numbers, strict=True):
+            self._slots[labelled] = number if series.measure is Measure.RATE else _OTHER - 1 - number
+        self._shared = list(self._clients.numbers)
         self.unattributed = _count_unknown(self._unknown)
-        more = [last.get(client, np.nan) for client in self._shared[len(self._last_s) :]]
-        self._last_s = np.concatenate([self._last_s, np.asarray(more, dtype=np.float64)])
-
-    def _slot_of(self, labelled: LabelledSeries) -> int:
-        series = read_series(labelled.labels)
-        if isinstance(series, Unattributed):
-            self._unknown[labelled] = series
-        if not isinstance(series, MetricSeries) or series.measure not in (Measure.RATE, Measure.THROTTLE_TIME):
-            return _OTHER
-        client = MetricSeries(broker=series.broker, kind=series.kind, user=series.user, client_id=series.client_id, ip=series.ip)
-        slot = self._clients.get(client)
-        if slot is None:
-            slot = self._clients[client] = len(self._shared)
-            self._shared.append(client)
-            self._units.append(client.amounts_a_unit)
-        return slot if series.measure is Measure.RATE else _OTHER - 1 - slot
 
 
-def _count_unknown(unknown: Mapping[LabelledSeries, Unattributed]) -> dict[Unattributed, UnknownSeries]:
+def _count_unknown(unknown: Mapping[PageSeries, Unattributed]) -> dict[Unattributed, UnknownSeries]:
     counts = Counter(unknown.values())
     examples = {reason: series for series, reason in reversed(list(unknown.items()))}
     return {reason: UnknownSeries(count=count, example=examples[reason].labels) for reason, count in counts.items()}

@@ -43,7 +43,7 @@ from reconciler.traffic import (
 
 _FACTS: Final = b"kafka-quotas.page"
 _ROWS_AT_ONCE: Final = 1 << 20
-_NEVER: Final = np.iinfo(np.int64).min
+NEVER_MS: Final = np.iinfo(np.int64).min
 
 
 class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,14 +92,14 @@ class _PageRows:
         return join_rows(taken)
 
 
-class _PageClients:
-    """The clients of a page by number, and what numpy needs of each."""
+class PageClients:
+    """The clients of pages by number, and what numpy needs of each."""
 
     def __init__(self) -> None:
         self.numbers: dict[MetricSeries, int] = {}
         self.units = np.empty(0)
         self.last_ms = np.empty(0, dtype=np.int64)
-        """When the last sample was, ``_NEVER`` without one."""
+        """When the last sample was, ``NEVER_MS`` without one."""
         self.has_rows = np.empty(0, dtype=np.bool_)
         self._columns = SampledClients([])
 
@@ -109,7 +109,7 @@ class _PageClients:
         numbers = np.asarray([known.setdefault(client, len(known)) for client in series], dtype=np.int64)
         if more := [client.amounts_a_unit for client in itertools.islice(known, before, None)]:
             self.units = np.append(self.units, more)
-            self.last_ms = np.append(self.last_ms, np.full(len(more), _NEVER))
+            self.last_ms = np.append(self.last_ms, np.full(len(more), NEVER_MS))
             self.has_rows = np.append(self.has_rows, np.zeros(len(more), dtype=np.bool_))
         return numbers
 
@@ -132,7 +132,7 @@ class PageWriter:
         self._path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         self._answers = answers
-        self._clients = _PageClients()
+        self._clients = PageClients()
         self._unattributed: dict[Unattributed, set[bytes]] = {}
         self._replicas: Counter[int] = Counter()
         self._warnings: dict[str, None] = {}
@@ -218,7 +218,7 @@ class PageWriter:
         begins = ends - counts
         interval = np.diff(ts_ms, prepend=0)
         first, last = ts_ms[begins], clients.last_ms[number]
-        interval[begins] = first - np.where(last == _NEVER, first, last)
+        interval[begins] = first - np.where(last == NEVER_MS, first, last)
         clients.last_ms[number] = ts_ms[ends - 1]
         unit = clients.units[number]
         with np.errstate(invalid="ignore", over="ignore"):

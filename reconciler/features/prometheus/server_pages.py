@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.features.prometheus.http import HttpLogin, read_login, trusted_reader
 from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
-from reconciler.files import write_whole
 from reconciler.http import in_background
 from reconciler.logs import log_event
 from reconciler.model import (
-    LabelMatcher,
     Message,
     MessagePart,
     compose,
@@ -76,7 +74,6 @@ def fetch_prometheus(
     facts = {path: page for path, page in stored if page is not None and page.complete}
     missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
-        _describe(folder, api.address, request.match)
         pages = _read_pages(api, request, missing, now=now, progress=progress)
         read = dict(pages)
     except KeyboardInterrupt as interrupt:
@@ -146,15 +143,6 @@ def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> 
     host = urllib.parse.urlsplit(address).hostname or ""
     readable = "".join(c if c.isalnum() or c in ".-" else "-" for c in host)[:64]
     return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-
-
-def _describe(folder: Path, address: str, match: Sequence[LabelMatcher]) -> None:
-    """Write for people which server a folder's pages are of, without the login, which is a secret."""
-    path = folder / "source.json"
-    if path.exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(path, [json.dumps({"address": address, "match": sorted(map(str, match))}, indent=2) + "\n"])
 
 
 def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Message]:

@@ -169,7 +169,7 @@ def test_an_interrupted_run_leaves_whole_pages_and_no_other_file(tmp_path: Path)
             fetch_prometheus(request(port, tmp_path, hours=3), now=NOW, progress=Interrupted())
         (kept,) = interrupt.value.__notes__
         assert kept.startswith(f"Whole hours of samples are kept in {tmp_path}")
-        assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"source.json", "2026-11-20T08.parquet"}
+        assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"2026-11-20T08.parquet"}
         assert len(fetch_prometheus(request(port, tmp_path, hours=3), now=NOW).pages_read) == 2
 
 
