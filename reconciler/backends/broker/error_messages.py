@@ -34,13 +34,19 @@ REFUSED_CERTIFICATE: Final = "the server refused the client certificate"
 """The client may have no certificate: a server answers the same for a certificate that it rejects and for a missing one."""
 
 _NO_TLS: Final = "what answers does not speak TLS"
-_HINTS: Final = {
-    "PLAINTEXT": ". Either this is not a Kafka broker, or its listener wants TLS or a login: then give --command-config "
+_OF_LISTENER: Final = {
+    "PLAINTEXT": "Either this is not a Kafka broker, or its listener wants TLS or a login: then give --command-config "
     "client.properties",
-    "SASL_PLAINTEXT": ". Either this is not a Kafka broker, or its listener wants TLS: then security.protocol is SASL_SSL",
-    "SSL": ". If this is a Kafka broker, its listener may have no TLS: then security.protocol is PLAINTEXT or SASL_PLAINTEXT",
-    "SASL_SSL": ". If this is a Kafka broker, its listener may have no TLS: then security.protocol is SASL_PLAINTEXT",
+    "SASL_PLAINTEXT": "Either this is not a Kafka broker, or its listener wants TLS: then security.protocol is SASL_SSL",
+    "SSL": "If this is a Kafka broker, its listener may have no TLS: then security.protocol is PLAINTEXT or SASL_PLAINTEXT",
+    "SASL_SSL": "If this is a Kafka broker, its listener may have no TLS: then security.protocol is SASL_PLAINTEXT",
 }
+_OF_ADDRESS: Final = {
+    "unknown host": "Check the name of the host, and how this machine resolves names",
+    "connection refused": "Check the port, and that a broker listens there",
+    "no answer in time": "Check that the broker runs, and that no firewall between this machine and it drops packets",
+}
+"""By the reason of a failed connection."""
 _BY_TEXT: Final = {
     "DNS Resolution failure": "unknown host",
     "Connection timed out": "no answer in time",
@@ -52,17 +58,6 @@ _BY_TEXT: Final = {
     '{"status":"invalid_token"}': "the server does not accept the token, which may have expired",
     "": _CLOSED,
 }
-
-_LISTENER: Final = "Check the port, and give the security settings of its listener (--command-config client.properties)"
-_REMEDIES: Final = {
-    "unknown host": "Check the name of the host, and how this machine resolves names",
-    "connection refused": "Check the port, and that a broker listens there",
-    "no answer in time": "Check that the broker runs, and that no firewall between this machine and it drops packets",
-    "what it answers is not the Kafka protocol": _LISTENER,
-    _CLOSED: _LISTENER,
-    _NO_TLS: _LISTENER,
-}
-"""By the reason of a failed connection."""
 
 _NAME: Final = r".*certificate verify failed: (?:IP address|Hostname) mismatch(?:, certificate is not valid for ('.*'))?.*"
 _TLS_WORDS: Final = tuple(
@@ -146,16 +141,17 @@ def is_tls_failure(error: BaseException) -> bool:
     return isinstance(error, kafka_errors.KafkaConnectionError) and ("Handshake failed" in str(error) or "[SSL: " in str(error))
 
 
-def connection_hint(error: BaseException | None, protocol: str) -> str:
-    """Return what to try when a server accepts a connection and does not understand a request; else an empty text."""
-    if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or describe_error(error) in (_CLOSED, _NO_TLS)):
-        return ""
-    return _HINTS.get(protocol, "")
+def connection_advice(error: BaseException | None, protocol: str) -> str | None:
+    """Return what to check after a connection that failed, by the reason; ``None`` for a reason that decides nothing.
 
-
-def connection_remedy(error: BaseException | None) -> str | None:
-    """Return what to check after a connection that failed, by the reason; ``None`` for a reason that decides nothing."""
-    return None if error is None else _REMEDIES.get(describe_error(error))
+    A server that accepts a connection and does not understand a request may want another ``protocol``.
+    """
+    if error is None:
+        return None
+    reason = describe_error(error)
+    if isinstance(error, kafka_errors.KafkaProtocolError) or reason in (_CLOSED, _NO_TLS):
+        return _OF_LISTENER.get(protocol)
+    return _OF_ADDRESS.get(reason)
 
 
 def request_refusal(

@@ -25,8 +25,7 @@ from kafka.protocol.metadata import MetadataRequest
 from reconciler.backends.broker.connections import PROXY_URL, LoginStoppedError, TlsSockets, login_settings
 from reconciler.backends.broker.error_messages import (
     REFUSED_CERTIFICATE,
-    connection_hint,
-    connection_remedy,
+    connection_advice,
     describe_error,
     is_tls_failure,
     lacks_request,
@@ -180,7 +179,7 @@ class Transport:
 
     def _first_that_answers(self, *, last: Any = None) -> Any:
         reasons: list[str] = []
-        last_hint, last_remedy = "", None
+        advice: str | None = None
         unsupported: UnsupportedClusterError | None = None
         cluster = self._manager.cluster
         known: dict[str, Any] = {}
@@ -202,8 +201,7 @@ class Transport:
                     # With TLS 1.3 a client learns only after its handshake that its certificate was not accepted.
                     raise TlsFailedError(f"TLS with {where} failed: {self._tls_reason(cause)}") from error
                 reasons.append(f"{where}: {error.reason if isinstance(error, NoConnectionError) else error}")
-                last_hint = connection_hint(cause, self._settings.security.protocol)
-                last_remedy = connection_remedy(cause)
+                advice = connection_advice(cause, self._settings.security.protocol)
             else:
                 self.release = self._manager.broker_version
                 version = ".".join(str(number) for number in self.release or ())
@@ -214,7 +212,8 @@ class Transport:
             )
         if unsupported is not None:
             raise unsupported
-        raise UnreachableError(f"no Kafka broker can be reached ({'; '.join(reasons)}){last_hint}", remedy=last_remedy)
+        text = f"no Kafka broker can be reached ({'; '.join(reasons)})"
+        raise UnreachableError(text if advice is None else f"{text}. {advice}", remedy=advice)
 
     async def _greet(self, node: Any, seconds: float) -> Any:
         """Ask for the brokers: a request that a listener which wants a login refuses to those who did not log in."""
@@ -356,10 +355,10 @@ class Transport:
 
     def _tls_reason(self, error: BaseException) -> str:
         security = self._settings.security
-        text = describe_error(error)
-        return (
-            refused_certificate(security.tls) if text == REFUSED_CERTIFICATE else text + connection_hint(error, security.protocol)
-        )
+        text, advice = describe_error(error), connection_advice(error, security.protocol)
+        if text == REFUSED_CERTIFICATE:
+            return refused_certificate(security.tls)
+        return text if advice is None else f"{text}. {advice}"
 
     def _name(self, node: Any) -> str:
         server = self._manager.cluster.broker_metadata(node)

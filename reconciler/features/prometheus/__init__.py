@@ -8,41 +8,20 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSeries
-    from reconciler.features.prometheus.exporters import (
-        ExporterTarget,
-        exporter_targets,
-        foreign_page,
-        open_page,
-        series_text,
-    )
-    from reconciler.features.prometheus.http import HttpLogin, ReadFile, basic_auth, read_login, trusted_reader
-    from reconciler.features.prometheus.metric_answers import AnsweredSeries, AnswerReader, ForeignAnswerError, timed_values
+    from reconciler.features.prometheus.exporters import ExporterTarget, exporter_targets, foreign_page, open_page, series_text
+    from reconciler.features.prometheus.http import HttpLogin, ReadFile, read_login, trusted_reader
+    from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError, timed_values
     from reconciler.features.prometheus.metric_layouts import (
         Layout,
         MetricSeries,
         Unattributed,
-        broker_of,
-        is_identity_label,
         layout_of,
         read_series,
         selector_of,
     )
     from reconciler.features.prometheus.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
-    from reconciler.features.prometheus.sample_pages import (
-        MOST_INTERVAL_MS,
-        UNKNOWN,
-        PageFacts,
-        PageWriter,
-        SampledClients,
-        SampleRows,
-        SampleTotals,
-        join_rows,
-        open_samples,
-        page_facts,
-        sample_table,
-    )
+    from reconciler.features.prometheus.sample_pages import PageWriter
     from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
-    from reconciler.features.prometheus.server_pages import Piece, PieceReader
 
 SAMPLE_SERVERS = ("reconciler.features.prometheus.server_pages:fetch_prometheus",)
 METRIC_JUDGES = ("reconciler.features.prometheus.metric_verdicts:judge_metrics",)

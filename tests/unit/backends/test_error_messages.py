@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka import errors
 
-from reconciler.backends.broker.error_messages import connection_hint, describe_error, is_tls_failure
+from reconciler.backends.broker.error_messages import connection_advice, describe_error, is_tls_failure
 
 WRONG_HOST = "IP address mismatch, certificate is not valid for '127.0.0.1'."
 TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {WRONG_HOST} (_ssl.c:1006)"
@@ -71,11 +71,11 @@ def test_a_failed_handshake_is_known_before_and_after_it():
         (errors.InvalidReceiveError("x"), "PLAINTEXT", "--command-config"),
         (errors.InvalidReceiveError("x"), "SASL_PLAINTEXT", "SASL_SSL"),
         (errors.KafkaConnectionError("Handshake failed: wrong version number (_ssl.c:1)"), "SSL", "PLAINTEXT"),
-        (errors.KafkaConnectionError("111 ECONNREFUSED"), "PLAINTEXT", None),
+        (errors.KafkaConnectionError("111 ECONNREFUSED"), "PLAINTEXT", "Check the port"),
         (errors.KafkaConnectionError(TLS), "SSL", None),
         (None, "PLAINTEXT", None),
     ],
 )
-def test_the_hint_names_the_protocol_that_the_listener_may_want(error, protocol, hinted):
-    said = connection_hint(error, protocol)
-    assert (hinted in said) if hinted else said == ""
+def test_the_advice_is_about_the_address_or_the_protocol_that_the_listener_may_want(error, protocol, hinted):
+    advice = connection_advice(error, protocol)
+    assert (advice is not None and hinted in advice) if hinted else advice is None
