@@ -120,13 +120,12 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
 def add_common_options(parser: argparse.ArgumentParser, *, before_command: bool = False) -> None:
     """Let a parser take what every command takes. They count before the command, too."""
     section = section_of(parser, COMMON)
-    colour: Any = {"choices": ("auto", "always", "never"), "metavar": "WHEN"}
-    form: Any = {"choices": ("text", "json"), "metavar": "FORM"}
-    section.add_argument("--color", **colour, help="use colour: auto, always or never [default: auto]")
-    section.add_argument("-q", "--quiet", action="store_true", help="print no progress and no notes on stderr")
-    section.add_argument("--log-format", **form, help="log as text, or as json: one object a line [default: text]")
-    defaults = {"color": "auto", "quiet": False, "log_format": "text"}
-    parser.set_defaults(**{name: value if before_command else argparse.SUPPRESS for name, value in defaults.items()})
+    colour, quiet, form = ("auto", False, "text") if before_command else (argparse.SUPPRESS,) * 3
+    words: Any = {"choices": ("auto", "always", "never"), "metavar": "WHEN", "default": colour}
+    forms: Any = {"choices": ("text", "json"), "metavar": "FORM", "default": form}
+    section.add_argument("--color", **words, help="use colour: auto, always or never [default: auto]")
+    section.add_argument("-q", "--quiet", action="store_true", default=quiet, help="print no progress and no notes on stderr")
+    section.add_argument("--log-format", **forms, help="log as text, or as json: one object a line [default: text]")
     section.add_argument(
         "-v",
         "--verbose",
