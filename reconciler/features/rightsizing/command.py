@@ -98,6 +98,8 @@ def _check_several(args: RightsizeArguments) -> None:
     for name, value in (("--traffic", args.traffic), ("--current", args.current)):
         if value:
             raise UsageError(f"{name} is of one cluster. Several clusters are judged by spec.traffic of their Cluster manifests")
+    if args.write == "requests":
+        raise UsageError("--write requests is for one cluster. Write the files, and open one pull request with them")
     several = "--all-clusters" if args.all_clusters else "More than one --cluster"
     every_cluster.check_formats(args.format, args.out, several=several)
 
@@ -177,6 +179,6 @@ def _write(args: RightsizeArguments, sized: SizedClusters) -> None:
     from reconciler.features.rightsizing.edits import write_values
     from reconciler.features.rightsizing.owner_requests import keep_requests
 
-    sentences = write_values(sized) if args.write == "files" else keep_requests(sized, every=args.all_clusters)
+    sentences = write_values(sized) if args.write == "files" else keep_requests(sized)
     for sentence in sentences:
         output.tell(sentence)

@@ -84,11 +84,7 @@ def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
         value, left = _within_bounds(value, quotas, is_raise=direction is Sizing.RAISE, bounds=bounds)
     if left is not None:
         return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
-    why = ""
-    if value > (neediest.value or 0.0):
-        why = ". This is as far as the limits here allow in one step"
-    elif value < (neediest.value or 0.0):
-        why = ". The manifest.limits of its owner allow no more"
+    why = ". The manifest.limits of its owner allow no more" if value < (neediest.value or 0.0) else ""
     return [
         replace(
             quota,
@@ -102,11 +98,10 @@ def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
 
 def _sharing(quota: SizedQuota, neediest: SizedQuota, quotas: Sequence[SizedQuota]) -> str:
     """Return whose use decides about a value that several quotas take from one place, as a further sentence."""
-    if quota is not neediest:
-        needed = rate(neediest.key.value, neediest.value or 0.0)
-        return f". {_name(neediest, quotas)} takes its value from the same place, and needs {needed}"
-    clusters = sorted({display_name(each.cluster or "") for each in quotas if each.cluster != quota.cluster})
-    return f". The value also applies on {list_some(clusters, _MOST_NAMED)}, and no more is needed there" if clusters else ""
+    if quota is neediest:
+        return ""
+    needed = rate(neediest.key.value, neediest.value or 0.0)
+    return f". {_name(neediest, quotas)} takes its value from the same place, and needs {needed}"
 
 
 def _name(quota: SizedQuota, quotas: Sequence[SizedQuota]) -> str:
@@ -125,7 +120,7 @@ def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | N
     if excluded is not None:
         return f"the value is also that of {_name(excluded, quotas)}, which the manifest excludes"
     if clusters := bounds.elsewhere.get(first.source):
-        return _shared(quotas, clusters, bounds)
+        return _shared(clusters, bounds)
     if any(quota.key is not first.key for quota in quotas):
         return "an anchor gives the value to several keys. Change it by hand"
     if any(first.key in bounds.entity(quota).expiries for quota in quotas):
@@ -135,14 +130,12 @@ def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | N
     return None
 
 
-def _shared(quotas: Sequence[SizedQuota], others: Sequence[str], bounds: ChangeBounds) -> str:
+def _shared(others: Sequence[str], bounds: ChangeBounds) -> str:
     """Return why a value stays that clusters without a judgement share, and the command that judges all of them."""
     where = f"the value also applies on {list_some([display_name(name) for name in others], _MOST_NAMED)}"
     if not bounds.failed.isdisjoint(others):
         return f"{where}, which was not checked. Give it traffic, or add an override for this cluster"
-    names = sorted({quota.cluster or "" for quota in quotas} | set(others))
-    chosen = [f"--cluster={name}" for name in names] if len(names) <= _MOST_NAMED else ["--all-clusters"]
-    command = shlex.join(["kafka-quotas", "rightsize", *bounds.paths, *chosen])
+    command = shlex.join(["kafka-quotas", "rightsize", *bounds.paths, "--all-clusters"])
     return f"{where}. Judge all of them: {escaped(command)}"
 
 

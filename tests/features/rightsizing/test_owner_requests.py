@@ -112,26 +112,3 @@ def test_a_limit_that_was_changed_since_is_left_alone_and_its_request_closed(rep
     assert "the value was changed on 2027-02-20, and two whole weeks of traffic decide about it" in " ".join(done.out.split())
     assert "No limit of its owner needs a change now, so pull request #100 is closed." in done.err
     assert (repository.ref(ORDERS), bool(repository.ref(PAYMENTS))) == ("", True)
-
-
-def test_a_branch_that_a_person_pushed_to_and_a_request_that_one_closed_stay(repository: Repository) -> None:
-    repository.run()
-    repository.git.git("fetch", "-q", "origin", ORDERS)
-    repository.git.git("checkout", "-q", "FETCH_HEAD")
-    repository.limit("orders", "3MiB")
-    repository.git.git("commit", "-q", "-a", "--amend", "-m", "Another value")
-    repository.git.git("push", "-q", "-f", "origin", f"HEAD:{ORDERS}")
-    repository.git.git("checkout", "-q", "main")
-    repository.request("payments")["state"] = "closed"
-    theirs, done = repository.ref(ORDERS), repository.run()
-    assert "is left alone" in done.err
-    assert repository.ref(ORDERS) == theirs
-    assert "pull request #101 with this proposal was closed" in done.err
-
-
-def test_a_commit_that_is_not_the_newest_proposes_nothing(repository: Repository) -> None:
-    repository.git.write("README.md", "words")
-    repository.push(LONG_AGO)
-    repository.git.git("checkout", "-q", "HEAD^")
-    assert "this commit is not the newest of main" in repository.run().err
-    assert repository.github.pulls == []

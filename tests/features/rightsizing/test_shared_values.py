@@ -62,7 +62,6 @@ def test_a_shared_value_rises_to_what_the_neediest_cluster_needs(fleet: Fleet) -
     }
     reason = rows["prod", "a"]["reason"].replace("\N{NO-BREAK SPACE}", " ")
     assert "user=a on staging takes its value from the same place, and needs 4.75 MiB/s" in reason
-    assert "also applies on prod, and no more is needed there" in rows["staging", "a"]["reason"]
     assert {row["backtest"]["verdict"] for row in rows.values()} == {"clear"}
 
 
@@ -112,6 +111,7 @@ def test_a_cluster_that_cannot_be_read_leaves_what_it_shares_and_the_rest_is_jud
         (("--all-clusters", "--traffic", "prod"), "--traffic is of one cluster"),
         (("--cluster", "prod", "--cluster", "staging", "--current", "x.json"), "--current is of one cluster"),
         (("--cluster", "prod", "--cluster", "staging", "--format", "html"), "More than one --cluster prints text or json"),
+        (("--all-clusters", "--write", "requests"), "--write requests is for one cluster"),
         (("--cluster", "prod", "--cluster", "stagng"), "Did you mean 'staging'"),
     ],
 )

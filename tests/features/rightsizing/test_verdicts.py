@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,13 +36,6 @@ def test_a_quiet_week_at_the_end_lowers_nothing(world: World) -> None:
     world.limits(weekly="4MiB")
     world.traffic(burst("weekly", 2 * MIB, days=93), burst("weekly", 0.01 * MIB, since=93, days=7))
     assert world.verdicts() == {"weekly": "fits"}
-
-
-@pytest.mark.parametrize(("days", "verdict"), [(13, "inconclusive"), (15, "lower")])
-def test_two_whole_weeks_lower_a_limit_and_less_does_not(world: World, days: float, verdict: str) -> None:
-    world.limits(idle="20MiB")
-    world.traffic(burst("idle", 0.1 * MIB, days=days))
-    assert world.verdicts() == {"idle": verdict}
 
 
 def test_a_week_with_an_incident_and_a_limit_that_was_raised_since_lower_nothing(world: World) -> None:
@@ -118,32 +110,12 @@ def test_a_proposal_stays_inside_the_limits_and_the_budget_of_its_owner(world: W
     assert "the budget of team-b has 0 B/s left" in sized["b"]["left"].replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_a_limit_of_the_owner_that_leaves_no_fifth_more_proposes_nothing(world: World) -> None:
-    limits = [{"owner": "team-a", "producer_byte_rate": {"max": "1100KiB"}}]
-    world.write("kafka-quotas.yaml", manifests.repository(owners={"team-a": {}}, limits=limits))
-    world.write("a.yaml", manifests.quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"}), owner="team-a"))
-    world.traffic(burst("a", 4 * MIB))
-    assert "of its owner allow" in world.sized()["a"]["left"]
-
-
 def test_an_owner_gets_the_worst_changes_first_and_no_more_than_the_rules_allow(world: World) -> None:
     world.write("kafka-quotas.yaml", manifests.repository(rightsize={"changes": 1}))
     world.limits(little="1MiB", much="1MiB")
     world.traffic(burst("little", 1.5 * MIB), burst("much", 9 * MIB))
     sized = world.sized()
     assert (sized["much"]["left"], sized["little"]["left"]) == (None, "1 change of its owner comes first")
-
-
-def test_one_value_for_several_entities_rises_for_the_neediest_and_falls_only_for_all(world: World) -> None:
-    profiles = {"gold": {"quotas": {"producer_byte_rate": "4MiB"}}, "tin": {"quotas": {"producer_byte_rate": "40MiB"}}}
-    world.write("kafka-quotas.yaml", manifests.repository(profiles=profiles))
-    entries = [{"match": {"user": name}, "profile": p} for name, p in (("a", "gold"), ("b", "gold"), ("c", "tin"), ("d", "tin"))]
-    document = {"apiVersion": "kafka-quotas/v1", "kind": "ClientQuotas", "metadata": {"name": "t"}, "spec": {"quotas": entries}}
-    world.write("team.yaml", json.dumps(document))
-    world.traffic(burst("a", 8 * MIB), burst("b", 2 * MIB), burst("c", 0.1 * MIB), burst("d", 20 * MIB))
-    sized = world.sized()
-    assert [sized[name]["value"] for name in "ab"] == [9.5 * MIB, 9.5 * MIB]
-    assert "also that of user=d" in sized["c"]["left"]
 
 
 def test_names_of_strangers_are_escaped_in_text_and_on_pages(world: World) -> None:
@@ -156,24 +128,6 @@ def test_names_of_strangers_are_escaped_in_text_and_on_pages(world: World) -> No
         assert done.code == 0, done.err
         assert form != "html" or "<script>alert" not in done.out
         assert "\x1b" not in done.out
-
-
-def test_thousands_of_proposals_come_in_the_order_of_their_urgency_and_name_what_waits(world: World) -> None:
-    limits = {f"c{number}": "1MiB" for number in range(1000)}
-    world.limits(**limits)
-    world.traffic(*(burst(name, (2 + number / 100) * MIB, days=1) for number, name in enumerate(limits)))
-    sized = world.sized("--current", str(_snapshot(world)))
-    proposed = [name for name, quota in sized.items() if quota["left"] is None]
-    assert proposed == [f"c{number}" for number in range(999, 979, -1)]
-    text = world.run().out
-    assert "20 changes proposed. Of 1000 limits: 1,000 to raise." in text.replace("1,000 limits", "1000 limits")
-    assert "and 800 more. --format json lists all" in text
-
-
-def _snapshot(world: World) -> Path:
-    path = world.folder / "now.json"
-    path.write_text(manifests.snapshot({}), "utf-8")
-    return path
 
 
 @pytest.mark.parametrize(("every_s", "verdict"), [(15, "lower"), (300, "inconclusive")])
