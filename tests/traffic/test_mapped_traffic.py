@@ -136,7 +136,11 @@ def test_parquet_whose_files_have_different_columns_is_one_history(tmp_path: Pat
     [
         ("  columns: {ts: {column: t}, broker: {constant: 1}, kind: {constant: produce}}\n", "4:12", "amount"),
         (PLAIN.replace("unit: KiB", "unit: kibi"), "10:", "kibi"),
-        (PLAIN.replace("{column: client}", "{column: client, constant: x}"), "8:5", "client_id: give either column or constant"),
+        (
+            PLAIN.replace("{column: client}", "{column: client, constant: x}"),
+            "8:16",
+            "'client_id' needs either column or constant",
+        ),
         (PLAIN.replace("{column: time}", "{column: time, timezone: Mars/Olympus}"), "5:24", "Mars/Olympus"),
         (PLAIN.replace("'kafka-(\\d+)'", "'kafka-\\d+'"), "6:28", "no group"),
         ("  semantics: gauge\n" + PLAIN.lstrip("\n"), "4:3", "columns.interval"),

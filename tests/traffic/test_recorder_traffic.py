@@ -96,16 +96,6 @@ def test_compact_adds_the_recorders_files_once_also_when_they_have_grown(folder:
     assert verdicts(folder, "compacted")[1] == verdicts(folder, "recorded")[1]
 
 
-def test_the_text_names_the_source_and_exact_is_refused(folder: Path) -> None:
-    options = ("--current", "snapshot.json", "--traffic", "recorded")
-    done = run("backtest", "quotas", *options, cwd=folder)
-    assert (done.code, done.err) == (0, "")
-    assert "recorder file" in done.out
-    refused = run("backtest", "quotas", *options, "--exact", cwd=folder)
-    assert refused.code != 0
-    assert "--exact" in refused.err
-
-
 def test_many_dropped_seconds_stop_the_backtest(folder: Path) -> None:
     file = folder / "recorded" / "quota-recorder-3-20261123T034142050Z.jsonl.gz"
     first = {"format": "kafka-quotas-recorder", "version": 1, "broker": 3, "cluster": None, "started_ms": 1}

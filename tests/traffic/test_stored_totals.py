@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +131,3 @@ def test_totals_that_cannot_be_read_are_not_used(text: bytes, tmp_path: Path) ->
 
     assert stored_totals(footer_of(str(file))) is None
     assert stored_totals(footer_of(str(tmp_path / "part.parquet"))) is None
-
-
-def test_readers_of_other_makers_take_the_footer_as_text(tmp_path: Path) -> None:
-    file = history(tmp_path / "pages", totals=(True,)) / "0.parquet"
-    values = [value.decode() for value in (footer_of(str(file)).metadata or {}).values()]
-    assert json.dumps(values)

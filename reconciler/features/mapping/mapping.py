@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SCHEMA: Final = "traffic-mapping"
 _NAMES: Final = ("user", "client_id", "ip")
-_NEEDS_ONE: Final = ("broker", "kind", "amount", "interval", *_NAMES)
+_EITHER: Final = ({"required": ["column"]}, {"required": ["constant"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +107,12 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
 def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
     """Checks beyond the schema."""
     columns = _inside(root, "spec", "columns")
-    for name in _NEEDS_ONE:
-        node = columns.items.get(name)
-        if isinstance(node, YamlMapping) and ("column" in node.items) == ("constant" in node.items):
-            yield f"columns.{name}: give either column or constant", *columns.keys[name]
     ts, broker = _inside(columns, "ts"), columns.items["broker"]
     if "timezone" in ts.items:
         try:
             check_zone(str(ts.data["timezone"]), "timezone")
         except UsageError as error:
             yield str(error), *ts.keys["timezone"]
-        if ts.data.get("unit", "text") != "text":
-            yield "columns.ts: numbers since 1970 are UTC, and timezone is for text and timestamps", *ts.keys["timezone"]
     if isinstance(broker, YamlMapping) and "pattern" in broker.items and (reason := _no_pattern(str(broker.data["pattern"]))):
         yield f"columns.broker: {reason}", *broker.keys["pattern"]
     spec = _inside(root, "spec")
@@ -160,7 +154,7 @@ _NAME: Final = RecordShape(
         "encoded": FlagShape("Whether names are percent-encoded, as in the tags of a broker's metrics."),
         "missing": ChoiceShape(_words("unknown", "empty"), "What no value means: not known (default), or an empty name."),
     },
-    min_properties=1,
+    one_of=_EITHER,
     name="name",
 )
 _KIND: Final = ChoiceShape(_words(*Kind), "What was counted.", name="kind")
@@ -203,7 +197,7 @@ _SPEC: Final = RecordShape(
                         "constant": NumberShape("The same for all rows.", exclusive_minimum=0),
                         "unit": ChoiceShape(_words("s", "ms"), "Seconds when omitted."),
                     },
-                    min_properties=1,
+                    one_of=_EITHER,
                 ),
                 "broker": RecordShape(
                     _field,
@@ -215,7 +209,7 @@ _SPEC: Final = RecordShape(
                             r"A regular expression whose first group is the id within the text, as in kafka-(\d+)."
                         ),
                     },
-                    min_properties=1,
+                    one_of=_EITHER,
                 ),
                 **dict.fromkeys(_NAMES, _NAME),
                 "kind": RecordShape(
@@ -231,7 +225,7 @@ _SPEC: Final = RecordShape(
                             parse=lambda node, _: node.data,
                         ),
                     },
-                    min_properties=1,
+                    one_of=_EITHER,
                 ),
                 "amount": RecordShape(
                     _field,
@@ -244,7 +238,7 @@ _SPEC: Final = RecordShape(
                             "Bytes or nanoseconds when omitted.",
                         ),
                     },
-                    min_properties=1,
+                    one_of=_EITHER,
                 ),
                 "throttled": RecordShape(
                     _field,
