@@ -8,11 +8,14 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.workflows.alter import (
+        NOT_ABOUT_MANIFESTS,
         AlterRequest,
         alter_entities,
         alter_plan,
         make_alter_request,
         name_warnings,
+        plan_of_changes,
+        stated_by,
     )
     from reconciler.workflows.apply import (
         UNASKED,

@@ -140,8 +140,9 @@ def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
     return f". Brokers answer: {words}" if words else ""
 
 
-_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
-_NOT_ABOUT_ONE_ENTITY: Final = _ABOUT_MANIFESTS | {"too-many-changes", "too-many-removals"}
+NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
+"""Guards that ask what manifests declare, where a plan is not of manifests."""
+_NOT_ABOUT_ONE_ENTITY: Final = NOT_ABOUT_MANIFESTS | {"too-many-changes", "too-many-removals"}
 """Guards about all that manifests declare, or about how much changes, where the user named one entity."""
 _BY_HAND: Final = Span(file="command line", line=1, column=1)
 
@@ -183,33 +184,37 @@ def alter_plan(
     changes = sort_for_writing((change for change in made if change is not None), live)
     context = GuardContext(
         changes=changes,
-        desired=_desired(requests),
+        desired=stated_by(changes, _BY_HAND),
         current=current,
         spec=spec,
         now=clock.now(),
         claimed_elsewhere=claimed_elsewhere(spec, target.loaded, current.cluster),
         managed={r.entity: owned for r in requests if (owned := target.managed_at(r.entity)) is not None},
     )
-    unasked = _NOT_ABOUT_ONE_ENTITY if len(requests) == 1 else _ABOUT_MANIFESTS
-    judgement = judge(context, accepted=approval.accepted, leave_out=unasked | answered)
+    unasked = _NOT_ABOUT_ONE_ENTITY if len(requests) == 1 else NOT_ABOUT_MANIFESTS
+    plan = plan_of_changes(context, target, accepted=approval.accepted, leave_out=unasked | answered)
+    done = [note for r in requests for note in nothing_to_do_notes(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete)]
+    summary = replace(plan.summary, unchanged=len(requests) - len(changes))
+    return replace(plan, summary=summary, notes=(*plan.notes, *done))
+
+
+def plan_of_changes(
+    context: GuardContext, target: ClusterTarget, *, accepted: Sequence[str], leave_out: Collection[str] = NOT_ABOUT_MANIFESTS
+) -> Plan:
+    """A plan that is not of manifests. ``leave_out``: guards that do not ask about it."""
+    changes, current = context.changes, context.current
+    judgement = judge(context, accepted=accepted, leave_out=leave_out)
+    counts = Counter(change.action for change in changes)
     return Plan(
-        cluster=current.cluster.named(spec.name),
+        cluster=current.cluster.named(target.spec.name),
         source=target.source,
         observed=current.observed,
         complete=True,
-        summary=_summary(changes, unchanged=len(requests) - len(changes)),
+        summary=Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE]),
         changes=changes,
         guards=judgement.guards,
         digest=plan_digest(current.cluster.id, changes),
-        notes=(
-            *callback_notes(current.cluster),
-            *judgement.notes,
-            *(
-                note
-                for r in requests
-                for note in nothing_to_do_notes(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete)
-            ),
-        ),
+        notes=(*callback_notes(current.cluster), *current.notes, *judgement.notes),
     )
 
 
@@ -220,20 +225,19 @@ def _require_nothing_lifted(request: AlterRequest, current: CurrentState) -> Non
             raise RefusedError(f"{request.entity} would lift the {key} of {entity}, which came in the meantime. Run again")
 
 
-def _summary(changes: Sequence[Change], *, unchanged: int) -> Summary:
-    counts = Counter(change.action for change in changes)
-    return Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE], unchanged=unchanged)
-
-
-def _desired(requests: Sequence[AlterRequest]) -> DesiredState:
-    """Return the state that the requests lead to, for the guards. The command line stands in place of manifests."""
+def stated_by(changes: Sequence[Change], place: Span) -> DesiredState:
+    """Return the state that changes lead to, for the guards. ``place`` stands in place of manifests."""
     entities = {
-        r.entity: DesiredEntity(
-            entity=r.entity,
-            quotas={QuotaKey(key): DesiredQuota(value=value, source=_BY_HAND, text=str(value)) for key, value in r.add.items()},
-            source=_BY_HAND,
+        change.entity: DesiredEntity(
+            entity=change.entity,
+            quotas={
+                QuotaKey(key.key): DesiredQuota(value=key.after, source=place, text=str(key.after))
+                for key in change.keys
+                if key.after is not None
+            },
+            source=place,
         )
-        for r in requests
+        for change in changes
     }
     return DesiredState(entities=entities, complete=False)
 

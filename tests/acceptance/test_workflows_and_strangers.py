@@ -114,25 +114,6 @@ def test_nothing_of_a_fork_is_run_and_no_file_of_this_machine_is_read(forge: For
     assert "hunter2" not in logs
 
 
-def test_many_findings_keep_to_the_limits_of_annotations_and_are_all_in_the_summary(forge: Forge) -> None:
-    rows = tuple(({"user": f"u{number}"}, {"producer_byte_rate": "20XiB"}) for number in range(70))
-    forge.work.write("teams/payments.yaml", quotas(*rows))
-    checked = only(forge.on_pull_request(*forge.propose())["clusters"])
-    # The runner itself asserts GitHub's limits.
-    assert len(checked.step("validate").annotations) == 10
-    assert "61 more errors" in checked.step("validate").annotations[-1]
-    assert checked.summary.count("unknown-unit") == 70
-
-
-def test_a_cluster_without_a_snapshot_says_what_makes_one(forge: Forge) -> None:
-    forge.work.git("push", "-q", "origin", ":refs/kafka-quotas/snapshot/prod")
-    forge.work.write("teams/payments.yaml", declares(1100))
-    ran = only(forge.on_pull_request(*forge.propose())["plan"])
-    assert ran.result == "failure"
-    assert "There is no refs/kafka-quotas/snapshot/prod yet" in ran.log
-    assert forge.github.comments == {}
-
-
 def forged(forge: Forge) -> None:
     """What a user who may push, but not to main, makes of the snapshot: the proposal as if it were live, in a run of a fork."""
     live = {"snapshot.json": snapshot({user("payments-api"): {"producer_byte_rate": 1100.0}})}
@@ -222,11 +203,3 @@ def test_of_many_clusters_only_those_that_change_are_planned_each_with_a_comment
     slugs = [str(one.matrix["slug"]) for one in ran["plan"]]
     assert len(set(slugs)) == 2
     assert all(slug.startswith(("c-3-", "c-7-")) for slug in slugs)
-
-
-def test_a_proposal_that_changes_no_quota_plans_nothing(forge: Forge) -> None:
-    forge.work.write("README.md", "words")
-    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"1000"'))
-    ran = forge.on_pull_request(*forge.propose())
-    assert ran["clusters"][0].outputs["count"] == "0"
-    assert [one.result for one in ran["plan"]] == ["skipped"]

@@ -62,13 +62,6 @@ def test_every_action_is_pinned_by_commit_with_its_version_beside_it(path):
     assert [what for what in used if not PINNED.fullmatch(what)] == []
 
 
-def test_an_action_is_pinned_to_one_commit_everywhere():
-    used = {match["what"] for path in WORKFLOWS for match in USES.finditer(path.read_text(encoding="utf-8"))}
-
-    names = [what.partition("@")[0] for what in used]
-    assert sorted(names) == sorted(set(names))
-
-
 @pytest.mark.parametrize("path", [*WORKFLOWS, *TEMPLATES], ids=named)
 def test_a_workflow_starts_without_permissions_and_writes_only_what_it_must(path):
     assert read(path)["permissions"] == {}
@@ -174,12 +167,6 @@ def test_git_gives_the_token_to_the_server_of_the_repository_only(tmp_path, host
     assert ("password=ghs_token-of-the-run" in done.stdout, done.returncode == 0) == (given, given)
 
 
-def test_a_backtest_is_the_same_script_in_and_outside_of_pull_requests():
-    scripts = {step["run"] for path in REUSABLE for step in steps(path) if step.get("name") == "Backtest"}
-
-    assert len(scripts) == 1
-
-
 PYTHON = """#!/bin/sh
 case "$*" in
   "-P -m venv --without-pip "*) mkdir -p "$5/bin" "$5/lib/python3.11/site-packages" ;;
@@ -239,14 +226,6 @@ def test_every_job_installs_its_own_commit_and_locked_dependencies(tmp_path):
     assert [line.rpartition("/")[2] for line in asked] == ["pipeline.txt"]
     # The steps that follow run what is installed there, and no package that another job left in the machine's Python.
     assert (tmp_path / "path").read_text(encoding="utf-8") == f"{tmp_path / 'venv' / 'bin'}\n"
-
-
-def test_what_builds_pyspark_is_installed_before_it(tmp_path):
-    (script,) = {step["run"] for step in install_steps()}
-    commit = checked_out(tmp_path)
-
-    code, asked = installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline-spark.txt")
-    assert (code, [line.rpartition("/")[2] for line in asked]) == (0, ["build.txt", "pipeline-spark.txt"])
 
 
 def test_the_command_of_a_job_runs_from_the_checkout_of_the_tool(tmp_path):

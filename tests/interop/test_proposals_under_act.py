@@ -12,7 +12,6 @@ import pytest
 
 from tests.builders import user
 from tests.support.act_forge import ActForge, act_forge
-from tests.support.github_server import Fault
 from tests.support.manifests import quotas, snapshot
 from tests.support.recorded_parquet import Flow, write_traffic
 
@@ -56,34 +55,6 @@ def forge(tmp_path: Path) -> Iterator[ActForge]:
         made.store("refs/kafka-quotas/snapshot/staging", {"snapshot.json": snapshot(LIVE)})
         made.edit(PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
         yield made
-
-
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        (Fault(status=403, method="POST"), "pull-requests: write"),
-        (Fault(status=503, method="POST"), "503"),
-    ],
-    ids=["403", "503"],
-)
-def test_a_comment_that_the_forge_refuses_is_a_warning_and_the_plan_is_in_the_summary(
-    forge: ActForge, fault: Fault, words: str
-) -> None:
-    forge.github.faults = [fault] * 9
-    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
-    assert ran.code == 0, ran.log
-    assert forge.github.comments == {}
-    comment = ran.job("Plan").steps["Comment"]
-    assert words in comment.log
-    assert "12\N{NO-BREAK SPACE}MiB/s" in ran.job("Plan").summary
-
-
-def test_a_forge_that_does_not_answer_who_stored_the_snapshot_stops_the_plan(forge: ActForge) -> None:
-    forge.github.faults = [Fault(status=500, method="GET")] * 9
-    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
-    assert ran.code == 1
-    assert "::error title=snapshot not verified::" in ran.log
-    assert "Plan" not in ran.job("Plan").steps
 
 
 def test_an_install_that_fails_is_the_only_error_of_its_job(forge: ActForge) -> None:

@@ -241,36 +241,6 @@ def test_a_scheduled_snapshot_renews_the_proof_of_the_baseline(staging: ActForge
     assert "refs/kafka-quotas/baseline/staging (" in again.log
 
 
-def test_a_forged_baseline_skips_no_apply_and_is_no_baseline_of_drift(staging: ActForge) -> None:
-    staging.edit(PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
-    staging.propose()
-    commit = staging.merge()
-    # A user who may push says that this commit is applied already.
-    staging.work.git("push", "-q", "-f", "origin", f"{commit}:{BASELINE}/staging")
-
-    drift = staging.under_act("quotas-drift.yml", staging.scheduled())
-    assert "baseline not trusted" in drift.log
-    assert "does not name the run that stored it" in drift.log
-    assert drift.job("Drift").steps["Compare"].outputs["drifted"] == "true"
-
-    applied(staging)
-    assert staging.live("staging")[API]["producer_byte_rate"] == 12 * MIB
-    assert applied_commit(staging) == commit
-
-
-def test_only_what_a_push_changes_is_applied_when_that_is_chosen(staging: ActForge) -> None:
-    staging.give("quotas-apply.yml", only_changed=True)
-    first = staging.push()
-    staging.work.write("README.md", "words")
-    second = staging.push()
-    nothing = staging.under_act("quotas-apply.yml", staging.pushed(second, first))
-    assert [job.name.rpartition("/")[2] for job in nothing.jobs if job.steps] == ["Find the clusters"]
-    staging.edit(PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
-    changed = staging.under_act("quotas-apply.yml", staging.pushed(staging.push(), second))
-    assert changed.code == 0, changed.log
-    assert staging.live("staging")[API]["producer_byte_rate"] == 12 * MIB
-
-
 def proposing(forge: ActForge, how: str) -> ActStep:
     """A run of drift that proposes and fails for nothing."""
     forge.github.pulls = [pull for pull in forge.github.pulls if pull["title"] != "quotas"]

@@ -93,12 +93,12 @@ def test_a_run_interrupted_at_any_step_can_be_undone_or_gone_on_with(
     cluster = FakeCluster(before)
     report = run(cluster, after, factor, Clock(interrupt_at=step))
     read = APPLY_REPORT.build(json.loads(APPLY_REPORT.text(report)))
-    back = plan_way_back(read, cluster.entities, scope=Scope())
+    changes, _ = plan_way_back(read, cluster.entities, scope=Scope())
     undone = FakeCluster(cluster.entities)
-    if back.changes:
-        undone.alter([change.alteration() for change in back.changes], validate_only=False)
+    if changes:
+        undone.alter([change.alteration() for change in changes], validate_only=False)
     assert undone.entities == before
-    assert {key.key for change in back.changes for key in change.keys} <= KNOWN_KEYS
+    assert {key.key for change in changes for key in change.keys} <= KNOWN_KEYS
     run(cluster, after, factor, Clock())
     assert cluster.entities == after
 
@@ -137,10 +137,10 @@ def test_a_watched_step_that_is_given_back_leaves_the_state_of_the_step_before_i
     assert report.failure_reason == ("throttled" if error is None else "source-lost")
     assert cluster.entities == states[step - 1]
     read = APPLY_REPORT.build(json.loads(APPLY_REPORT.text(report)))
-    back = plan_way_back(read, cluster.entities, scope=Scope())
+    changes, _ = plan_way_back(read, cluster.entities, scope=Scope())
     undone = FakeCluster(cluster.entities)
-    if back.changes:
-        undone.alter([change.alteration() for change in back.changes], validate_only=False)
+    if changes:
+        undone.alter([change.alteration() for change in changes], validate_only=False)
     assert undone.entities == before
     run(cluster, after, factor, Clock())
     assert cluster.entities == after

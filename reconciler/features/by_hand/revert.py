@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.documents import read_apply_report
 from reconciler.errors import ChangedSinceError, OutOfScopeError, RefusedError, WrongClusterError
-from reconciler.formats import plan_digest
 from reconciler.model import (
-    Action,
     ApplyReport,
     Change,
     ChangeOutcome,
     ChangeStatus,
     ClusterIdentity,
     CurrentState,
-    DesiredEntity,
-    DesiredQuota,
-    DesiredState,
     Entity,
     KeyChange,
     Plan,
-    QuotaKey,
     Quotas,
     Reason,
     Scope,
     Span,
-    Summary,
     escaped,
     same_value,
 )
 from reconciler.planning import action_of, sort_for_writing
-from reconciler.policy import GuardContext, judge
+from reconciler.policy import GuardContext
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.resolution import callback_notes
 from reconciler.text import list_some, number_text
 from reconciler.workflows import (
     Approval,
@@ -44,15 +36,15 @@ from reconciler.workflows import (
     claimed_elsewhere,
     in_steps,
     load_target,
+    plan_of_changes,
     read_state,
     read_trusted_files,
     refused,
+    stated_by,
     write,
 )
 
 _SHOWN: Final = 10
-_NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
-"""Guards that ask what manifests declare, where there are none that the way back comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +85,15 @@ def revert_report(
     progress.step("reading the cluster's quotas")
     current = read_state(undoing.target.spec, cluster)
     _require_same_cluster(undoing, current.cluster)
-    empty = _plan(undoing, current, (), notes=(), accepted=approval.accepted, clock=clock)
     try:
-        back = plan_way_back(undoing.report, current.entities, scope=undoing.target.spec.scope)
+        back, already_back = plan_way_back(undoing.report, current.entities, scope=undoing.target.spec.scope)
     except RefusedError as error:
-        return refused(empty, error)
-    notes = (f"{back.already_back} of the report's entities are as they were before it already",) if back.already_back else ()
-    changes = sort_for_writing(back.changes, current.entities)
-    plan = in_steps(_plan(undoing, current, changes, notes=notes, accepted=approval.accepted, clock=clock), approval.step_down)
+        return refused(_plan(undoing, current, (), accepted=approval.accepted, clock=clock), error)
+    changes = sort_for_writing(back, current.entities)
+    plan = _plan(undoing, current, changes, accepted=approval.accepted, clock=clock)
+    if already_back:
+        plan = replace(plan, notes=(*plan.notes, f"{already_back} of the report's entities are as they were before it already"))
+    plan = in_steps(plan, approval.step_down)
     if approval.settings.validate_only:
         dialogue.show(plan)
         dialogue = Dialogue(confirm=dialogue.confirm)
@@ -116,69 +109,23 @@ def _require_same_cluster(undoing: Undoing, answers: ClusterIdentity) -> None:
     raise WrongClusterError(msg, expected=of, actual=actual)
 
 
-def _plan(
-    undoing: Undoing,
-    current: CurrentState,
-    changes: tuple[Change, ...],
-    *,
-    notes: tuple[str, ...],
-    accepted: Sequence[str],
-    clock: Clock,
-) -> Plan:
+def _plan(undoing: Undoing, current: CurrentState, changes: tuple[Change, ...], *, accepted: Sequence[str], clock: Clock) -> Plan:
     spec = undoing.target.spec
     context = GuardContext(
         changes=changes,
-        desired=_desired(changes, undoing.file),
+        desired=stated_by(changes, Span(file=undoing.file, line=1, column=1)),
         current=current,
         spec=spec,
         now=clock.now(),
         claimed_elsewhere=claimed_elsewhere(spec, undoing.target.loaded, current.cluster),
     )
-    judgement = judge(context, accepted=accepted, leave_out=_NOT_ABOUT_MANIFESTS)
-    counts = {action: sum(1 for change in changes if change.action is action) for action in Action}
-    return Plan(
-        cluster=current.cluster.named(spec.name),
-        source=undoing.target.source,
-        observed=current.observed,
-        complete=True,
-        summary=Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE]),
-        changes=changes,
-        guards=judgement.guards,
-        digest=plan_digest(current.cluster.id, changes),
-        notes=(*callback_notes(current.cluster), *current.notes, *judgement.notes, *notes),
-    )
+    return plan_of_changes(context, undoing.target, accepted=accepted)
 
 
-def _desired(changes: tuple[Change, ...], file: str) -> DesiredState:
-    """Return the state that the way back leads to, for the guards. The report stands in place of manifests."""
-    here = Span(file=file, line=1, column=1)
-    return DesiredState(
-        entities={
-            change.entity: DesiredEntity(
-                entity=change.entity,
-                quotas={
-                    QuotaKey(key.key): DesiredQuota(value=key.after, source=here, text=str(key.after))
-                    for key in change.keys
-                    if key.after is not None
-                },
-                source=here,
-            )
-            for change in changes
-        },
-        complete=False,
-    )
+def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: Scope) -> tuple[tuple[Change, ...], int]:
+    """Plan every key that the report's run wrote, or may have written, back to its value before: unsorted changes.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WayBack:
-    """The changes, not yet in writing order, and how many entities are as they were before already."""
-
-    changes: tuple[Change, ...]
-    already_back: int
-
-
-def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: Scope) -> WayBack:
-    """Plan every key that the report's run wrote, or may have written, back to its value before.
+    Returns how many entities are as they were before already, too.
 
     A key that has its value from before again needs nothing. Raises ``ChangedSinceError`` when a key has neither that nor a
     value of the run, because another writer changed it since; and ``OutOfScopeError`` for entities outside of the scope.
@@ -191,7 +138,7 @@ def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: 
     if foreign:
         raise ChangedSinceError(f"another writer changed it since: {list_some(foreign, _SHOWN, between='. ')}")
     changes = tuple(change for outcome in touched if (change := _back(outcome.change, live.get(outcome.change.entity, {}))))
-    return WayBack(changes=changes, already_back=len(touched) - len(changes))
+    return changes, len(touched) - len(changes)
 
 
 def _may_be_written(outcome: ChangeOutcome) -> bool:

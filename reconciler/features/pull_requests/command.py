@@ -15,7 +15,7 @@ from reconciler.cli.results import Result
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.features.pull_requests.posting import CommentRequest, CommentTarget, PullRequestOutcome
+    from reconciler.features.pull_requests.posting import CommentOutcome, CommentRequest, CommentTarget
     from reconciler.features.pull_requests.sticky_comment import CommentStatus, Content
     from reconciler.render import Line
 
@@ -166,15 +166,14 @@ def _status(args: CommentArguments) -> CommentStatus:
     return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), commit=args.post.commit, request=request)
 
 
-def _lines(outcome: PullRequestOutcome) -> list[Line]:
+def _lines(outcome: CommentOutcome) -> list[Line]:
     from reconciler.model import escaped
     from reconciler.render import line
 
-    comment = outcome.comment
-    if comment is None:
+    if not outcome.place:
         return [line(f"No comment: {escaped(outcome.reason)}.")]
-    at = f": {escaped(comment.url)}" if comment.url else "."
-    text = f"The comment on {outcome.place} is {comment.result.value}. Its state is {comment.state.value}{at}"
-    if comment.reason:
-        text = f"The comment on {outcome.place} was left as it is: {escaped(comment.reason)}."
+    at = f": {escaped(outcome.url)}" if outcome.url else "."
+    text = f"The comment on {outcome.place} is {outcome.result.value}. Its state is {outcome.state.value}{at}"
+    if outcome.reason:
+        text = f"The comment on {outcome.place} was left as it is: {escaped(outcome.reason)}."
     return [line(text), *([] if outcome.status is None else [line(f"The status of the commit is {outcome.status.value}.")])]

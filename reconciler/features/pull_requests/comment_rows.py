@@ -47,11 +47,6 @@ class RowState(enum.Enum):
         """The state in words."""
         return self.value[0]
 
-    @classmethod
-    def of(cls, verdict: Verdict) -> RowState:
-        """Return the state of a row whose quota group has this verdict."""
-        return cls[verdict.name]
-
     @property
     def sign(self) -> str:
         """The sign alone, beside words."""
@@ -171,7 +166,7 @@ class _Results:
         if (entity, key) in self.failed or any((group.worst.name, key) in self.failed for group in groups):
             return RowState.REJECTED
         if groups:
-            return min((RowState.of(group.verdict) for group in groups), key=_RANK.__getitem__)
+            return min((RowState[group.verdict.name] for group in groups), key=_RANK.__getitem__)
         unjudged = self.unjudged.get((entity, key)) if entity else None
         return RowState.NOT_CHECKED if unjudged is None or unjudged.reason is NotJudged.NO_TRAFFIC else RowState.NO_CLIENT
 

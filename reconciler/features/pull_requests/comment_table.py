@@ -30,7 +30,7 @@ from reconciler.render import (
     prose,
     who,
 )
-from reconciler.text import amount, duration, factor, percent_text, rate
+from reconciler.text import amount, factor, percent_text, rate
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _FAR: Final = 10.0
@@ -225,8 +225,3 @@ def over_markdown(group: GroupRows) -> str:
 def unbroken(words: str) -> str:
     """Words that stay on one line."""
     return words.replace(" ", _NO_BREAK)
-
-
-def long_words(seconds: float) -> str:
-    """``24 h``; it does not break."""
-    return unbroken(duration(seconds))

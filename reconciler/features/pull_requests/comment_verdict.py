@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.features.pull_requests.comment_rows import ChangeRow, RowState, changed_groups
-from reconciler.features.pull_requests.comment_table import entity_markdown, group_name_markdown, long_words
+from reconciler.features.pull_requests.comment_table import entity_markdown, group_name_markdown, unbroken
 from reconciler.model import BacktestReport, Finding, Plan, Severity, Verdict, display_name
 from reconciler.render import code, prose, shorten, undecided_words
-from reconciler.text import count_of, list_some
+from reconciler.text import count_of, duration, list_some
 
 _MOST_NAMED: Final = 2
 _NAME: Final = 100
@@ -169,7 +169,7 @@ def _agree(count: int, singular: str, many: str) -> str:
 
 def history_length(report: BacktestReport) -> str:
     """``24 h``, from the first to the last request."""
-    return long_words((report.provenance.end - report.provenance.start).total_seconds())
+    return unbroken(duration((report.provenance.end - report.provenance.start).total_seconds()))
 
 
 def _of(count: int, total: int, noun: str) -> str:

@@ -109,16 +109,8 @@ class CommentOutcome:
     id: int | None = None
     """Of the comment. ``None`` when there is none."""
     url: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequestOutcome:
-    """What was done where; ``comment`` is ``None`` without a pull request, and ``reason`` states why."""
-
-    place: str
-    """``pull request 7 of OWNER/NAME``."""
-    comment: CommentOutcome | None
-    reason: str = ""
+    place: str = ""
+    """``pull request 7 of OWNER/NAME``. Empty without a pull request."""
     status: Conclusion | None = None
     """The status that the commit got for this cluster. ``None`` when it got none."""
     problems: tuple[str, ...] = ()
@@ -150,7 +142,7 @@ def in_job(target: CommentTarget, wanted: CommentRequest) -> CommentRequest:
     return dataclasses.replace(wanted, status=status)
 
 
-def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock) -> PullRequestOutcome:
+def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock) -> CommentOutcome:
     """Find the pull request and keep its comment.
 
     Raises ``UsageError`` when something is missing or contradicts, ``FileAccessError`` and ``ForgeError``.
@@ -163,7 +155,8 @@ def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock)
     try:
         number = forge.find(job)
         if number is None:
-            return PullRequestOutcome(place="", comment=None, reason=f"commit {job.commit} belongs to no {forge.request}")
+            reason = f"commit {job.commit} belongs to no {forge.request}"
+            return CommentOutcome(result=CommentResult.LEFT, state=wanted.status.state, reason=reason)
         request, author = forge.read(number), target.author or forge.whoami()
         suggested = _keep_suggestions(forge, request, wanted, author=author)
         status = dataclasses.replace(wanted.status, suggested=suggested.count)
@@ -177,9 +170,9 @@ def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock)
         conclusion, problem = _set_status(forge, request, wanted, address=comment.url or job.link)
     finally:
         forge.close()
-    return PullRequestOutcome(
+    return dataclasses.replace(
+        comment,
         place=f"{forge.request} {number} of {job.path or forge.repository}",
-        comment=comment,
         status=conclusion,
         problems=tuple(text for text in (problem, suggested.problem) if text is not None),
     )

@@ -60,16 +60,10 @@ class VerifyRefArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReference:
-    """A reference that was verified: its commit, and the run of the default branch that stored it."""
+    """A reference that was verified: the run of the default branch that stored it, and the commit of that run."""
 
-    ref: str
-    """The full name of the reference."""
-    commit: str
-    """The commit that it leads to."""
     run: int
-    """The id of the run that stored it."""
     run_commit: str
-    """The commit that the run had checked out."""
     snapshot: bytes | None
     """Its file ``snapshot.json``, where it has one."""
 
@@ -98,7 +92,7 @@ def run(args: VerifyRefArguments) -> Result:
         if stored.snapshot is None:
             raise FileAccessError(f"{args.ref} has no file {_SNAPSHOT}")
         write_whole(args.snapshot, [stored.snapshot.decode()])
-    words = f"Run {stored.run} of commit {stored.run_commit[:12]} stored {stored.ref}."
+    words = f"Run {stored.run} of commit {stored.run_commit[:12]} stored {args.ref}."
     return Result(view=lambda: [line(words)])
 
 
@@ -129,7 +123,7 @@ def verify_reference(args: VerifyRefArguments, *, environment: Mapping[str, str]
             f"{ref} is not trusted any more: the artifact by which run {number} proves that it stored the reference has expired. "
             f"{_AGAIN}"
         )
-    return StoredReference(ref=ref, commit=commit, run=number, run_commit=run_commit, snapshot=git.file(commit, _SNAPSHOT))
+    return StoredReference(run=number, run_commit=run_commit, snapshot=git.file(commit, _SNAPSHOT))
 
 
 def _trusted_commit(github: _Runs, number: int, args: VerifyRefArguments, branch: str, git: Git) -> str:

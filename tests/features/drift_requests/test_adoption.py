@@ -144,7 +144,3 @@ def test_what_needs_a_hand_is_left_with_the_reason(tmp_path: Path, entries: str,
     adoption = adopted(tmp_path, live, entries=entries)
     assert reason in [why for each, why in adoption.left if each.entity == ALICE]
     assert ALICE not in [each.entity for each in adoption.adopted]
-
-
-def test_the_file_is_as_it_was_where_nothing_drifted(tmp_path: Path) -> None:
-    assert adopted(tmp_path, DECLARED) == Adoption(revisions=(), adopted=(), left=())

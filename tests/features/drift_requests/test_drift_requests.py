@@ -250,13 +250,6 @@ def test_a_forge_that_refuses_is_an_error_after_the_drift_was_printed(repository
     assert "Pull request #100 proposes to adopt the drift." in repository.drift().err
 
 
-@pytest.mark.parametrize("options", [("--all-clusters",), ()])
-def test_a_baseline_and_one_cluster_are_needed(repository: Repository, options: tuple[str, ...]) -> None:
-    done = invoke("drift", ".", "--propose", "adopt", *options, cwd=repository.git.folder)
-    assert done.code == 64
-    assert "--propose" in done.err
-
-
 def test_gitlab_has_the_same_with_a_merge_request(repository: Repository) -> None:
     with gitlab.gitlab_server() as server:
         server.pulls = []

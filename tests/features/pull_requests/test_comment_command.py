@@ -157,18 +157,6 @@ def test_names_are_no_references_and_no_line_is_a_quick_action(folder, key, remo
     assert not re.search(r"^\s*/\w", text, re.MULTILINE)
 
 
-def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
-    applying = ("--state", "applying", "--cluster", "prod", "--if-there")
-    none = comment(folder, github, *applying)
-    assert (none.code, github.comments) == (0, {})
-    assert "the pull request has no comment yet" in none.out
-
-    comment(folder, github, "plan.json")
-    assert comment(folder, github, *applying).code == 0
-    (only,) = github.comments.values()
-    assert "being applied" in only["body"]
-
-
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -186,17 +174,6 @@ def test_a_run_that_failed_says_how(folder, github, fields, words):
     assert words in by_github(text).text()
     assert "kafka-quotas plan shows what is left to do" in by_github(text).text()
     assert "@" not in by_github(text).outside("code")
-
-
-@pytest.mark.parametrize("content", ["", '{"validate_only": true}', "[" * 100_000])
-def test_a_report_that_is_none_is_refused(folder, github, content):
-    (folder / "bad.json").write_text(content)
-
-    done = comment(folder, github, "--report", "bad.json", "--cluster", "prod")
-
-    assert done.code == 1
-    assert "bad.json is not an apply report written by 'apply --report'" in done.err
-    assert github.requests == []
 
 
 def test_an_api_that_fails_is_exit_code_1_or_only_a_warning(folder, github):
@@ -233,21 +210,6 @@ def test_the_token_is_in_no_output_whatever_goes_wrong(folder, github):
     assert "Traceback" in done.err, "and the token is not in it, as the function that ran this looked"
 
 
-def test_a_token_that_is_none_or_has_no_rights_is_told(folder, github):
-    body = "plan.json"
-    none = comment(folder, github, body, GITHUB_TOKEN="")
-    strange = comment(folder, github, body, GITHUB_TOKEN="two words")
-    github.writes = False
-    weak = comment(folder, github, body)
-    warned = comment(folder, github, body, "--warn-only", GITHUB_TOKEN="")
-
-    assert (warned.code, warned.err) == (0, none.err.replace("kafka-quotas: ", "kafka-quotas: warning: no comment was posted: "))
-    assert (none.code, strange.code, weak.code) == (64, 64, 1)
-    assert "two words" not in strange.err
-    assert "permissions: pull-requests: write" in weak.err
-    assert "Traceback" not in weak.err
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -262,11 +224,3 @@ def test_a_token_that_is_none_or_has_no_rights_is_told(folder, github):
 def test_what_makes_no_sense_is_a_usage_error(folder, github, arguments):
     assert comment(folder, github, *arguments).code == 64
     assert github.requests == []
-
-
-def test_a_commit_without_pull_request_is_told_and_fine(folder, github):
-    (folder / "event.json").write_text(json.dumps({"ref": "refs/heads/main", "after": "d4" * 20}))
-
-    text = comment(folder, github, "plan.json")
-
-    assert (text.code, text.out) == (0, f"No comment: commit {'d4' * 20} belongs to no pull request.\n")

@@ -19,7 +19,6 @@ from reconciler.features.pull_requests.forge import Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
 from reconciler.features.pull_requests.rest_api import read_token
-from reconciler.http import Http, api_address, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock
 from tests.support import gitlab_server as gitlab
@@ -271,19 +270,6 @@ def test_a_proxy_of_the_environment_is_used_and_never_sees_the_token(monkeypatch
     assert seen[0].startswith(b"CONNECT github.example.org:443 ")
     assert b"Basic bWU6cEBzcw==" in seen[0]
     assert TOKEN.encode() not in seen[0]
-
-
-def test_proxies_are_those_of_the_environment_but_for_this_machine(monkeypatch):
-    addresses = [
-        api_address(f"https://{host}", api="x", example="x") for host in ("localhost", "github.example.org", "api.github.com")
-    ]
-    monkeypatch.setenv("https_proxy", "proxy.example.org:3128")
-    monkeypatch.setenv("no_proxy", "github.example.org")
-    assert [proxy_for(address) for address in addresses] == [None, None, "http://proxy.example.org:3128"]
-    monkeypatch.setenv("https_proxy", "http://me:SECRET@host:port")
-    with pytest.raises(UsageError, match="the proxy for https") as error:
-        Http(addresses[-1], purpose="a test", extra="github")
-    assert "SECRET" not in "".join(traceback.format_exception(error.value))
 
 
 def test_authorities_are_those_that_the_environment_names(clock, tmp_path: Path, monkeypatch):

@@ -85,10 +85,10 @@ def execute(cluster: FakeCluster, what: Plan, watcher: Watcher, stop_wanted: Cal
 
 def undone(report: ApplyReport, cluster: FakeCluster) -> FakeCluster:
     read = APPLY_REPORT.build(json.loads(APPLY_REPORT.text(report)))
-    back = plan_way_back(read, cluster.entities, scope=Scope())
+    changes, _ = plan_way_back(read, cluster.entities, scope=Scope())
     after = FakeCluster(cluster.entities)
-    if back.changes:
-        after.alter([change.alteration() for change in back.changes], validate_only=False)
+    if changes:
+        after.alter([change.alteration() for change in changes], validate_only=False)
     return after
 
 
