@@ -17,14 +17,14 @@ _NESTED: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FrameColumn:
     """One column. ``type``: as in Spark's DDL. ``required``: of a table that is read, whether the column must be there."""
 
     name: str
     type: str
-    nullable: bool
     meaning: str
+    nullable: bool = False
     required: bool = True
 
 
@@ -52,26 +52,22 @@ class FrameSchema:
         }
 
 
-def _always(name: str, kind: str, meaning: str, *, nullable: bool = False, required: bool = True) -> FrameColumn:
-    return FrameColumn(name=name, type=kind, nullable=nullable, meaning=meaning, required=required)
-
-
-_maybe: Final = partial(_always, nullable=True)
-_optional: Final = partial(_always, nullable=True, required=False)
+_maybe: Final = partial(FrameColumn, nullable=True)
+_optional: Final = partial(FrameColumn, nullable=True, required=False)
 
 
 TRAFFIC_SCHEMA: Final = FrameSchema(
     name="canonical-traffic",
     version="1.0",
     columns=(
-        _always("ts", "timestamp", "when it was counted, UTC. For counters and rates the end of the interval"),
+        FrameColumn("ts", "timestamp", "when it was counted, UTC. For counters and rates the end of the interval"),
         _maybe("interval_ms", "int", "0 for a single request. Otherwise the row covers the time from ts - interval to ts"),
-        _always("broker", "int", "the broker that counted it"),
+        FrameColumn("broker", "int", "the broker that counted it"),
         _maybe("user", "string", "the principal's name without User:. Empty is an empty name, null is not known"),
         _maybe("client_id", "string", "likewise"),
-        _always("kind", "string", "produce, fetch, request, mutation or connection"),
-        _always("amount", "bigint", "bytes, nanoseconds of a thread, partitions or connections"),
-        _always("semantics", "string", "event, delta, gauge or mean"),
+        FrameColumn("kind", "string", "produce, fetch, request, mutation or connection"),
+        FrameColumn("amount", "bigint", "bytes, nanoseconds of a thread, partitions or connections"),
+        FrameColumn("semantics", "string", "event, delta, gauge or mean"),
         _optional("throttled", "boolean", "quotas throttled this when it was recorded. Null or no column: not known"),
         _optional("overhead", "bigint", "the part of amount that is not records. A fetch quota does not cut it"),
         _optional("tie", "bigint", "orders requests of one microsecond"),
@@ -83,11 +79,11 @@ TRAFFIC_SCHEMA: Final = FrameSchema(
 """Recorded traffic. Other columns are ignored."""
 
 _GROUP: Final = (
-    _always("key", "string", "the quota key"),
-    _always("broker", "int", "the broker, or -1 for the active controller, whichever node it was"),
+    FrameColumn("key", "string", "the quota key"),
+    FrameColumn("broker", "int", "the broker, or -1 for the active controller, whichever node it was"),
     _maybe("user", "string", "the user of the quota group. Null: the group has users of any name"),
     _maybe("client_id", "string", "the client-id of the quota group. Null: the group has client-ids of any name"),
-    _always("tags", _TAGS, "further tags of the quota group: the address of connections, or those of a quota callback"),
+    FrameColumn("tags", _TAGS, "further tags of the quota group: the address of connections, or those of a quota callback"),
 )
 
 
@@ -98,38 +94,40 @@ VERDICTS_SCHEMA: Final = FrameSchema(
         *_GROUP,
         _maybe("entity", "string", "whose proposed quota applies, as JSON with null for a default. Null: unlimited"),
         _maybe("limit_before", "double", "the lowest current limit of its clients. Null: unlimited, or not known"),
-        _always("limits_before", _LIMITS, "all current limits of its clients, null for unlimited. Empty: not known"),
+        FrameColumn("limits_before", _LIMITS, "all current limits of its clients, null for unlimited. Empty: not known"),
         _maybe("limit_after", "double", "the proposed limit. Null: unlimited"),
-        _always("changed", "boolean", "the limit differs for a client, or its clients do"),
-        _always("verdict", "string", "throttled, possible, clear or inconclusive"),
+        FrameColumn("changed", "boolean", "the limit differs for a client, or its clients do"),
+        FrameColumn("verdict", "string", "throttled, possible, clear or inconclusive"),
         _maybe("reason", "string", "why the verdict is inconclusive, or how a broker does not keep the limit"),
-        _always("undecided", "boolean", "the names of the sender are not known well enough to state which quota applies"),
-        _always("clients", "bigint", "how many clients the quota group has in this traffic"),
-        _always("requests", "bigint", "recorded requests"),
-        _always("uncharged", "bigint", "recorded rows that count for nothing, because their amount or their time is not known"),
-        _always("throttled_then", "bigint", "requests that were throttled when they were recorded"),
+        FrameColumn("undecided", "boolean", "the names of the sender are not known well enough to state which quota applies"),
+        FrameColumn("clients", "bigint", "how many clients the quota group has in this traffic"),
+        FrameColumn("requests", "bigint", "recorded requests"),
+        FrameColumn(
+            "uncharged", "bigint", "recorded rows that count for nothing, because their amount or their time is not known"
+        ),
+        FrameColumn("throttled_then", "bigint", "requests that were throttled when they were recorded"),
         _maybe("throttled_before", "bigint", "requests that the current limits throttle. Null: not known"),
         _maybe("throttled_after", "bigint", "requests that the proposed limit throttles. Null: not replayed one by one"),
         _maybe("refused", "bigint", "of these, topics or connections that are refused"),
-        _always("active_seconds", "bigint", "seconds with traffic"),
-        _always("seconds_certain", "bigint", "seconds that are certainly over the proposed limit"),
-        _always("seconds_over", "bigint", "seconds over the proposed limit, the best estimate"),
-        _always("seconds_possible", "bigint", "seconds that may be over the proposed limit"),
+        FrameColumn("active_seconds", "bigint", "seconds with traffic"),
+        FrameColumn("seconds_certain", "bigint", "seconds that are certainly over the proposed limit"),
+        FrameColumn("seconds_over", "bigint", "seconds over the proposed limit, the best estimate"),
+        FrameColumn("seconds_possible", "bigint", "seconds that may be over the proposed limit"),
         _maybe("seconds_over_before", "bigint", "seconds over the current limit. Null: not known"),
-        _always("share_over", "double", "seconds_over as a part of active_seconds, 0 to 1"),
+        FrameColumn("share_over", "double", "seconds_over as a part of active_seconds, 0 to 1"),
         _maybe("first", "timestamp", "the first throttled request, or its second"),
-        _always("longest_s", "bigint", "the longest time over the limit, in seconds"),
+        FrameColumn("longest_s", "bigint", "the longest time over the limit, in seconds"),
         _maybe("longest_from", "timestamp", "when that began"),
-        _always("peak", "double", "the largest rate that a broker would have measured, in the unit of the key"),
-        _always(
+        FrameColumn("peak", "double", "the largest rate that a broker would have measured, in the unit of the key"),
+        FrameColumn(
             "censored", "boolean", "quotas throttled these clients when recorded: peak, safe and recommended are lower bounds"
         ),
-        _always("peak_bound", "string", "exact, or upper or lower where the peak is a bound"),
+        FrameColumn("peak_bound", "string", "exact, or upper or lower where the peak is a bound"),
         _maybe("headroom", "double", "limit_after divided by the peak"),
         _maybe("safe", "double", "the smallest round limit that throttles no recorded request on any broker"),
         _maybe("recommended", "double", "the safe limit with a margin for unseen traffic"),
         _maybe("recommended_reason", "string", "the parts of the recommended limit in words"),
-        _always("margin", "double", "what the recommended limit adds, as a share"),
+        FrameColumn("margin", "double", "what the recommended limit adds, as a share"),
     ),
 )
 """One row for each quota group of the proposed quotas on each broker."""
@@ -140,16 +138,16 @@ RECOMMENDATIONS_SCHEMA: Final = FrameSchema(
     columns=(
         *(column for column in _GROUP if column.name != "broker"),
         _maybe("entity", "string", "whose proposed quota applies, as JSON with null for a default. Null: unlimited"),
-        _always("brokers", "int", "on how many brokers the quota group has traffic"),
-        _always("changed", "boolean", "the proposal changes it on some broker"),
-        _always("verdict", "string", "the worst verdict of all brokers"),
+        FrameColumn("brokers", "int", "on how many brokers the quota group has traffic"),
+        FrameColumn("changed", "boolean", "the proposal changes it on some broker"),
+        FrameColumn("verdict", "string", "the worst verdict of all brokers"),
         _maybe("limit_before", "double", "the lowest current limit. Null: unlimited, or not known"),
         _maybe("limit_after", "double", "the proposed limit. Null: unlimited"),
-        _always("peak", "double", "the largest peak of all brokers"),
+        FrameColumn("peak", "double", "the largest peak of all brokers"),
         _maybe("safe", "double", "the smallest round limit that throttles no recorded request on any broker"),
-        _always("recommended", "double", "the safe limit with a margin for unseen traffic"),
+        FrameColumn("recommended", "double", "the safe limit with a margin for unseen traffic"),
         _maybe("recommended_reason", "string", "the parts of the recommended limit in words"),
-        _always("margin", "double", "what the recommended limit adds, as a share"),
+        FrameColumn("margin", "double", "what the recommended limit adds, as a share"),
     ),
 )
 """One row for each quota group whose traffic gives a value to write."""

@@ -87,13 +87,6 @@ _UNJUDGED: Final = (
 
 def backtest_view(report: BacktestReport, *, details: bool = False, page: bool = False) -> View:
     """The report, readable from top to bottom. ``details``: with all that it rests on, and each broker; ``page``: for a page."""
-    history = report.provenance
-    length = duration((history.end - history.start).total_seconds())
-    about = (
-        line(f"{length} of traffic, {history.start:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC"),
-        line(count_of(len(history.coverage), "broker")),
-        *((commit_line(report.commit),) if report.commit.commit else ()),
-    )
     blocks = _blocks(report, details=details or page, page=page)
     words, tone = headline(report)
     answer, _, rest = words.partition(". ")
@@ -106,10 +99,19 @@ def backtest_view(report: BacktestReport, *, details: bool = False, page: bool =
         answer=line(*title.segments, hang=title.hang, pages=((f"{answer}." if rest else answer, style),)),
         lead=rest,
         blocks=tuple(blocks),
-        about=about,
+        about=tuple(_about(report)) if page else (),
         tiles=tuple(_tiles(report)) if page else (),
         tiles_title="Quota groups, each counted once by its worst broker",
     )
+
+
+def _about(report: BacktestReport) -> Iterator[Line]:
+    history = report.provenance
+    length = duration((history.end - history.start).total_seconds())
+    yield line(f"{length} of traffic, {history.start:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC")
+    yield line(count_of(len(history.coverage), "broker"))
+    if report.commit.commit:
+        yield commit_line(report.commit)
 
 
 def rule_lines(report: BacktestReport) -> Iterator[Line]:

@@ -208,6 +208,10 @@ def facts_of(
     for mean in means:
         parts.setdefault(mean.series.broker, []).append((0, mean.start_us, mean.end_us))
     throttled_then = int(pc.sum(charged.column("throttled")).as_py() or 0)
+    observations = []
+    if charged.num_rows:
+        rows, semantics = int(pc.sum(charged.column("lines")).as_py()), "event" if of_requests else "second"
+        observations = [Observations(semantics=semantics, rows=rows, series=charged.num_rows, throttled_then=throttled_then)]
     return Facts(
         source=source.value,
         files=tuple(files),
@@ -226,20 +230,13 @@ def facts_of(
         throttled_then=throttled_then,
         states_throttles=UNSTATED not in counted.column("status").unique().to_pylist(),
         not_charged={status: count for status, count in lines.items() if status not in (CHARGED, UNREADABLE)},
-        observations=tuple(_observations(charged, means, throttled_then, of_requests=of_requests)),
+        observations=(*observations, *(_of_metrics(means) if means else ())),
         unreadable=lines.get(UNREADABLE, 0),
         unreadable_samples=samples if lines.get(UNREADABLE) else (),
     )
 
 
-def _observations(charged: pa.Table, means: Sequence[Mean], throttled_then: int, *, of_requests: bool) -> Iterator[Observations]:
-    if charged.num_rows:
-        yield Observations(
-            semantics="event" if of_requests else "second",
-            rows=int(pc.sum(charged.column("lines")).as_py()),
-            series=charged.num_rows,
-            throttled_then=throttled_then,
-        )
+def _of_metrics(means: Sequence[Mean]) -> Iterator[Observations]:
     for semantics in MetricSemantics:
         some = [mean for mean in means if mean.semantics is semantics]
         if some:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         BacktestRequest,
         Between,
         SessionOptions,
-        Traffic,
         TrafficSource,
     )
     from reconciler.workflows.intent import Intent
@@ -276,9 +275,16 @@ def open_recorded(
     ``throttles``: recorded throttles will be asked for, of requests of every kind.
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
-    from reconciler.traffic import BYTES, KEY_OF_KIND, Kind, Reading, Source, open_traffic, spark_with_progress
+    from reconciler.traffic import BYTES, KEY_OF_KIND, Kind, Reading, Source, find_traffic, open_traffic, spark_with_progress
 
-    traffic = _traffic_of(proposal, options)
+    if options.prometheus is None and proposal.trusted is not None:
+        _require_trusted_traffic(options.traffic, proposal.trusted)
+    mapping = None if options.mapping is None else read_trusted_mapping(options.mapping, proposal.trusted)
+    traffic = find_traffic(options.traffic, mapping, between=options.between)
+    if options.exact and not traffic.of_requests:
+        raise UsageError(
+            "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
+        )
     tables = (proposal.current or {}, proposal.proposed)
     keys = {key for table in tables for values in table.values() for key in values}
     # Nothing need be read of a kind without a quota, before or after.
@@ -308,21 +314,6 @@ def open_recorded(
         )
         stack.callback(recorded.close)
         yield recorded
-
-
-def _traffic_of(proposal: Proposal, options: BacktestOptions) -> Traffic:
-    """Return the traffic that ``options`` name. Raises ``UsageError``, ``TrafficError`` and ``UntrustedError``."""
-    from reconciler.traffic import find_traffic
-
-    if options.prometheus is None and proposal.trusted is not None:
-        _require_trusted_traffic(options.traffic, proposal.trusted)
-    mapping = None if options.mapping is None else read_trusted_mapping(options.mapping, proposal.trusted)
-    traffic = find_traffic(options.traffic, mapping, between=options.between)
-    if options.exact and not traffic.of_requests:
-        raise UsageError(
-            "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
-        )
-    return traffic
 
 
 def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree) -> None:

@@ -119,7 +119,7 @@ def run(args: BacktestArguments) -> Result:
 
 def _judge(args: BacktestArguments) -> Result:
     from reconciler.model import ClusterSpec, Severity
-    from reconciler.workflows import proposal_of, proposal_of_settings, run_backtest, set_quotas
+    from reconciler.workflows import References, load_intent, proposal_of, proposal_of_settings, run_backtest, set_quotas
 
     limit, connection, rows = Severity(args.fail_on), args.connection, _verdict_rows(args) if args.out else None
     situation = next(iter(args.situations), None)
@@ -130,8 +130,10 @@ def _judge(args: BacktestArguments) -> Result:
         plots = _checked_plots(args.plots)
     access = connection.access(args.current)
     settings = _read_settings(args.settings) if args.settings else {}
-    known = situation is not None and bool(args.current or connection.named)
-    intent = _read_intent(args, needed=not settings and not known)
+    intent = None
+    is_known = bool(settings) or (situation is not None and bool(args.current or connection.named))
+    if not is_known or args.paths or connection.cluster is not None or args.trusted_ref is not None:
+        intent = load_intent(args.paths or ["."], cluster=connection.cluster, references=References(trusted=args.trusted_ref))
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
     if situation is not None and not situation.needs_traffic:
         if args.source.traffic:
@@ -192,19 +194,6 @@ def _page_of_backtest(report: BacktestReport, form: str) -> str:
     from reconciler.render import backtest_view
 
     return page(backtest_view(report, details=True, page=form == "html"), form, report.commit.commit)
-
-
-def _read_intent(args: BacktestArguments, *, needed: bool) -> Intent | None:
-    """Return what the manifests want; ``None`` without a path, cluster or reference, where manifests are not ``needed``.
-
-    Raises ``ManifestError``, ``UsageError``, ``GitError`` and ``UntrustedError``.
-    """
-    from reconciler.workflows import References, load_intent
-
-    cluster = args.connection.cluster
-    if not needed and not args.paths and cluster is None and args.trusted_ref is None:
-        return None
-    return load_intent(args.paths or ["."], cluster=cluster, references=References(trusted=args.trusted_ref))
 
 
 def _read_current(args: BacktestArguments, access: Access, intent: Intent | None) -> CurrentState | None:

@@ -136,23 +136,15 @@ def group_series(series: Sequence[Series], before: Tables | None, after: Tables)
                 before_of[index], after_of[index] = both_sides
     targets = _targets(series, before, after, after_of)
     earlier = {members: place for place, members in _members(series, before_of).items()}
+    after_of_members: dict[tuple[int, ...], Resolved | None] = {target.members: target.after for target in targets}
     groups: list[Group] = []
     made: dict[Group, Group] = {}
-
-    def add_group(kind: Kind, side_before: Resolved | None, side_after: Resolved | None) -> None:
-        """Groups of few different limits, each made once."""
-        sides = (None if side is None else Side(side.value) for side in (side_before, side_after))
-        group = Group(kind, *sides)
-        groups.append(made.setdefault(group, group))
-
     groups_of: list[list[int]] = [[] for _ in series]
-    for target in targets:
-        side = before_of[target.members[0]] if earlier.pop(target.members, None) else None
-        add_group(target.kind, side, target.after)
-        for member in target.members:
-            groups_of[member].append(len(groups) - 1)
-    for members in sorted(earlier):
-        add_group(series[members[0]].kind, before_of[members[0]], None)
+    for members in (*after_of_members, *sorted(earlier.keys() - after_of_members.keys())):
+        sides = (before_of[members[0]] if members in earlier else None, after_of_members.get(members))
+        group = Group(series[members[0]].kind, *(None if side is None else Side(side.value) for side in sides))
+        # Groups of few different limits, each made once.
+        groups.append(made.setdefault(group, group))
         for member in members:
             groups_of[member].append(len(groups) - 1)
     return Grouping(

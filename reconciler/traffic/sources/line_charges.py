@@ -125,12 +125,11 @@ class LineReader:
         self._time = Kind.REQUEST in kinds
         self._topics = Kind.MUTATION in kinds
         self._seen: SeenTopics | None = None
+        charged = frozenset((PRODUCE, FETCH, SHARE_FETCH, None))
+        self.wanted = None if self._time else charged | MUTATING if self._topics else charged
+        """The kinds of requests whose lines are charged for anything; an unknown kind may be. ``None``: all."""
         self.showing = _SHOWING if self._topics else frozenset()
         """The kinds of requests whose answers show how many partitions topics have."""
-
-    def wants(self, api: int | None) -> bool:
-        """Whether lines of this kind of request are charged for anything; an unknown kind may be."""
-        return self._time or api in (PRODUCE, FETCH, SHARE_FETCH, None) or (self._topics and api in MUTATING)
 
     def shown_topics(self, document: bytes) -> str | None:
         """Return what an answer of ``showing`` shows anew of topics, as ``topics_text`` has it. ``None``: nothing."""

@@ -161,7 +161,7 @@ class _RowReader:
         # Without what the layout of the log writes behind it.
         document = raw[start : raw.rfind(b"}") + 1]
         cluster, named = names_of_cluster(api, raw) if api in NAMING else (None, None)
-        if not self._reader.wants(api):
+        if self._reader.wanted is not None and api not in self._reader.wanted:
             request = _Request(self._broker, cluster=cluster, named_brokers=named)
             if api in self._reader.showing:
                 self._add_shown(api, document, self._clock.read(raw, at), request)
