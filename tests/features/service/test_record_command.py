@@ -223,10 +223,10 @@ def test_the_commands_of_the_page_record_a_history_and_judge_it(tmp_path: Path) 
     (tmp_path / "quotas" / "cluster.yaml").write_text(cluster())
     (tmp_path / "quotas" / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
     (tmp_path / "now.json").write_text(snapshot({}))
-    # Those of loggers and of the violation log are run by tests/integration/test_get_a_history_page.py.
+    # Those of loggers are run by tests/integration/test_get_a_history_page.py.
     programs = {" ".join(words[:2]) for words in page_commands()}
     assert programs == {
-        "kafka-quotas alter", "kafka-quotas record", "kafka-quotas export", "kafka-quotas backtest", "kafka-quotas why",
+        "kafka-quotas alter", "kafka-quotas record", "kafka-quotas export", "kafka-quotas backtest",
         "kafka-configs --bootstrap-server", "sleep 3600",
     }  # fmt: skip
     mine = [words for words in page_commands() if words[1] == "record" or "history" in words]
