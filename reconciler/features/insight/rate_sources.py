@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import (
-    PAGE_PREFIX,
     HttpLogin,
     PrometheusApi,
     ReadFile,
     TooManySamplesError,
+    is_page,
     open_page,
     read_login,
+    split_page,
     trusted_reader,
 )
 from reconciler.model import ClusterSpec, Message, compose, escaped, name_part
@@ -148,21 +149,6 @@ def read_rates(request: RateRequest) -> RateReading:
     login = Path(server.http_config) if server.http_config else None
     request = replace(request, match=request.match or server.match, http_config=request.http_config or login)
     return _read_server(server.address, request)
-
-
-def is_page(argument: str) -> bool:
-    """Whether a ``--traffic`` argument names the page of an exporter, with or without a broker before it."""
-    return argument.partition("=")[2].startswith(PAGE_PREFIX) or argument.startswith(PAGE_PREFIX)
-
-
-def split_page(argument: str) -> tuple[int | None, str]:
-    """Broker and address of ``[BROKER=]metrics+http://HOST:PORT/metrics``."""
-    if argument.startswith(PAGE_PREFIX):
-        return None, argument.removeprefix(PAGE_PREFIX)
-    broker, _, address = argument.partition("=")
-    if not (broker.isascii() and broker.isdigit() and len(broker) < 10):
-        raise UsageError(f"--traffic {argument!r} begins with no broker id: write BROKER=metrics+http://HOST:PORT/metrics")
-    return int(broker), address.removeprefix(PAGE_PREFIX)
 
 
 class _NamedSeries:

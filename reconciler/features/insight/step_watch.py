@@ -16,8 +16,9 @@ from typing import Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.insight.observe import GroupLoad, Headroom, limited_load, observe
-from reconciler.features.insight.rate_sources import configured_rates, is_page
+from reconciler.features.insight.rate_sources import configured_rates
 from reconciler.features.insight.recorded_rates import name_of_group
+from reconciler.features.prometheus import is_page
 from reconciler.model import UNPREDICTED_SHARE, Change, Prediction, WatchedGroup, WatchedStep, escaped
 from reconciler.planning import quotas_after
 from reconciler.ports import Clock, QuotaCluster, StepWatcher, SystemClock

@@ -84,8 +84,9 @@ def run(args: WhyArguments) -> Result:
         return _compare(args)
     from reconciler.features.insight.explain import explain_incident
     from reconciler.features.insight.incident import INCIDENT, IncidentAnswer
-    from reconciler.features.insight.rate_sources import is_page, recorded_pages
+    from reconciler.features.insight.rate_sources import recorded_pages
     from reconciler.features.insight.why_view import incident_lines
+    from reconciler.features.prometheus import is_page
 
     with contextlib.ExitStack() as stack:
         if any(map(is_page, args.traffic)):

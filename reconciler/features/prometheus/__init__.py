@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSeries
-    from reconciler.features.prometheus.exporters import ExporterTarget, exporter_targets, foreign_page, open_page, series_text
+    from reconciler.features.prometheus.exporter_page import ExporterPage, PageRead, PageSeries
+    from reconciler.features.prometheus.exporters import (
+        ExporterTarget,
+        exporter_targets,
+        foreign_page,
+        is_page,
+        open_page,
+        series_text,
+        split_page,
+    )
     from reconciler.features.prometheus.http import HttpLogin, ReadFile, read_login, trusted_reader
     from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError, timed_values
     from reconciler.features.prometheus.metric_layouts import (

@@ -60,14 +60,25 @@ def open_page(
     return ExporterPage(address, names=NAMES_TO_READ, labels=labels, login=login, timeout_s=timeout_s, clock=clock)
 
 
-def _target(argument: str) -> ExporterTarget:
-    from reconciler.features.prometheus.metric_layouts import broker_of
+def is_page(argument: str) -> bool:
+    """Whether a ``--traffic`` argument names the page of an exporter, with or without a broker before it."""
+    return argument.startswith(PAGE_PREFIX) or argument.partition("=")[2].startswith(PAGE_PREFIX)
 
+
+def split_page(argument: str) -> tuple[int | None, str]:
+    """Return broker and address of ``[BROKER=]metrics+http(s)://HOST[:PORT][/PATH]``. Raises ``UsageError``."""
     match = _ARGUMENT.fullmatch(argument)
     if match is None:
         raise UsageError(f"A metrics page is {PAGE_PREFIX}http(s)://HOST[:PORT]/metrics, not {escaped(argument)!r}")
-    address = match[2]
-    broker = int(match[1]) if match[1] else broker_of({"instance": _host(address)})
+    return int(match[1]) if match[1] else None, match[2]
+
+
+def _target(argument: str) -> ExporterTarget:
+    from reconciler.features.prometheus.metric_layouts import broker_of
+
+    broker, address = split_page(argument)
+    if broker is None:
+        broker = broker_of({"instance": _host(address)})
     if broker is None:
         raise UsageError(f"--traffic {escaped(argument)} does not name the broker. Write 1={escaped(argument)} for broker 1")
     # The page refuses what is not an address.

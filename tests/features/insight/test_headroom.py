@@ -10,7 +10,8 @@ import pytest
 from reconciler.errors import UsageError
 from reconciler.features.insight.headroom_view import headroom_lines
 from reconciler.features.insight.observe import GroupLoad, Headroom, join_limits, nearest_first, observe
-from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates, split_page
+from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates
+from reconciler.features.prometheus import split_page
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
