@@ -160,11 +160,6 @@ def test_a_report_without_predictions_without_a_time_or_of_another_cluster_is_re
     assert "the report is of cluster c2, and these quotas are of c1" in why(folder, run="other.json").err
 
 
-def test_a_client_is_not_named_beside_a_run(folder: Path) -> None:
-    done = why(folder, "--name", "client-id=doubled")
-    assert (done.code, "neither --at nor --name" in done.err) == (64, True)
-
-
 def test_report_counts_the_predictions_of_the_month(folder: Path, tmp_path: Path) -> None:
     files = ("--run", "run.json", "--run", "old.json")
     page, document = tmp_path / "report.html", tmp_path / "report.json"

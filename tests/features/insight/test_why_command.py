@@ -140,17 +140,6 @@ def test_the_text_answers_first_and_fits_80_columns(repository: GitRepository, l
     assert "whether and when those commits were applied: no audit file was given" in " ".join(done.out.split())
 
 
-def test_brokers_that_throttled_the_same_quota_group_share_a_block(repository: GitRepository, log: list[SentRequest]) -> None:
-    assert log
-    text = (repository.folder.parent / "request.log").read_text("utf-8")
-    (repository.folder.parent / "second.log").write_text(text.replace("10.0.0.5:9092", "10.0.0.6:9092"), "utf-8")
-    done = why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--traffic", "2=../second.log")
-    assert [row for row in done.out.splitlines() if row.startswith("user orders: ")] == [
-        "user orders: producer_byte_rate on broker 1 and 1 more broker"
-    ]
-    assert [row.split()[:2] for row in done.out.splitlines() if row.startswith("  broker 2 ")] == [["broker", "2"]]
-
-
 def test_a_client_that_was_not_throttled_shows_how_near_it_was(repository: GitRepository, log: list[SentRequest]) -> None:
     assert log
     done = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--format", "json", "--detailed-exitcode")
@@ -188,20 +177,6 @@ def test_an_unknown_client_is_named_with_one_that_is_like_it(repository: GitRepo
     )
 
 
-def test_without_any_source_every_gap_is_named(tmp_path: Path) -> None:
-    done = invoke("why", "--name", "user=orders", *AT, "--format", "json", cwd=tmp_path)
-
-    report = document(done)
-    assert (done.code, report["answer"], report["groups"]) == (1, "unknown", [])
-    gaps = {one["what"]: one["remedy"] for one in report["missing"]}
-    assert set(gaps) == {
-        "whether the client was throttled",
-        "which commit set the limit",
-        "quotas that the manifests do not declare",
-    }
-    assert gaps["whether the client was throttled"].startswith("give --traffic")
-
-
 def test_two_limits_at_once_are_both_causes(repository: GitRepository, log: list[SentRequest]) -> None:
     assert log
     repository.write(MANIFEST, quotas("50KB", request_percentage="0.05%"))
@@ -212,17 +187,6 @@ def test_two_limits_at_once_are_both_causes(repository: GitRepository, log: list
     report = document(done)
     causes = {one["key"]: one["origin"]["subject"] for one in report["groups"] if one["cause"]}
     assert causes == {"producer_byte_rate": "Halve orders", "request_percentage": "Limit request time"}
-
-
-def test_only_the_group_of_the_throttled_user_is_the_cause(repository: GitRepository) -> None:
-    senders = (*SENDERS, Sender(user="audit", client_id="checkout", size=100, every_s=1, begin_s=0, end_s=240))
-    write_log(repository.folder.parent / "request.log", senders, {"orders": LIMIT, "audit": 4_000.0})
-
-    report = document(why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json"))
-
-    assert [(one["bucket"]["user"], one["cause"]) for one in report["groups"]] == [("orders", True), ("audit", False)]
-    other = document(why(repository, "--names", "user=audit,client-id=checkout", *AT, *TRAFFIC, "--format", "json"))
-    assert other["answer"] == "clear"
 
 
 def test_a_default_is_not_raised_for_everybody(repository: GitRepository, log: list[SentRequest]) -> None:
