@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.documents import AuditRecord
-from reconciler.errors import BackendError, GitError, ManifestError, ReconcilerError, UsageError
+from reconciler.errors import BackendError, GitError, ManifestError, UsageError
 from reconciler.features.insight.incident import LimitOrigin, MissingEvidence
 from reconciler.manifest import compute_units
 from reconciler.model import (
@@ -169,10 +169,7 @@ WHICH_COMMIT: Final = "which commit set the limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaSources:
-    """Where quotas may come from. ``paths``: of manifests; empty: those of the working directory, if it has any.
-
-    A cluster that the command line names is not that of the working directory's manifests.
-    """
+    """Where quotas may come from. ``paths``: of manifests; empty: those of the working directory where ``cluster`` is named."""
 
     paths: tuple[str, ...] = ()
     cluster: str | None = None
@@ -226,7 +223,7 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
     Raises ``ManifestError`` and ``UsageError`` for manifests that were named and have errors, and ``FileAccessError`` and
     ``WrongClusterError`` for a snapshot that cannot be used.
     """
-    paths, loaded = _loaded(sources)
+    loaded, paths = _loaded(sources), sources.paths or (".",)
     spec = ClusterSpec() if loaded is None else desired_for(loaded, sources.cluster)[0]
     current, observed = _current(spec, sources)
     declared, missing = _declared_parts(sources, paths, loaded, spec, since, until)
@@ -237,8 +234,6 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
         missing.append(observed)
     else:
         evidence.append(observed)
-    if loaded is None and sources.names_cluster and not sources.paths:
-        evidence.append("Manifests of the working directory are not read beside a named cluster: give PATH to read them")
     return QuotasThen(
         spec=spec,
         identity=ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id),
@@ -387,19 +382,13 @@ def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequ
     return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if is_used else None
 
 
-def _loaded(sources: QuotaSources) -> tuple[tuple[str, ...], LoadedManifests | None]:
-    """The manifests as they are now. Those of the working directory count only when they are good."""
-    if not sources.paths and sources.cluster is None and sources.names_cluster:
-        return (), None
-    paths = sources.paths or (".",)
-    try:
-        loaded = load_manifests(paths)
-        stop_on(loaded.findings)
-    except ReconcilerError:
-        if sources.paths or sources.cluster is not None:
-            raise
-        return (), None
-    return paths, loaded
+def _loaded(sources: QuotaSources) -> LoadedManifests | None:
+    """The manifests as they are now. ``None``: none were named."""
+    if not sources.paths and sources.cluster is None:
+        return None
+    loaded = load_manifests(sources.paths or (".",))
+    stop_on(loaded.findings)
+    return loaded
 
 
 def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[DesiredState, list[MissingEvidence]]:

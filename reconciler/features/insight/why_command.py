@@ -45,8 +45,7 @@ class WhyArguments:
         "PATH",
         nargs="*",
         default=[],
-        help="manifests in git, for the quotas of that time and the commits that set them [default: ., if it has manifests, and "
-        "none with --bootstrap-server or --zookeeper]",
+        help="manifests in git, for the quotas of that time and the commits that set them [default: none]",
     )
     times: IncidentTimes = group(IncidentTimes)
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)

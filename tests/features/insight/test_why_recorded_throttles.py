@@ -237,18 +237,6 @@ def test_the_log_of_one_broker_clears_no_time_of_another(tmp_path: Path) -> None
     assert late["answer"] == "unknown"
 
 
-def test_a_named_broker_is_not_that_of_the_manifests_of_the_working_directory(tmp_path: Path) -> None:
-    made = repository(tmp_path / "repository", (-3600, "10KB"))
-    rows(tmp_path / "traffic.parquet", size=30_000, seconds=range(100, 160))
-    command = ("why", *ALICE, *SINCE, "--traffic", "../traffic.parquet", "--bootstrap-server", f"127.0.0.1:{refusing_port()}")
-
-    answer = invoke(*command, "--format", "json", cwd=made.folder).json()
-
-    assert answer["answer"] == "unknown"
-    assert "give PATH to read them" in " ".join(answer["evidence"])
-    assert "--bootstrap-server" not in " ".join(gap["remedy"] or "" for gap in answer["missing"])
-
-
 def test_a_server_of_the_manifest_that_is_gone_is_the_reason(tmp_path: Path) -> None:
     made = repository(tmp_path / "repository", (-3600, "10KB"))
     made.write("quotas/cluster.yaml", manifests.cluster(traffic={"prometheus": f"http://127.0.0.1:{refusing_port()}"}))
