@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
-from tests.support.change_set import ChangeSet, mixed, new_limits
+from tests.support.change_set import ChangeSet, mixed
 from tests.support.write_proxy import Last, WriteProxy, decoded_alter, reencoded
 
 pytestmark = pytest.mark.kafka
@@ -95,20 +95,6 @@ def test_a_request_refused_whole_changes_nothing_and_stops_the_run(work: ChangeS
         assert len(refused) == len(proxy.writes[1])
         assert all("error 44" in change["error"] for change in refused)
         work.require_true(report)
-    work.finish()
-
-
-def test_more_records_than_a_request_may_have_take_several(tmp_path: Path, clean_kafka: Sandbox) -> None:
-    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted=new_limits(MOST_RECORDS // 2 + 1))
-    proxy = WriteProxy(clean_kafka.nodes[0].port)
-    with serving(proxy) as server:
-        done = work.run(server)
-    assert done.code == 0, done.err
-    report = done.json()
-    assert report["summary"]["applied"] == MOST_RECORDS // 2 + 1
-    assert len(proxy.writes) > 1
-    assert all(2 * len(entities) <= MOST_RECORDS for entities in proxy.writes)
-    work.require_true(report)
     work.finish()
 
 

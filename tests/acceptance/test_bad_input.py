@@ -61,14 +61,6 @@ def test_a_folder_without_a_sound_manifest_never_reaches_the_cluster(
     assert "error:" in done.out
 
 
-@pytest.mark.parametrize("name", ["missing.json", "folder", "not.json", "list.json"])
-def test_a_snapshot_that_is_none(folder: Path, name: str) -> None:
-    (folder / "folder").mkdir()
-    (folder / "not.json").write_text("{")
-    (folder / "list.json").write_text("[]")
-    assert_one_message(invoke("plan", "--current", name, cwd=folder), name)
-
-
 def test_a_file_that_cannot_be_written(folder: Path) -> None:
     snapshot = folder / "now.json"
     snapshot.write_text(

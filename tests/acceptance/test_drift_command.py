@@ -52,14 +52,6 @@ def test_a_reference_tells_merged_from_changed_by_hand_and_touches_nothing(repo:
     assert invoke("drift", "--current", "../live.json", "--baseline", "applied", cwd=repo.folder).code == 0
 
 
-def test_a_name_that_is_a_file_and_a_reference_is_not_guessed(repo: GitRepository) -> None:
-    repo.write("applied", "{}")
-    done = drift(repo, "--baseline", "applied")
-    assert done.code == 64
-    assert "./applied" in done.err
-    assert "is not a baseline" in drift(repo, "--baseline", "./applied").err
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

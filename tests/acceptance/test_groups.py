@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -92,21 +91,6 @@ def stored(shared: Path) -> Path:
     document = json.loads((shared / "live.json").read_text())
     (shared / "stored.json").write_text(json.dumps({**document, "entities": entities}))
     return shared
-
-
-def test_why_follows_groups_and_names_the_gap_where_the_plugin_is_not_declared(stored: Path) -> None:
-    def report(*paths: str, cwd: Path) -> Any:
-        request = ("--name", "user=bob", "--at", "2026-11-21T13:02:00Z", "--current", str(stored / "stored.json"))
-        return invoke("why", *paths, *request, "--format", "json", cwd=cwd).json()
-
-    gap = "whether the client shares the limit of a group"
-    known = report("quotas", cwd=stored)
-    assert known["limits"]["producer_byte_rate"]["value"] == 60 * MIB
-    assert gap not in [missing["what"] for missing in known["missing"]]
-    (stored / "empty").mkdir()
-    unknown = report(cwd=stored / "empty")
-    assert unknown["limits"] == {}
-    assert gap in [missing["what"] for missing in unknown["missing"]]
 
 
 def test_describe_explains_reserved_users(stored: Path) -> None:

@@ -76,15 +76,3 @@ def test_a_format_that_a_command_does_not_have_is_a_usage_error(folder: Path, ar
     done = invoke(command, "quotas", *rest, cwd=folder)
     assert (done.code, words in done.err) == (64, True), done.err
     assert not (folder / "x").exists()
-
-
-def test_a_link_under_the_name_of_an_output_is_replaced_and_not_followed(folder: Path) -> None:
-    outside = folder / "outside.txt"
-    outside.write_text("kept", encoding="utf-8")
-    (folder / "out-json").symlink_to(outside)
-
-    _, files = with_files("plan", folder)
-
-    assert outside.read_text(encoding="utf-8") == "kept"
-    assert not (folder / "out-json").is_symlink()
-    assert json.loads(files["json"])["changes"]

@@ -12,7 +12,6 @@ from pre_commit.clientlib import load_manifest
 ROOT = Path(__file__).parents[2]
 HOOKS = ROOT / ".pre-commit-hooks.yaml"
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
-REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {}\n"
 BIN = Path(sys.executable).parent
 
 
@@ -88,19 +87,6 @@ def test_good_manifests_pass_and_bad_ones_fail_with_their_place(repository: Repo
     assert done.returncode == 1
     assert "teams/b.yml:5:" in done.stdout
     assert "[unknown-unit]" in done.stdout
-
-
-def test_a_changed_file_is_checked_against_the_unchanged_ones_below_the_root(repository: Repository) -> None:
-    repository.write("kafka-quotas.yaml", REPOSITORY)
-    repository.write("teams/a.yaml", quotas("alice"))
-    repository.commit()
-
-    repository.write("teams/b.yaml", quotas("alice"))
-    done = repository.hook()
-
-    assert done.returncode == 1
-    assert "[duplicate-entity]" in done.stdout
-    assert "teams/a.yaml:5:" in done.stdout
 
 
 @pytest.mark.slow

@@ -149,19 +149,3 @@ def test_a_way_of_asking_that_cannot_work_is_64_and_says_why(folder: Path, argum
     done = resolve(folder, "--current", "snap.json", *arguments)
     assert (done.code, done.out) == (64, "")
     assert words in done.err
-
-
-def test_what_cannot_be_read_is_1_and_nothing_is_printed(folder: Path) -> None:
-    (folder / "broken.json").write_text("{")
-    for arguments in (
-        ("--current", "broken.json", "--name", "user=a"),
-        ("--current", "none.json", "--name", "user=a"),
-        ("--bootstrap-server", "127.0.0.1:1", "--name", "user=a"),
-    ):
-        done = resolve(folder, *arguments, "--format", "json")
-        assert (done.code, done.out) == (1, "")
-        assert done.err.startswith("kafka-quotas: ")
-    (folder / "team" / "quotas.yaml").write_text(manifests.quotas(({"user": "alice"}, {"producer_bytes": "10MiB"})))
-    done = resolve(folder, "team", "--state", "manifests", "--name", "user=a", "--format", "json")
-    assert done.code == 1
-    assert done.json()["findings"]

@@ -87,13 +87,6 @@ def test_without_python_one_sentence_says_which_is_needed(machine):
     assert "Python 3.11 or newer is needed" in refusal(machine.set_up())
 
 
-def test_without_java_one_sentence_says_so(machine):
-    machine.put_python("3.11")
-    (machine.programs / "java").unlink()
-
-    assert "no Java found" in refusal(machine.set_up())
-
-
 def test_a_failed_install_shows_why_and_starts_from_nothing_the_next_time(machine):
     machine.put_python("3.11", pip="echo no route to host; exit 1")
     failed = machine.set_up()
@@ -107,13 +100,3 @@ def test_a_failed_install_shows_why_and_starts_from_nothing_the_next_time(machin
     assert "no route to host" in failed.stderr
     assert done.returncode == 0, done.stderr
     assert not leftover.exists()
-
-
-def test_a_finished_set_up_is_not_done_again(machine):
-    machine.put_python("3.11")
-    machine.set_up()
-
-    again = machine.set_up()
-
-    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
-    assert machine.installs == 1

@@ -122,15 +122,6 @@ def test_another_team_s_entity_cannot_be_taken_by_giving_it_to_oneself(merged: G
         assert any("payments-api" in f["message"] for f in done.json()["findings"] if f["severity"] == "error")
 
 
-def test_lint_settings_that_a_pull_request_lowers_do_not_hold_yet(merged: GitRepository) -> None:
-    merged.write("kafka-quotas.yaml", repository(lint={"ip-host-name": "off"}))
-    merged.write("ip.yaml", quotas(({"ip": "localhost"}, {"connection_creation_rate": 5})))
-    merged.commit()
-    done = invoke("validate", "--trusted-ref", "main", "--format", "json", cwd=merged.folder)
-    assert done.code == 1
-    assert {"ip-host-name", "counts-after-merge"} <= {f["id"] for f in done.json()["findings"]}
-
-
 def test_a_pull_request_that_moves_the_root_does_not_make_a_part_the_whole(merged: GitRepository) -> None:
     merged.git("checkout", "-q", "main")
     merged.write("kafka-quotas.yaml", repository())
@@ -148,19 +139,6 @@ def test_a_pull_request_that_moves_the_root_does_not_make_a_part_the_whole(merge
     assert done.code == 0, done.err
     assert done.json()["complete"] is False
     assert [c["action"] for c in done.json()["changes"]] == ["create"]
-
-
-def test_a_repository_that_is_reached_through_a_link_is_as_whole_as_it_is(merged: GitRepository) -> None:
-    merged.git("checkout", "-q", "main")
-    merged.write("kafka-quotas.yaml", repository())
-    merged.commit()
-    link = merged.folder.parent / "link"
-    link.symlink_to(merged.folder)
-    for path in (str(link), str(merged.folder), ".", "clusters/.."):
-        done = plan(merged, path)
-        assert done.code == 0, done.err
-        assert done.json()["complete"] is True
-        assert plan(merged, f"{path}/quotas.yaml").json()["complete"] is False
 
 
 def test_a_cluster_that_only_the_pull_request_has_is_refused_by_plan_and_checked_by_validate(merged: GitRepository) -> None:

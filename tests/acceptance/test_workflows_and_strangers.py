@@ -155,16 +155,6 @@ def test_a_plan_that_cannot_be_made_takes_the_place_of_an_older_one(forge: Forge
     assert "<summary>The plan of an earlier commit</summary>" in str(posted["body"])
 
 
-def test_manifests_whose_clusters_cannot_be_found_leave_no_older_plan_standing(forge: Forge) -> None:
-    forge.work.write("teams/payments.yaml", declares(1100))
-    forge.on_pull_request(*forge.propose())
-    forge.work.git("checkout", "-q", "change")
-    forge.work.write("clusters/prod.yaml", cluster("prod").replace("kind: Cluster", "kind: [Cluster"))
-    ran = forge.on_pull_request(*forge.propose())
-    assert ([one.result for one in ran["clusters"]], [one.result for one in ran["plan"]]) == (["failure"], ["skipped"])
-    assert "Kafka quotas for prod: no plan" in comment(forge)
-
-
 def test_a_fork_that_can_no_longer_be_merged_leaves_no_older_plan_standing(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
     head, _ = forge.propose(label="fork:change")

@@ -59,20 +59,6 @@ def read(data: bytes | str) -> Any:
     return json.loads(data) if data else None
 
 
-def test_a_plan_says_that_it_was_read_from_zookeeper_and_which_cluster_it_is(
-    repository: ZooKeeperRepository, zookeeper_kafka: Sandbox
-) -> None:
-    repository.declare(*TEN)
-    done = repository.run("plan", "--format", "json", "--detailed-exitcode")
-
-    plan = valid(done.json(), "plan")
-    assert done.code == 2, done.err
-    assert plan["observed"]["from"] == "zookeeper"
-    assert plan["cluster"] == {"name": "old", "id": zookeeper_kafka.cluster_id, "kafka_version": None}
-    assert plan["summary"]["create"] == len(TEN)
-    assert not any(repository.nodes().values())
-
-
 def test_what_is_applied_is_in_the_nodes_and_then_there_is_nothing_to_do(
     repository: ZooKeeperRepository, zookeeper_kafka: Sandbox
 ) -> None:
@@ -167,25 +153,3 @@ def test_a_migration_that_copied_the_nodes_names_is_found_and_explained(
         '{"client-id": "etl", "user": "<default>"}': "user=<default> client-id=etl is meant, declare that and remove this one.",
     }
     assert "3.6.2" in invoke("explain", "migrated-name", cwd=tmp_path).out
-
-
-def test_the_tool_of_kip_546_reads_and_writes_there_too(repository: ZooKeeperRepository, tmp_path: Path) -> None:
-    place = ("--zookeeper", repository.zookeeper)
-    name = ("--name", "user=alice@EXAMPLE.COM", "--name", "client-id=a b")
-    altered = invoke("alter", *place, *name, "--add", "producer_byte_rate=1048576", "--auto-approve", cwd=tmp_path)
-    assert altered.code == 0, altered.out + altered.err
-
-    assert repository.nodes()["/config/users/alice%40EXAMPLE.COM/clients/a%20b"] == (
-        b'{"version":1,"config":{"producer_byte_rate":"1048576"}}'
-    )
-    described = invoke("describe", *place, "--format", "json", cwd=tmp_path).json()
-    assert described["observed"]["from"] == "zookeeper"
-    assert described["entities"] == [
-        {"entity": {"user": "alice@EXAMPLE.COM", "client-id": "a b"}, "quotas": {"producer_byte_rate": 1048576}}
-    ]
-    resolved = invoke("resolve", *place, *name, "--format", "json", cwd=tmp_path)
-    assert (resolved.code, resolved.json()["quotas"]["producer_byte_rate"]["level"]) == (0, 1), resolved.out
-    approved = ("--auto-approve", "--accept", "too-many-removals")
-    gone = invoke("alter", *place, *name, "--delete", "producer_byte_rate", *approved, cwd=tmp_path)
-    assert gone.code == 0, gone.out + gone.err
-    assert not any(repository.nodes().values())

@@ -60,14 +60,6 @@ def test_a_log_gets_a_line_for_each_interval_with_the_time_of_the_step(screen: S
     }
 
 
-def test_a_step_that_ends_in_time_prints_nothing(screen: Screen) -> None:
-    with progress(screen, every_s=NEVER) as live:
-        live.step("reading")
-        live.count(1, 2, "files")
-        live.step("writing")
-    assert screen.getvalue() == ""
-
-
 def test_quiet_starts_nothing_that_could_print(screen: Screen) -> None:
     with progress(screen, quiet=True) as live:
         live.step("reading")
@@ -106,15 +98,6 @@ def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Scre
     assert shown.endswith("\r\x1b[K")
 
 
-def test_a_dumb_terminal_gets_the_lines_of_a_log(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    sink = cast("TextIO", Sink(screen, breaks=False))
-    with LiveProgress(every_s=SOON, stream=sink) as live:
-        live.step("reading")
-        wait_until(lambda: "reading" in screen.getvalue())
-    assert {line.partition(" (")[0] for line in screen.getvalue().splitlines()} == {"kafka-quotas: reading"}
-
-
 def test_an_interrupt_has_the_step_that_it_ended(screen: Screen) -> None:
     def work() -> None:
         with progress(screen, every_s=NEVER) as live:
@@ -142,24 +125,6 @@ READING = Counted(done=14.2 * GIB, total=23.3 * GIB, unit="", per_s=1.1 * GIB)
 )
 def test_a_line_has_the_figures_that_are_known(counted: Counted | None, expected: str) -> None:
     assert progress_text("reading traffic", counted, seconds=12) == expected
-
-
-def test_an_empty_step_takes_the_line_away(screen: Screen) -> None:
-    with progress(screen, every_s=NEVER) as live:
-        live.step("starting Kafka")
-        live.step("")
-        assert timer_of(live) is None
-        live.step("reading")
-        assert timer_of(live) is not None
-
-
-def test_a_new_pass_over_the_same_rows_has_a_rate_of_its_own(screen: Screen) -> None:
-    with progress(screen, every_s=NEVER) as live:
-        live.step("judging")
-        live.count(900, 1000, "rows")
-        live.count(100, 1000, "rows")
-        assert live._first is not None
-        assert live._first[0] == 100
 
 
 def test_a_live_line_never_follows_text_without_an_end_and_never_wraps(screen: Screen) -> None:

@@ -17,8 +17,6 @@ from reconciler.model import (
     KeyChange,
     Reason,
 )
-from reconciler.render.apply_text import apply_summary_view
-from reconciler.render.markdown import view_markdown
 from tests.builders import user
 from tests.support.command import invoke
 from tests.support.hostile_names import HOSTILE
@@ -71,12 +69,3 @@ def test_strange_names_stay_in_their_cells(tmp_path: Path) -> None:
     failed = (outcome(name, ChangeStatus.FAILED, error=name) for name in names)
     text = summary(tmp_path, written(*failed, result=ApplyResult.PARTIAL))
     assert len(by_github(text).rows) == len(names) + 1
-
-
-def test_rows_without_room_are_counted() -> None:
-    report = APPLY_SUMMARY.read(written(*(outcome(f"user-{n}", ChangeStatus.APPLIED) for n in range(500))), name="x")
-    text = view_markdown(apply_summary_view(report, name="x"), budget=5000)
-    assert len(text.encode()) <= 5000
-    shown = len(by_github(text).rows) - 1
-    assert 10 < shown < 500
-    assert f"{500 - shown} rows have no room here" in by_github(text).text()

@@ -146,12 +146,6 @@ def test_each_direction_has_its_sentence(before: dict[Entity, float], after: dic
     assert any(words in sentence for sentence in sentences), sentences
 
 
-def test_no_affected_client_is_said_and_unknown_effects_give_the_reason() -> None:
-    assert "Effects are unknown: because\n" in text(PlanEffects(unknown="because"))
-    assert "1 changed entity, no known client affected" in text(PlanEffects())
-    assert "ffect" not in text(None)
-
-
 @pytest.mark.parametrize(
     "effects",
     [

@@ -57,17 +57,6 @@ def test_rows_of_a_table_too_wide_for_the_terminal_are_lines_that_wrap() -> None
     )
 
 
-def test_a_column_without_text_is_left_out() -> None:
-    assert "over" not in plain([table(COLUMNS, (("clear", "user bob", ""),))])
-
-
-def test_without_a_width_a_very_long_cell_moves_only_its_own_row() -> None:
-    long = "x" * 20_000
-    rows = plain([table(COLUMNS, (("clear", long, "1 %"), ("clear", "user bob", "2 %")))]).splitlines()
-    assert long in rows[1]
-    assert len(rows[2]) < 100
-
-
 @given(
     st.lists(st.tuples(st.text(max_size=30), st.text(max_size=60), st.text(max_size=9)), min_size=1, max_size=5),
     st.integers(20, 90),

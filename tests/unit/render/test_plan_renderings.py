@@ -28,7 +28,6 @@ from reconciler.render.html_page import view_html
 from reconciler.render.markdown import view_markdown
 from reconciler.render.plan_text import plan_view
 from reconciler.render.terminal import plain
-from reconciler.text import amount
 from tests.builders import pair, plan, span, user
 from tests.support.markdown_views import by_github, seen
 
@@ -108,24 +107,6 @@ def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
     )
 
 
-def test_changes_stand_below_the_file_that_declares_them() -> None:
-    def of(name: str, file: str) -> Change:
-        one = change(user(name), 1024, 2048)
-        return replace(one, keys=tuple(replace(key, source=span(3, file, 5)) for key in one.keys))
-
-    text = plain(plan_view(plan(of("a", "z.yaml"), of("b", "a.yaml"), of("c", "z.yaml"))).lines)
-    order = [text.index(word) for word in ("a.yaml\n", "~ user=b", "\nz.yaml\n", "~ user=a", "~ user=c")]
-    assert order == sorted(order)
-
-
-def test_a_key_from_another_file_than_its_entity_has_its_whole_place() -> None:
-    one = change(user("a"), 1024, 2048)
-    other = replace(one.keys[0], key="request_percentage", source=span(9, "b.yaml", 2))
-    text = plain(plan_view(plan(replace(one, keys=(*one.keys, other)))).lines)
-    assert text.rstrip().splitlines()[4].split()[-2:] != ["line", "9"]
-    assert "b.yaml:9:2" in text
-
-
 @pytest.mark.bulk
 def test_a_plan_of_many_changes_is_counted_by_file() -> None:
     changes = [change(user(f"team-{n:05}"), 1000.0 * (n + 2), 1000.0) for n in range(20_000)]
@@ -157,23 +138,6 @@ def test_a_partial_report_names_what_failed_and_counts_the_rest() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "text"),
-    [
-        ("producer_byte_rate", 20971520.0, "20 MiB/s"),
-        ("producer_byte_rate", 512.0, "512 B/s"),
-        ("producer_byte_rate", None, "not set"),
-        ("producer_byte_rate", float("inf"), "Infinity B/s"),
-        ("request_percentage", 12.5, "12.5 %"),
-        ("controller_mutation_rate", 0.1, "0.1 partitions/s"),
-        ("connection_creation_rate", 5.0, "5 connections/s"),
-        ("key_of_the_future", 7.0, "7"),
-    ],
-)
-def test_amounts_carry_their_unit(key: str, value: float | None, text: str) -> None:
-    assert amount(key, value) == text
-
-
 def test_an_apply_report_ends_with_the_time_and_the_brokers() -> None:
     done = report(ApplyResult.DONE, ChangeStatus.APPLIED, verified=True, seconds=8.04, brokers=3)
     assert plain(apply_report_lines(done)) == "Applied 1 change in 8 s, verified on 3 brokers.\n"
@@ -185,11 +149,6 @@ def test_an_apply_report_ends_with_the_command_that_undoes_it() -> None:
     done = report(ApplyResult.DONE, ChangeStatus.APPLIED, seconds=8.04, brokers=3)
     text = plain(apply_report_lines(done, undo=("my run.json", "quotas", "--cluster", "prod\x1b[2J")))
     assert text.splitlines()[-1] == "To undo it: kafka-quotas revert 'my run.json' quotas --cluster 'prod\\u001b[2J'"
-
-
-def test_the_message_of_a_report_ends_in_one_period() -> None:
-    for message in ("guard prune: pass --accept prune", "guard prune: pass --accept prune."):
-        assert plain(apply_report_lines(report(ApplyResult.REFUSED, message=message))).endswith("pass --accept prune.\n")
 
 
 def test_a_page_lists_the_worst_change_of_all_files_first_and_a_terminal_that_of_each_file() -> None:

@@ -1,4 +1,4 @@
-"""Durations for people."""
+"""Durations and amounts for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.text import bound_text, duration, length_text
+from reconciler.text import amount, bound_text, duration, length_text
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,20 @@ def test_a_bound_in_three_digits_is_still_a_bound(value: float, up: bool) -> Non
     shown = float(number) * {"B/s": 1, "KiB/s": 1024, "MiB/s": 1024**2, "GiB/s": 1024**3, "TiB/s": 1024**4}[unit]
     assert shown >= value * (1 - 1e-9) if up else shown <= value * (1 + 1e-9)
     assert abs(shown / value - 1) <= 0.011
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("producer_byte_rate", 20971520.0, "20 MiB/s"),
+        ("producer_byte_rate", 512.0, "512 B/s"),
+        ("producer_byte_rate", None, "not set"),
+        ("producer_byte_rate", float("inf"), "Infinity B/s"),
+        ("request_percentage", 12.5, "12.5 %"),
+        ("controller_mutation_rate", 0.1, "0.1 partitions/s"),
+        ("connection_creation_rate", 5.0, "5 connections/s"),
+        ("key_of_the_future", 7.0, "7"),
+    ],
+)
+def test_amounts_carry_their_unit(key: str, value: float | None, text: str) -> None:
+    assert amount(key, value) == text
