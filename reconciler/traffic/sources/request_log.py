@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -76,6 +75,10 @@ _SHOWN: Final = 200
 """Characters of a line that cannot be read, in ``detail``."""
 _CONNECTIONS_KEPT: Final = 100_000
 NOT_A_LOG: Final = "no line has 'Completed request:'. Is the logger kafka.request.logger at DEBUG, and is this its file?"
+_READABLE: Final = (
+    "A line of a broker has its date and time first, and JSON behind 'Completed request:' (kafka-quotas explain record-traffic). "
+    "Brokers before 2.8 write no JSON: give their metrics (kafka-quotas explain prometheus)."
+)
 _PARTS_LOOKED_AT: Final = 20
 """Parts that are looked at, spread over all files."""
 _PARTS_CUT: Final = 32
@@ -305,36 +308,8 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     where = list_some([escaped(file) for file in files], 1)
     if not samples and not any(has_text(file, MARKER) for file in files):
         raise TrafficError(f"recorded traffic {where}: {NOT_A_LOG}")
-    forms = {_foreign_form(raw) for _, raw in samples}
-    form = forms.pop() if len(forms) == 1 else None
-    if form is not None or rows >= _LEAST_LINES:
-        form = "" if form is None else f" {form}"
+    if rows >= _LEAST_LINES:
         raise TrafficError(
-            f"recorded traffic {where}: none of the {rows} request lines looked at can be read.{form} For instance, "
+            f"recorded traffic {where}: none of the {rows} request lines looked at can be read. {_READABLE} For instance, "
             f"{escaped(_beginning(*samples[0]))}"
         )
-
-
-_FOREIGN: Final = {
-    rb"\s*\{": (
-        "Each of these lines is a JSON document, which has the line of the broker as text in one of its fields. Unpack it, such "
-        "as with jq -rj .log FILE > kafka-request.log. The date and time must stay before the text."
-    ),
-    rb"\S+ (?:stdout|stderr) P ": (
-        "These are lines of a container runtime (CRI), which cuts a longer line of the broker into parts with the flag P. Let "
-        "the broker write its request log to a file of its own (kafka-quotas explain record-traffic)."
-    ),
-    rb".*?Completed request:(?:RequestHeader\(|\{api_key=|Name:)": (
-        "These are requests in the text form of brokers before 2.8. Later ones write JSON, which shows sizes. For older brokers "
-        "give their metrics (kafka-quotas explain prometheus)."
-    ),
-    rb"(?!.*\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}.*Completed request:)": (
-        "No date and time is before 'Completed request:'. Let the layout of the logger begin with a time, such as "
-        "[%d] %p %m (%c)%n (kafka-quotas explain record-traffic)."
-    ),
-}
-"""How lines begin that are not those of a broker's own request log; what they are, and what serves in their place."""
-
-
-def _foreign_form(raw: bytes) -> str | None:
-    return next((words for pattern, words in _FOREIGN.items() if re.match(pattern, raw)), None)
