@@ -210,38 +210,6 @@ def test_a_rule_about_limits_that_stay_is_judged_from_per_second_totals_too(
     assert totals["rules"] == rows["rules"]
 
 
-def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path, tmp_path: Path, warm_command: Command) -> None:
-    (tmp_path / "quotas").mkdir()
-    cluster = CLUSTER[: CLUSTER.index("  backtest:")] + "  backtest: {fail: [{verdicts: [inconclusive]}]}\n"
-    quotas = QUOTAS.replace("user: pay-api, client-id: {default: true}", "user: pay-absent")
-    for name, text in (("cluster.yaml", cluster.replace("prune: always", "prune: never")), ("quotas.yaml", quotas)):
-        (tmp_path / "quotas" / name).write_text(text, encoding="utf-8")
-    live = json.loads((folder / "live.json").read_text(encoding="utf-8"))
-    live["entities"] += [{"entity": {"user": NAME}, "quotas": {"producer_byte_rate": 52_000}}]
-    (tmp_path / "live.json").write_text(json.dumps(live), encoding="utf-8")
-    arguments = (
-        "--traffic",
-        str(folder / "traffic.parquet"),
-        "--current",
-        "live.json",
-        "--master",
-        "local[2]",
-        "--out",
-        "json=out.json",
-    )
-    done = warm_command("backtest", "quotas", *arguments, cwd=tmp_path)
-    assert (done.code, done.err) == (1, "")
-    headline = "Not checked: 1 of 1 changed quota (no recorded traffic)."
-    assert done.out.splitlines()[0] == f"Backtest: {headline}"
-    failed = "Rule fails: no quota group that changes may be inconclusive or not checked. user=pay-absent"
-    assert done.out.splitlines()[1].startswith(failed)
-    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
-    assert (document["summary"]["headline"], document["summary"]["unjudged"]) == (headline, 1)
-    assert document["unjudged"][0]["entity"] == {"user": "pay-absent"}
-    found = next(one for one in document["findings"] if one["id"] == "traffic-not-recorded")
-    assert (found["severity"], found["line"]) == ("warning", 8)
-
-
 def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells: str, tmp_path: Path) -> None:
     repository = GitRepository(tmp_path / "repo")
     for name, text in (("kafka-quotas.yaml", REPOSITORY), ("cluster.yaml", CLUSTER), ("quotas.yaml", QUOTAS)):

@@ -68,21 +68,3 @@ def test_totals_of_a_folder_know_the_lines_of_the_night(tmp_path: Path) -> None:
         "alice": ("inconclusive", 120), "bob": ("clear", 0), "carol": ("inconclusive", 31), "dave": ("inconclusive", 1),
     }  # fmt: skip
     assert rows["carol"]["reason"] == words_of_night("31 lines")
-
-
-@pytest.mark.spark
-def test_on_spark_and_from_days_they_are_known_as_well(tmp_path: Path, warm_command: Command) -> None:
-    night_log(tmp_path)
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "kafka-request.log").rename(tmp_path / "logs" / "kafka-request.log")
-    local = ("--log-timezone", "Europe/Berlin", "--master", "local[2]")
-    here = judged(warm_command, tmp_path, "--traffic", "1=logs", *local)
-    assert {user: row["verdict"] for user, row in here.items()} == {
-        "alice": "inconclusive", "bob": "clear", "carol": "inconclusive", "dave": "inconclusive",
-    }  # fmt: skip
-    done = warm_command("compact", "--traffic", "1=logs", "--folder", f"file://{tmp_path}/lake", *local, cwd=tmp_path)
-    assert done.code == 0, done.err
-    of_days = judged(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/lake", "--master", "local[2]")
-    assert {user: (row["verdict"], row["uncharged"]) for user, row in of_days.items()} == {
-        "alice": ("inconclusive", 120), "bob": ("clear", 0), "carol": ("inconclusive", 31), "dave": ("inconclusive", 1),
-    }  # fmt: skip

@@ -239,18 +239,11 @@ JAVA = "needs Java"
             f"{HEADER}\n1795266000,kafka-1,u,c,Produce,1\n".encode(),
             MAPPING,
             (),
-            "'1795266000', and the mapping has no unit for it",
-        ),
-        (
-            "a.csv",
-            f"{HEADER}\n1795266000,kafka-1,u,c,Produce,1\n".encode(),
-            MAPPING.replace("timezone: Europe/Berlin", "unit: ms"),
-            (),
-            "write unit: s at columns.ts",
+            "is not a time of the years 2000 to 2099 with unit text. Write unit: s at columns.ts",
         ),
         ("a.csv", f"{HEADER}\n{START},b1,u,c,Produce,1\n".encode(), MAPPING, (), "'b1' in column 'host' gives no broker"),
     ],
-    ids=["not a log", "layout", "zone", "not Parquet", "column", "time", "unit", "broker"],
+    ids=["not a log", "layout", "zone", "not Parquet", "column", "time", "broker"],
 )
 def test_traffic_that_cannot_be_used_is_refused_before_spark_starts(
     tmp_path: Path, file: str, content: bytes, mapping: str | None, options: tuple[str, ...], said: str
