@@ -93,6 +93,14 @@ def test_code_scanning_is_given_findings_and_they_fail_nothing(forge: ActForge) 
     assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == PAYMENTS
 
 
+def test_a_proposal_is_checked_by_a_kafka_that_the_job_starts(forge: ActForge) -> None:
+    forge.give("quotas-pull-request.yml", server_check="sandbox")
+    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
+    assert ran.code == 0, ran.log
+    assert ran.job("Plan").steps["actions/setup-java"].outcome == "success"
+    assert "checked by a local Kafka" in ran.job("Plan").summary
+
+
 def test_a_source_of_traffic_that_is_down_fails_the_job_and_nothing_counts_as_checked(forge: ActForge) -> None:
     head, merge = propose_with(forge, "traffic: {prometheus: 'http://127.0.0.1:9/'}")
     ran = forge.under_act("quotas-pull-request.yml", forge.proposed(head, merge))

@@ -11,6 +11,8 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import CHANGED_SINCE, ChosenClusters, Wanted, result_for
 from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import PLAN_FORMATS, OutFile, Result, result_of_plan
+from reconciler.errors import UsageError
+from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
     from reconciler.model import Plan
@@ -24,6 +26,13 @@ class PlanViewOptions:
 
     show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
     step_down: float | None = option_groups.step_down("show the steps of apply --step-down with this factor")
+    server_check: str | None = option(
+        "--server-check",
+        section="Safety",
+        choices=("cluster", "sandbox"),
+        metavar="WHERE",
+        help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
+    )
     fail_on_guard: bool = option(
         "--fail-on-guard", section="Safety", help="exit 3 when a guard needs acceptance or blocks the plan"
     )
@@ -123,4 +132,9 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
             from reconciler.workflows import in_steps
 
             plan = in_steps(plan, StepDown(factor=args.views.step_down))
-    return plan
+        if args.views.server_check is None:
+            return plan
+        for place in added("SERVER_CHECKS"):
+            checked: Plan = load(place)(plan, args.views.server_check, source, intent, progress=progress)
+            return checked
+        raise UsageError("--server-check needs the feature sandbox, and its folder is not installed")

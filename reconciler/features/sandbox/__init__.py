@@ -51,4 +51,7 @@ COMMANDS: Final = (
     ),
 )
 
+SERVER_CHECKS: Final = ("reconciler.features.sandbox.server_check:check_plan",)
+"""Each lets a broker check a plan."""
+
 __getattr__ = lazy_face(__name__)
