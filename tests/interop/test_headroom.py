@@ -6,7 +6,7 @@ import datetime
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,11 @@ def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedClus
     rules = tmp_path / "quota-rules.yaml"
     hostile = {"user": BOB.name, "client-id": HOSTILE}
     everybody = {"user": {"default": True}, "client-id": {"default": True}}
-    entries = [({"user": "alice", "client-id": "app"}, 20_000), (hostile, 40_000), (everybody, 1_000_000_000)]
+    entries: list[tuple[Mapping[str, object], int]] = [
+        ({"user": "alice", "client-id": "app"}, 20_000),
+        (hostile, 40_000),
+        (everybody, 1_000_000_000),
+    ]
     (tmp_path / "all").mkdir()
     (tmp_path / "all" / "cluster.yaml").write_text(cluster_document())
     (tmp_path / "all" / "quotas.yaml").write_text(quotas(*((entity, {"producer_byte_rate": n}) for entity, n in entries)))
