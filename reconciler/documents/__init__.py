@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reconciler.documents.backtest_headline import Tone, headline
     from reconciler.documents.codec import Row, RowMember, row
     from reconciler.documents.document import VALUES, Document, is_failure
-    from reconciler.documents.findings import FINDINGS, FindingCounts, FindingList
+    from reconciler.documents.findings import FINDINGS, FindingList
     from reconciler.documents.kinds import FieldError, parse
     from reconciler.documents.plan import (
         CLUSTERS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.manifest.client_quotas import CLIENT_QUOTAS, name_problems
+    from reconciler.manifest.client_quotas import name_problems
     from reconciler.manifest.cluster_document import CLUSTER
     from reconciler.manifest.desired import cluster_findings, desired_state
     from reconciler.manifest.discovery import (
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         discover,
         file_span,
         find_root,
-        literal_start,
         path_matcher,
         read_file,
     )

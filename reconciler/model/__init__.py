@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         ExpectedRecording,
         FailedBucket,
         FileRevision,
-        GroupCounts,
         NotJudged,
         Provenance,
         RuleOutcome,

@@ -55,11 +55,6 @@ class Difference:
     unmanaged: tuple[Entity, ...] = ()
     """Entities on the cluster that no manifest declares and that are left, in the cluster's order."""
 
-    def summary_of(self, changes: Collection[Change]) -> Summary:
-        """The counts when only some of the changes are made."""
-        counts = Counter(change.action.value for change in changes)
-        return Summary(unchanged=self.summary.unchanged, unmanaged=self.summary.unmanaged, **counts)
-
 
 def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, prune: Prune) -> Difference:
     """Compare every entity that either side knows.

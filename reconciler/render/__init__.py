@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         span_of,
     )
     from reconciler.render.drift_text import drift_view
-    from reconciler.render.effects_text import effect_table, effects_lines
+    from reconciler.render.effects_text import effects_lines
     from reconciler.render.findings_text import (
         counts_sentence,
         explanation_lines,
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         NAME_LIMIT,
         RepoPaths,
         RepositoryLinks,
-        Section,
         blocks_markdown,
         code,
         fence,

@@ -130,7 +130,6 @@ _STATUSES: Final = {
     ChangeStatus.NOT_ATTEMPTED: ("not attempted", Style.FAINT),
 }
 _COLUMNS: Final = tuple(Column(title=title) for title in ("entity", "key", "before", "after", "result"))
-_MOST_OWNERS: Final = 5
 _MOST_GROUPS: Final = 3
 """Throttled quota groups of one step that are shown."""
 

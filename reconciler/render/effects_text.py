@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -85,9 +84,8 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
     causes = {group.cause for group in effects.groups}
     alone = [effect for effect in effects.effects if effect.cause not in causes]
     shown = [effect for effect in alone if not _restates(effect, created)]
-    yield effect_table(
-        [(str(client), tuple(of_client)) for client, of_client in itertools.groupby(shown, key=lambda effect: effect.client)]
-    )
+    rows = ((line(f"  {effect.client}", pages=(name_part(str(effect.client)),)), *_row(effect)) for effect in shown)
+    yield table(_COLUMNS, rows, indent=6, titled=False)
     restating = sum(group.clients for group in effects.groups) - sum(group.clients for group in groups)
     if folded := len(alone) - len(shown) + restating:
         yield line((f"  {count_of(folded, 'effect')} not listed: a new limit above, for a client that it names", Style.FAINT))
@@ -136,17 +134,6 @@ def _limit_before(group: EffectGroup) -> str:
     lowest, highest = (amount(group.key, value) for value in (group.before.lowest, group.before.highest))
     values = lowest if lowest == highest else f"{lowest} to {highest}"
     return f"{values}, {'of their own' if group.before.entity is None else f'from {group.before.entity}'}"
-
-
-def effect_table(clients: Sequence[tuple[str, Sequence[Effect]]], *, unknown: Sequence[tuple[str, str]] = ()) -> Block:
-    """A line for each client, below it a row for each effect; ``unknown``: keys of the last client, with the reason."""
-    rows: list[tuple[Line | str | tuple[str, Style], ...]] = []
-    shown = line()
-    for client, effects in clients:
-        shown = line(f"  {client}", pages=(name_part(client),))
-        rows += [(shown, *_row(effect)) for effect in effects]
-    rows += [(shown, key, ("unknown", Style.WARN), reason) for key, reason in unknown]
-    return table(_COLUMNS, rows, indent=6, titled=False)
 
 
 def _row(effect: Effect) -> tuple[Line | str | tuple[str, Style], ...]:

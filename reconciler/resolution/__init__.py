@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         IpVerdict,
         address_of,
         client_of,
-        host_address,
         ip_verdict,
         quote_client_id,
         sanitize_name,
@@ -91,7 +90,7 @@ if TYPE_CHECKING:
         canonical_address,
         overridden_by_default_pair,
     )
-    from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of, tags_of_address
+    from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of
     from reconciler.resolution.views import (
         QuotaView,
         ViewKind,

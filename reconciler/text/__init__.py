@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         short_moment,
     )
     from reconciler.text.quoting import (
-        DEFAULT_TEXT,
         all_changes,
         count_of,
         did_you_mean,

@@ -8,7 +8,6 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.workflows.alter import (
-        NOT_ABOUT_MANIFESTS,
         AlterRequest,
         alter_entities,
         alter_plan,

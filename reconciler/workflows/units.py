@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 ABOVE_BUDGET: Final = "above-budget"
-_SHOWN_SHARES: Final = 20
 _SHOWN_PARTS: Final = 6
 _EVEN: Final = 1.05
 """A leader distribution with a larger factor is worth a note."""

@@ -18,6 +18,6 @@ if TYPE_CHECKING:
         remove_field,
         scalar_text,
     )
-    from reconciler.yaml.reading import Plain, YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence, read_yaml
+    from reconciler.yaml.reading import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 __getattr__ = lazy_face(__name__)

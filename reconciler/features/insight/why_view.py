@@ -24,7 +24,6 @@ from reconciler.text import amount, count_of, duration, rate, shown
 
 _SHOWN: Final = 5
 _LABEL: Final = 13
-_ROW: Final = 72
 _LOWER_BOUND: Final = "A throttled client sends less than it wants to, so this is a lower bound"
 _TONES: Final = {
     IncidentAnswer.THROTTLED: Style.BAD,
