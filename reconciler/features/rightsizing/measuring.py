@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from reconciler.features.manifest_edits import clusters_of_values
-from reconciler.features.rightsizing.proposals import ChangeBounds, ClusterBounds, propose
+from reconciler.features.rightsizing.proposals import ChangeBounds, propose
 from reconciler.features.rightsizing.sizing import (
     ChangedOutcome,
     History,
@@ -18,7 +18,7 @@ from reconciler.features.rightsizing.sizing import (
     SizingJudgement,
     judge_use,
 )
-from reconciler.manifest import SizingRules, allocations, budgets_of
+from reconciler.manifest import SizingRules
 from reconciler.model import (
     DEFAULT,
     BacktestReport,
@@ -76,8 +76,6 @@ class SizedClusters:
     """By the name of the Cluster manifest."""
     reports: tuple[SizingReport, ...]
     """One for each cluster that could be judged."""
-    failed: frozenset[str] = frozenset()
-    """Clusters that could not be judged."""
 
     @property
     def loaded(self) -> LoadedManifests:
@@ -132,7 +130,8 @@ def measure_cluster(
     progress.step("judging the declared limits")
     in_effect = replace(request, current=None, in_effect=True, needs=replace(request.needs, hours=0.0))
     report = Backtest(recorded, in_effect).report()
-    history = _history(report)
+    seen = report.provenance
+    history = History(begin=seen.start, end=seen.end, source=seen.source, brokers=seen.brokers)
     return MeasuredCluster(
         intent=intent,
         proposal=proposal,
@@ -156,25 +155,23 @@ def size_clusters(
     ``failed``: clusters that could not be measured. A value that one of them shares stays.
     ``changed_at``: when the value at a place was written; ``None``: not known, or long ago.
     """
+    intents = {each.name: each.intent for each in measured}
     if not measured:
-        return SizedClusters(intents={}, reports=(), failed=failed)
+        return SizedClusters(intents=intents, reports=())
     loaded = measured[0].intent.loaded
     bounds = ChangeBounds(
-        rules=loaded.repository.rightsize,
-        clusters={each.name: _bounds(each) for each in measured},
-        elsewhere=clusters_of_values(loaded, leave_out=[each.name for each in measured]),
+        intents=intents,
+        ends={each.name: each.history.end for each in measured},
+        elsewhere=clusters_of_values(loaded, leave_out=[*intents]),
         failed=failed,
-        paths=measured[0].intent.paths,
         changed_at=changed_at,
     )
-    of_cluster: dict[str | None, list[SizedQuota]] = {each.name: [] for each in measured}
+    of_cluster: dict[str | None, list[SizedQuota]] = {name: [] for name in intents}
     for quota in propose([quota for each in measured for quota in each.quotas], bounds):
         of_cluster[quota.cluster].append(quota)
-    return SizedClusters(
-        intents={each.name: each.intent for each in measured},
-        reports=tuple(_report(each, of_cluster[each.name], bounds.rules, progress) for each in measured),
-        failed=failed,
-    )
+    rules = loaded.repository.rightsize
+    reports = tuple(_report(each, of_cluster[each.name], rules, progress) for each in measured)
+    return SizedClusters(intents=intents, reports=reports)
 
 
 def _report(measured: MeasuredCluster, quotas: Sequence[SizedQuota], rules: SizingRules, progress: Progress) -> SizingReport:
@@ -184,7 +181,10 @@ def _report(measured: MeasuredCluster, quotas: Sequence[SizedQuota], rules: Sizi
         after = set_quotas(proposal, changes)
         changed = replace(measured.request, current=proposal.proposed, proposed=after.proposed, declared=after.declared)
         outcomes = _outcomes(Backtest(measured.recorded, changed).report())
-        quotas = [_with_outcome(quota, outcomes) for quota in quotas]
+        quotas = [
+            replace(quota, outcome=outcomes.get((quota.entity, quota.key.value))) if quota.is_proposed else quota
+            for quota in quotas
+        ]
     return SizingReport(
         cluster=measured.name,
         history=measured.history,
@@ -192,23 +192,6 @@ def _report(measured: MeasuredCluster, quotas: Sequence[SizedQuota], rules: Sizi
         quotas=tuple(sorted(quotas, key=lambda quota: quota.urgency)),
         notes=measured.notes,
         commit=proposal.commit,
-    )
-
-
-def _history(report: BacktestReport) -> History:
-    seen = report.provenance
-    return History(begin=seen.start, end=seen.end, source=seen.source, brokers=seen.brokers)
-
-
-def _bounds(measured: MeasuredCluster) -> ClusterBounds:
-    intent, spec = measured.intent, measured.intent.spec
-    repository, entities = intent.loaded.repository, intent.desired.entities
-    return ClusterBounds(
-        entities=entities,
-        limits=tuple(limit for limit in repository.limits if limit.clusters is None or limit.clusters.chooses(spec)),
-        budgets={(each.owner, each.key): each for each in allocations(budgets_of(repository.budgets, spec), entities.values())},
-        reduction=spec.safety.guards.large_reduction,
-        end=measured.history.end,
     )
 
 
@@ -275,7 +258,6 @@ def _use(rows: list[BucketVerdict], loss: float) -> QuotaUse:
     fullest = max(rows, key=_highest)
     unadvised = next((row for row in rows if row.advice.recommended is None), None)
     neediest = max(rows, key=lambda row: row.advice.recommended or 0.0)
-    firsts, lasts = _known(row.recorded.first for row in rows), _known(row.recorded.last for row in rows)
     safe = [row.advice.safe for row in rows if row.advice.safe is not None]
     doubted = next((row for row in rows if _is_doubted(row)), None)
     return QuotaUse(
@@ -290,8 +272,8 @@ def _use(rows: list[BucketVerdict], loss: float) -> QuotaUse:
         over=max(row.over.share for row in rows),
         was_throttled=any(row.recorded.censored or row.recorded.throttled for row in rows),
         doubt=None if doubted is None else doubted.reason or "a request may have been throttled",
-        first=min(firsts, default=None),
-        last=max(lasts, default=None),
+        first=min((row.recorded.first for row in rows if row.recorded.first is not None), default=None),
+        last=max((row.recorded.last for row in rows if row.recorded.last is not None), default=None),
     )
 
 
@@ -304,10 +286,6 @@ def _is_doubted(row: BucketVerdict) -> bool:
     """Samples of metrics never prove that nothing was throttled. The margin of their recommended value is for that."""
     has_margin = row.metrics is not None and not row.recorded.requests and row.metrics.factor is not None
     return row.verdict is not Verdict.CLEAR and not (has_margin and row.verdict is Verdict.INCONCLUSIVE)
-
-
-def _known(moments: Iterable[datetime.datetime | None]) -> list[datetime.datetime]:
-    return [moment for moment in moments if moment is not None]
 
 
 def _changes(quotas: Iterable[SizedQuota]) -> dict[Entity, dict[str, float]]:
@@ -325,7 +303,3 @@ def _outcomes(report: BacktestReport) -> dict[tuple[Entity, str], ChangedOutcome
             worst = outcomes.get((row.limits.entity, row.key)) or ChangedOutcome(verdict=row.verdict, reason=row.reason)
             outcomes[row.limits.entity, row.key] = replace(worst, over=max(worst.over, row.over.share))
     return outcomes
-
-
-def _with_outcome(quota: SizedQuota, outcomes: Mapping[tuple[Entity, str], ChangedOutcome]) -> SizedQuota:
-    return replace(quota, outcome=outcomes.get((quota.entity, quota.key.value))) if quota.is_proposed else quota

@@ -8,53 +8,45 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.features.rightsizing.sizing import LEAST_CHANGE, WEEKS, SizedQuota, Sizing
 from reconciler.formats import declarable
-from reconciler.manifest import OwnerBudget, SizingRules, ValueLimit
-from reconciler.model import DesiredEntity, Entity, QuotaKey, ReductionLimit, Span, ValueType, display_name, escaped
+from reconciler.manifest import allocations, budgets_of
+from reconciler.model import DesiredEntity, QuotaKey, Span, ValueType, display_name, escaped
 from reconciler.text import count_of, list_some, percent_text, rate
 from reconciler.traffic import safe_limit
+
+if TYPE_CHECKING:
+    from reconciler.workflows import Intent
 
 _MOST_NAMED: Final = 3
 _KIB: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterBounds:
-    """What a change has to keep on one cluster."""
-
-    entities: Mapping[Entity, DesiredEntity]
-    """Everything that the manifests declare for the cluster."""
-    limits: Sequence[ValueLimit] = ()
-    """Those of the cluster."""
-    budgets: Mapping[tuple[str, QuotaKey], OwnerBudget]
-    reduction: ReductionLimit
-    """A larger cut would trip the guard large-reduction."""
-    end: datetime.datetime
-    """The end of the history, UTC."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeBounds:
     """What a change has to keep."""
 
-    rules: SizingRules
-    clusters: Mapping[str | None, ClusterBounds]
-    """By the name of its Cluster manifest each cluster that is judged."""
+    intents: Mapping[str | None, Intent]
+    """What is declared for each cluster that is judged, by the name of its Cluster manifest."""
+    ends: Mapping[str | None, datetime.datetime]
+    """The end of the history of each, UTC."""
     elsewhere: Mapping[Span, tuple[str, ...]]
     """Clusters that take a value from a place, and are not judged."""
     failed: frozenset[str] = frozenset()
     """Clusters that were to be judged, and could not be."""
-    paths: Sequence[str] = ()
-    """The manifests, for commands that are shown."""
     changed_at: Callable[[Span], datetime.datetime | None]
     """When the value at a place was written. ``None``: not known."""
 
+    @property
+    def first(self) -> Intent:
+        """The intent for one of the clusters, which all have the same manifests."""
+        return next(iter(self.intents.values()))
+
     def entity(self, quota: SizedQuota) -> DesiredEntity:
         """Return what the manifests declare for the entity of a quota on its cluster."""
-        return self.clusters[quota.cluster].entities[quota.entity]
+        return self.intents[quota.cluster].desired.entities[quota.entity]
 
 
 def propose(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> tuple[SizedQuota, ...]:
@@ -135,7 +127,7 @@ def _shared(others: Sequence[str], bounds: ChangeBounds) -> str:
     where = f"the value also applies on {list_some([display_name(name) for name in others], _MOST_NAMED)}"
     if not bounds.failed.isdisjoint(others):
         return f"{where}, which was not checked. Give it traffic, or add an override for this cluster"
-    command = shlex.join(["kafka-quotas", "rightsize", *bounds.paths, "--all-clusters"])
+    command = shlex.join(["kafka-quotas", "rightsize", *bounds.first.paths, "--all-clusters"])
     return f"{where}. Judge all of them: {escaped(command)}"
 
 
@@ -145,7 +137,7 @@ def _within_bounds(
     """The value inside the limits of all its owners, and no deeper than the guard of large reductions allows."""
     limit, key = quotas[0].limit, quotas[0].key
     if not is_raise:
-        least_kept = max(bounds.clusters[quota.cluster].reduction.of(key.value) for quota in quotas)
+        least_kept = max(bounds.intents[quota.cluster].spec.safety.guards.large_reduction.of(key.value) for quota in quotas)
         value = max(value, safe_limit(key, limit * least_kept)[0])
     ranges = [_range_of(quota, bounds) for quota in quotas]
     least, most = max(low for low, _ in ranges), min(high for _, high in ranges)
@@ -161,7 +153,10 @@ def _within_bounds(
 
 def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
     least, most = 0.0, math.inf
-    for limit in bounds.clusters[quota.cluster].limits:
+    intent = bounds.intents[quota.cluster]
+    for limit in intent.loaded.repository.limits:
+        if limit.clusters is not None and not limit.clusters.chooses(intent.spec):
+            continue
         if limit.owner in (None, quota.owner) and (limit.match is None or limit.match.matches(quota.entity)):
             known = limit.keys.get(quota.key)
             if known is not None:
@@ -172,16 +167,21 @@ def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
 
 def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds) -> Iterator[list[SizedQuota]]:
     """The worst first: as many as an owner gets at once, and as its budget has room for."""
-    free = {(name, *place): budget.free for name, each in bounds.clusters.items() for place, budget in each.budgets.items()}
+    rules = bounds.first.loaded.repository.rightsize
+    free = {
+        (name, each.owner, each.key): each.free
+        for name, intent in bounds.intents.items()
+        for each in allocations(budgets_of(intent.loaded.repository.budgets, intent.spec), intent.desired.entities.values())
+    }
     count: Counter[str | None] = Counter()
     for quotas in sorted(settled, key=lambda some: min(quota.urgency for quota in some)):
         if not any(quota.is_proposed for quota in quotas):
             yield quotas
             continue
         owner = owner_of_change(quotas)
-        if count[owner] >= bounds.rules.changes:
-            verb = "comes" if bounds.rules.changes == 1 else "come"
-            left: str | None = f"{count_of(bounds.rules.changes, 'change')} of its owner {verb} first"
+        if count[owner] >= rules.changes:
+            verb = "comes" if rules.changes == 1 else "come"
+            left: str | None = f"{count_of(rules.changes, 'change')} of its owner {verb} first"
         else:
             left = _recent_change(quotas, bounds)
         value = None
@@ -200,7 +200,7 @@ def _accepted(quota: SizedQuota, value: float | None, left: str | None) -> Sized
 
 def _recent_change(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:
     changed = bounds.changed_at(quotas[0].source)
-    if changed is None or min(bounds.clusters[quota.cluster].end for quota in quotas) - changed >= WEEKS:
+    if changed is None or min(bounds.ends[quota.cluster] for quota in quotas) - changed >= WEEKS:
         return None
     return f"the value was changed on {changed:%Y-%m-%d}, and two whole weeks of traffic decide about it"
 
