@@ -21,13 +21,11 @@ if TYPE_CHECKING:
         Approval,
         AuditFile,
         Dialogue,
-        Observation,
         apply_manifests,
         in_steps,
-        observe,
+        predictions_in,
         refused,
         write,
-        write_observed,
     )
     from reconciler.workflows.as_before import EarlierFindings, FindingFacts, facts_of, known_entries
     from reconciler.workflows.backtest import (
@@ -70,11 +68,11 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.every_cluster import (
         PLACEHOLDER,
+        failure_of,
         find_changed_clusters,
         for_every,
         load_every_intent,
         only_changed,
-        read_every,
     )
     from reconciler.workflows.explain import explain_id, explanations, page_names
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
@@ -99,7 +97,7 @@ if TYPE_CHECKING:
         load_manifests,
         stop_on,
     )
-    from reconciler.workflows.plan import make_plan
+    from reconciler.workflows.plan import make_plan, plan_from
     from reconciler.workflows.resolve import (
         MANIFESTS,
         PLANNED,

@@ -38,11 +38,10 @@ from reconciler.model import (
     Finding,
     ManifestCommit,
     Plan,
-    Prune,
 )
 from reconciler.planning import is_applied, quotas_after, require_current, undeclared_in_scope
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
-from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster, QuotaReader
+from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
 from reconciler.text import all_changes, count_of
 from reconciler.workflows.connect import read_for
 from reconciler.workflows.intent import Intent
@@ -51,7 +50,7 @@ from reconciler.workflows.plan import plan_from
 
 if TYPE_CHECKING:
     from reconciler.apply import StepDown
-    from reconciler.model import BacktestReport, CurrentState, Drift, Prediction, RunContext
+    from reconciler.model import BacktestReport, Prediction, RunContext
     from reconciler.ports import StepWatcher
     from reconciler.workflows.drift import GivenBaseline
 
@@ -128,7 +127,7 @@ def apply_manifests(
     predictions: tuple[Prediction, ...] = ()
     if approval.backtest is not None:
         try:
-            predictions = _predictions(approval.backtest, plan)
+            predictions = predictions_in(approval.backtest, plan)
         except StalePlanError as error:
             return refused(plan, error)
     if approval.step_down is not None:
@@ -147,7 +146,8 @@ def apply_manifests(
     return replace(report, findings=_about_the_rest(plan), facts=facts)
 
 
-def _predictions(backtest: BacktestReport, plan: Plan) -> tuple[Prediction, ...]:
+def predictions_in(backtest: BacktestReport, plan: Plan) -> tuple[Prediction, ...]:
+    """Return what a backtest predicts of a plan. Raises ``StalePlanError`` for a backtest of other values."""
     from reconciler.policy import predictions_of
 
     return predictions_of(backtest, plan.changes, plan.cluster.name)
@@ -335,46 +335,3 @@ def os_user() -> str:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return str(number)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """State, drift and plan of one moment. ``withheld_prunes``: how many entities ``prune: confirm`` would remove."""
-
-    current: CurrentState
-    drift: Drift
-    plan: Plan
-    withheld_prunes: int = 0
-    backtest: BacktestReport | None = None
-    """A backtest of the plan, whose predictions stay in the report of a write."""
-
-
-def observe(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None, *, clock: Clock) -> Observation:
-    """Read once, and compare. Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does."""
-    current = read_for(intent, reader)
-    source, spec = intent.source(), intent.spec
-    from reconciler.workflows.drift import drift_from
-
-    drift = drift_from(intent, current, given, source=source)
-    withheld = undeclared_in_scope(intent.desired, current.entities, spec.scope) if spec.prune is Prune.CONFIRM else ()
-    unattended = replace(intent, attended=False)
-    plan = plan_from(unattended, current, accepted=(), source=source, clock=clock, given=given)
-    return Observation(current=current, drift=drift, plan=plan, withheld_prunes=len(withheld))
-
-
-def write_observed(
-    intent: Intent, observation: Observation, cluster: QuotaCluster, settings: ApplySettings, *, clock: Clock, progress: Progress
-) -> ApplyReport:
-    """Write the plan as ``apply`` does, under the same guards.
-
-    Raises ``BackendError``, ``WrongClusterError`` and ``ManifestError``, only when nothing was written.
-    """
-    stop_on(observation.plan.findings, intent.fail_on)
-    approval = Approval(settings=settings)
-    predictions: tuple[Prediction, ...] = ()
-    if observation.backtest is not None:
-        # A backtest of other values than the plan's predicts nothing of it.
-        with contextlib.suppress(StalePlanError):
-            predictions = _predictions(observation.backtest, observation.plan)
-    report = write(observation.plan, cluster, approval, dialogue=UNASKED, clock=clock, progress=progress)
-    return replace(report, facts=replace(report.facts, totals=observation.plan.totals, predictions=predictions))

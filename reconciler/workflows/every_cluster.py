@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
-from reconciler.errors import GitError, ManifestError, ReconcilerError, UnreachableError, UntrustedError, UsageError
+from reconciler.errors import GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.model import (
     ChangedCluster,
     ClusterChange,
@@ -34,8 +30,6 @@ from reconciler.workflows.load import LoadedManifests, References, desired_for, 
 from reconciler.workflows.trusted import declared_at, read_references
 
 T = TypeVar("T")
-_MOST_READERS: Final = 64
-"""Clusters that are read at once: enough that some that hang do not delay the others."""
 _NO_CLUSTER: Final = "--all-clusters needs a Cluster manifest, and none was found"
 
 
@@ -64,7 +58,7 @@ def load_every_intent(
         try:
             made.append(intent_of(loaded, seen, paths, cluster=name, fail_on=fail_on))
         except ReconcilerError as error:
-            made.append(_failure(name, None, error, skipped=isinstance(error, UntrustedError)))
+            made.append(failure_of(name, None, error, skipped=isinstance(error, UntrustedError)))
     return tuple(made)
 
 
@@ -99,7 +93,7 @@ def for_every(
         try:
             return work(intent)
         except ReconcilerError as error:
-            return _failure(intent.spec.name, intent.spec.cluster_id, error)
+            return failure_of(intent.spec.name, intent.spec.cluster_id, error)
 
     if parallel <= 1:
         results = []
@@ -117,50 +111,8 @@ def for_every(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def read_every(
-    intents: Sequence[Intent | ClusterFailure], read: Callable[[Intent], T], *, within_s: float
-) -> tuple[T | ClusterFailure, ...]:
-    """Read every cluster, in the order of the intents. One that takes longer than ``within_s`` for all of them is a failure.
-
-    Its thread is left behind, and keeps nothing alive: so this is for work that does not write.
-    """
-    todo, done = SimpleQueue[int](), SimpleQueue[tuple[int, T | ClusterFailure | BaseException]]()
-
-    def work() -> None:
-        with contextlib.suppress(Empty):
-            while True:
-                place = todo.get_nowait()
-                intent = intents[place]
-                try:
-                    done.put((place, intent if isinstance(intent, ClusterFailure) else read(intent)))
-                except ReconcilerError as error:
-                    assert not isinstance(intent, ClusterFailure)
-                    done.put((place, _failure(intent.spec.name, intent.spec.cluster_id, error)))
-                except BaseException as error:  # noqa: BLE001 - who waits for the results gets it
-                    done.put((place, error))
-
-    for place in range(len(intents)):
-        todo.put(place)
-    for number in range(min(len(intents), _MOST_READERS)):
-        threading.Thread(target=work, name=f"cluster {number}", daemon=True).start()
-    deadline, results = time.monotonic() + within_s, dict[int, T | ClusterFailure]()
-    with contextlib.suppress(Empty):
-        while len(results) < len(intents):
-            place, result = done.get(timeout=max(0.0, deadline - time.monotonic()))
-            if isinstance(result, BaseException):
-                raise result
-            results[place] = result
-    return tuple(results[place] if place in results else _late(intent, within_s) for place, intent in enumerate(intents))
-
-
-def _late(intent: Intent | ClusterFailure, within_s: float) -> ClusterFailure:
-    if isinstance(intent, ClusterFailure):
-        return intent
-    error = UnreachableError(f"no answer within {within_s:g} s. Check that its brokers and spec.traffic answer")
-    return _failure(intent.spec.name, intent.spec.cluster_id, error)
-
-
-def _failure(name: str | None, cluster_id: str | None, error: ReconcilerError, *, skipped: bool = False) -> ClusterFailure:
+def failure_of(name: str | None, cluster_id: str | None, error: ReconcilerError, *, skipped: bool = False) -> ClusterFailure:
+    """Return what stands in place of a cluster's result."""
     return ClusterFailure(
         cluster=ClusterIdentity(name=name, id=cluster_id),
         failure_reason=error.failure_reason,

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import every_cluster, exit_codes, option_groups, traffic_options
 from reconciler.cli.declaration import group, option
 from reconciler.cli.results import Result
 from reconciler.cli.traffic_options import label_matcher, share
-from reconciler.errors import UsageError
+from reconciler.errors import ReconcilerError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from reconciler.features.insight.observe import Headroom
     from reconciler.formats import Json
     from reconciler.model import ClusterFailure
+    from reconciler.workflows import Intent
 
 _WITHIN_S: Final = 7.0
 """How long all clusters together may take: a command for people who wait."""
+_MOST_READERS: Final = 64
+"""Clusters that are read at once: enough that some that hang do not delay the others."""
 
 
 def _count(text: str) -> int:
@@ -123,7 +130,7 @@ def _chosen(headroom: Headroom, shown: ShownLoads) -> Headroom:
 def _observe_every(args: HeadroomArguments) -> Sequence[Headroom | ClusterFailure]:
     """Read every cluster at the same time. One that does not answer in time is a failure of its own."""
     from reconciler.features.insight.observe import observe_cluster
-    from reconciler.workflows import Access, References, read_every
+    from reconciler.workflows import Access, References
 
     given = {"--traffic": args.source.traffic, "--match": args.source.match, "--http-config": args.source.http_config}
     if unusable := [name for name, value in given.items() if value]:
@@ -132,7 +139,58 @@ def _observe_every(args: HeadroomArguments) -> Sequence[Headroom | ClusterFailur
         paths=args.paths or (".",), choice=args.connection, references=References(trusted=args.trusted_ref)
     )
     access = Access(command_config=args.connection.command_config)
-    return read_every(every_cluster.load_every(wanted), lambda intent: observe_cluster(intent, access), within_s=_WITHIN_S)
+    return _read_every(every_cluster.load_every(wanted), lambda intent: observe_cluster(intent, access))
+
+
+def _read_every(
+    intents: Sequence[Intent | ClusterFailure], read: Callable[[Intent], Headroom]
+) -> tuple[Headroom | ClusterFailure, ...]:
+    """Read every cluster, in the order of the intents. One that takes longer than ``_WITHIN_S`` for all of them is a failure.
+
+    Its thread is left behind, and keeps nothing alive: so this is for work that does not write.
+    """
+    from reconciler.model import ClusterFailure
+    from reconciler.workflows import failure_of
+
+    todo: SimpleQueue[int] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Headroom | ClusterFailure | BaseException]] = SimpleQueue()
+
+    def work() -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                place = todo.get_nowait()
+                intent = intents[place]
+                try:
+                    done.put((place, intent if isinstance(intent, ClusterFailure) else read(intent)))
+                except ReconcilerError as error:
+                    assert not isinstance(intent, ClusterFailure)
+                    done.put((place, failure_of(intent.spec.name, intent.spec.cluster_id, error)))
+                except BaseException as error:  # noqa: BLE001 - who waits for the results gets it
+                    done.put((place, error))
+
+    for place in range(len(intents)):
+        todo.put(place)
+    for number in range(min(len(intents), _MOST_READERS)):
+        threading.Thread(target=work, name=f"cluster {number}", daemon=True).start()
+    results: dict[int, Headroom | ClusterFailure] = {}
+    deadline = time.monotonic() + _WITHIN_S
+    with contextlib.suppress(Empty):
+        while len(results) < len(intents):
+            place, result = done.get(timeout=max(0.0, deadline - time.monotonic()))
+            if isinstance(result, BaseException):
+                raise result
+            results[place] = result
+    return tuple(results[place] if place in results else _late(intent) for place, intent in enumerate(intents))
+
+
+def _late(intent: Intent | ClusterFailure) -> ClusterFailure:
+    from reconciler.model import ClusterFailure
+    from reconciler.workflows import failure_of
+
+    if isinstance(intent, ClusterFailure):
+        return intent
+    error = UnreachableError(f"no answer within {_WITHIN_S:g} s. Check that its brokers and spec.traffic answer")
+    return failure_of(intent.spec.name, intent.spec.cluster_id, error)
 
 
 def _observe(args: HeadroomArguments) -> Headroom:

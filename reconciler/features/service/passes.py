@@ -24,6 +24,7 @@ from reconciler.errors import (
     WrongClusterError,
 )
 from reconciler.features.service.audit_sink import AuditSink
+from reconciler.features.service.observation import Observation, observe, write_observed
 from reconciler.model import (
     Action,
     ApplyResult,
@@ -41,7 +42,7 @@ from reconciler.model import (
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.render import rule_sentences
 from reconciler.text import count_of, list_some
-from reconciler.workflows import GivenBaseline, Intent, Observation, observe, proposal_of, run_backtest, write_observed
+from reconciler.workflows import GivenBaseline, Intent, proposal_of, run_backtest
 
 _MOST_NAMED: Final = 10
 _LONGEST_MESSAGE: Final = 2_000
