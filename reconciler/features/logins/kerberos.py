@@ -52,15 +52,11 @@ class KerberosLogin(BrokerLogin):
     """
 
     service_name: str
+    mechanism: str = "GSSAPI"
     principal: str | None = None
     keytab: str | None = None
     ticket_cache: str | None = None
     setting: str = "sasl.jaas.config"
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's word for it."""
-        return "GSSAPI"
 
     @property
     def files(self) -> tuple[str, ...]:

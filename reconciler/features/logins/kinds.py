@@ -37,16 +37,12 @@ _REGION: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.")
 class IamLogin(BrokerLogin):
     """Which identity: that of a profile, a role to assume, or without both the one that botocore finds first."""
 
+    mechanism: str = "AWS_MSK_IAM"
     profile: str | None = None
     role_arn: str | None = None
     role_session: str = _SESSION
     external_id: str | None = field(default=None, repr=False)
     sts_region: str | None = None
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's word for it."""
-        return "AWS_MSK_IAM"
 
     @property
     def actions(self) -> Mapping[str, str]:

@@ -34,12 +34,8 @@ class TokenFile(BrokerLogin):
     """A token (JWT) in a file, read at every login, so that another program may renew it."""
 
     path: str
+    mechanism: str = _MECHANISM
     extensions: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's word for it."""
-        return _MECHANISM
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -79,15 +75,11 @@ class TokenEndpoint(BrokerLogin):
     basic: str = field(repr=False)
     """What the header ``Authorization`` has: the client id and the secret in base64."""
     secret: str = field(repr=False)
+    mechanism: str = _MECHANISM
     scope: str | None = None
     tls: Tls = field(default_factory=Tls)
     seconds: float = 20.0
     extensions: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's word for it."""
-        return _MECHANISM
 
     @property
     def files(self) -> tuple[str, ...]:
