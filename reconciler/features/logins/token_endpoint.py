@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import math
 import ssl
 import threading
 import time
@@ -96,12 +97,12 @@ def _answer(endpoint: TokenEndpoint) -> object:
     """Return the document of the answer; ``None`` where it is not JSON, or too deep to be read."""
     form = {"grant_type": "client_credentials"} | ({} if endpoint.scope is None else {"scope": endpoint.scope})
     headers = {"Accept": "application/json", "Cache-Control": "no-cache", "Authorization": f"Basic {endpoint.basic}"}
-    request = urllib.request.Request(endpoint.url, urlencode(form).encode(), headers)  # noqa: S310 - read_tokens checked the scheme
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls_context(endpoint.tls)), _NoRedirect())
+    opener.addheaders = list(headers.items())
 
     def ask() -> tuple[int, bytes]:
         try:
-            with opener.open(request, timeout=endpoint.seconds) as answer:
+            with opener.open(endpoint.url, urlencode(form).encode(), timeout=endpoint.seconds) as answer:
                 return 200, answer.read(_MOST_BYTES)
         except urllib.error.HTTPError as error:
             with error:
@@ -140,8 +141,9 @@ def _lifetime(answer: Mapping[str, Any], token: str, now: float) -> float:
 
 
 def _number(value: object) -> float | None:
-    is_nan = value != value  # noqa: PLR0124 - a number is not itself only then
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and not is_nan else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return value
 
 
 def _refusal(endpoint: TokenEndpoint, status: int, document: object) -> AuthenticationError:
