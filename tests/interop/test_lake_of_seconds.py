@@ -28,11 +28,12 @@ from reconciler.traffic.session import spark_session
 from reconciler.traffic.spark_setup import SessionOptions
 out, settings, traffic = json.loads(sys.argv[1])
 with spark_session(SessionOptions(master="local[2]", settings=tuple(map(tuple, settings)))) as spark:
-    from reconciler.features.compacting.days import DaysRequest, write_days
+    from reconciler.features.compacting.compact import CompactOptions
+    from reconciler.features.compacting.days import write_days
     from reconciler.traffic import find_traffic, parse_dataset
     where, counts, over = parse_dataset(out), set(), threading.Event()
-    request = DaysRequest(out=where)
-    write_days(spark, find_traffic([traffic]), request)
+    options = CompactOptions(traffic=(), folder="", max_unreadable=1.0)
+    write_days(spark, find_traffic([traffic]), where, options)
     def read():
         while not over.is_set():
             charged = spark.read.table(where.name).where("status = 'charged'")
@@ -40,7 +41,7 @@ with spark_session(SessionOptions(master="local[2]", settings=tuple(map(tuple, s
     reader = threading.Thread(target=read)
     reader.start()
     for _ in range(5):
-        write_days(spark, find_traffic([traffic]), request)
+        write_days(spark, find_traffic([traffic]), where, options)
     over.set()
     reader.join()
 print(json.dumps(sorted(counts)))

@@ -177,39 +177,18 @@ def _write_days(traffic: Traffic, dataset: Dataset, options: CompactOptions, pro
     """Write the days of a dataset on Spark, whatever the size of the traffic."""
     if dataset.broker is not None:
         raise UsageError(f"--folder {options.folder}: write the address without a broker")
-    from reconciler.features.compacting.days import DaysRequest, write_days
+    from reconciler.features.compacting.days import write_days
     from reconciler.traffic import require_packages, spark_with_progress
 
     require_packages()
-    request = DaysRequest(
-        out=dataset,
-        first=_day(options.since, "--since"),
-        end=_day(options.until, "--until"),
-        replace=options.replace,
-        log_timezone=options.log_timezone,
-        max_unreadable=options.max_unreadable,
-    )
+    for option, moment in (("--since", options.since), ("--until", options.until)):
+        if moment is not None and moment.astimezone(datetime.UTC).time() != datetime.time():
+            raise UsageError(f"{option} {moment.isoformat()}: days are written whole. Write a midnight of UTC")
     # Spark itself adds up, sorts and writes: what Java compiles twice is faster then.
     where = replace(traffic.session(options.spark), light=False)
     with spark_with_progress(where, progress) as spark:
         progress.step(f"compacting into {dataset}")
-        written = write_days(spark, traffic, request)
-    return CompactResult(
-        compacted=traffic.files,
-        requests=written.requests,
-        copies=written.copies,
-        days=written.days,
-        left_out=written.left_out,
-    )
-
-
-def _day(given: datetime.datetime | None, option: str) -> datetime.date | None:
-    if given is None:
-        return None
-    moment = given.astimezone(datetime.UTC)
-    if moment.time() != datetime.time():
-        raise UsageError(f"{option} {given.isoformat()}: days are written whole. Write a midnight of UTC")
-    return moment.date()
+        return write_days(spark, traffic, dataset, options)
 
 
 def _add(

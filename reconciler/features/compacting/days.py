@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.compacting.compact import SmallerDay
+from reconciler.features.compacting.compact import CompactOptions, CompactResult, SmallerDay
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.traffic import (
@@ -74,97 +74,73 @@ _Counts: TypeAlias = Mapping[tuple[datetime.date, int, str], int]
 """Charged requests by day, broker and kind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaysRequest:
-    """``first`` and ``end``: the days to write, from the first one on and before the other; ``None``: all of the traffic."""
-
-    out: Dataset
-    first: datetime.date | None = None
-    end: datetime.date | None = None
-    replace: bool = False
-    """Write also a day of which the dataset has more than the traffic."""
-    log_timezone: str = "UTC"
-    max_unreadable: float = 1.0
-
-    def __contains__(self, day: datetime.date) -> bool:
-        return (self.first is None or day >= self.first) and (self.end is None or day < self.end)
-
-    @property
-    def between(self) -> Between | None:
-        """The time of these days."""
-        if self.first is None and self.end is None:
-            return None
-        first, end = ((day - datetime.date(1970, 1, 1)).days * 86_400_000_000 for day in (
-            self.first or datetime.date(1970, 1, 1), self.end or datetime.date(2100, 1, 1)
-        ))  # fmt: skip
-        # The first microsecond of a day belongs to it, that of the next day does not.
-        return Between(after_us=first - 1, until_us=end - 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenDays:
-    """What a run did. ``requests``: charged ones of the days that were written."""
-
-    days: tuple[datetime.date, ...]
-    requests: int
-    copies: int
-    left_out: tuple[SmallerDay, ...]
-
-
-def write_days(spark: SparkSession, traffic: Traffic, request: DaysRequest) -> WrittenDays:
+def write_days(spark: SparkSession, traffic: Traffic, out: Dataset, options: CompactOptions) -> CompactResult:
     """Bring the days of this traffic up to date. Raises ``TrafficError``, and ``UsageError`` for traffic without requests."""
+    between = _between(options)
     if traffic.datasets or traffic.source is Source.NORMAL_FORM:
-        traffic = replace(traffic, between=request.between)
+        traffic = replace(traffic, between=between)
     traffic = traffic.listed(lambda: spark)
     traffic.require_rows()
     clusters = traffic.clusters(spark)
     require_one(dict.fromkeys(clusters, f"the column {CLUSTER}"))
-    rows = rows_for_workers(traffic, spark, Reading(log_timezone=request.log_timezone, kinds=tuple(Kind)))
+    rows = rows_for_workers(traffic, spark, Reading(log_timezone=options.log_timezone, kinds=tuple(Kind)))
     totals = None
     try:
         if CLUSTER in traffic.own_columns:
             clusters |= frozenset(rows.total(_CLUSTERS).column(CLUSTER).to_pylist())
         totals = _totals(rows).persist(StorageLevel.MEMORY_AND_DISK)
-        counted = _count(spark, totals)
-        counted.require_usable(traffic.files, request.max_unreadable)
-        now = {key: lines for key, lines in counted.charged.items() if key[0] in request}
-        earlier = _earlier(spark, request.out, sorted({day for day, _, _ in now}))
+        charged, statuses = _count(spark, totals)
+        _require_usable(statuses, traffic.files, options.max_unreadable)
+        now = {key: lines for key, lines in charged.items() if between is None or between.may_cut(_span_us(key[0]))}
+        earlier = _earlier(spark, out, sorted({day for day, _, _ in now}))
         before: _Counts = {}
         if earlier is not None:
             before, clusters = _charged(earlier), clusters | _clusters_of(earlier)
         require_one(dict.fromkeys(clusters, "of this traffic, or of these days so far"))
-        smaller = () if request.replace else tuple(_smaller(before, now))
+        smaller = () if options.replace else tuple(_smaller(before, now))
         left_out = {day.date for day in smaller}
         now = {key: lines for key, lines in now.items() if key[0] not in left_out}
         days = tuple(sorted({day for day, _, _ in now}))
         if days:
             chosen = totals.where(F.col(DATE).isin(*days)).withColumnRenamed("lines", REQUESTS)
             chosen = chosen.withColumn(CLUSTER, F.lit(next(iter(clusters), None)).cast("string"))
-            with logged_stages(_log, spark, "days written", what=str(request.out), days=len(days)):
-                _write(request.out, chosen.withColumn(SOURCE, F.lit(traffic.source.value)).select(*DAY_COLUMNS))
+            with logged_stages(_log, spark, "days written", what=str(out), days=len(days)):
+                _write(out, chosen.withColumn(SOURCE, F.lit(traffic.source.value)).select(*DAY_COLUMNS))
     finally:
         if totals is not None:
             totals.unpersist()
         rows.close()
-    return WrittenDays(days=days, requests=sum(now.values()), copies=counted.statuses.get(DUPLICATE, 0), left_out=smaller)
+    return CompactResult(
+        compacted=traffic.files,
+        requests=sum(now.values()),
+        copies=statuses.get(DUPLICATE, 0),
+        days=days,
+        left_out=smaller,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """``statuses``: all lines by what they are."""
+def _between(options: CompactOptions) -> Between | None:
+    """The time of the days to write, whose ends are midnights: the first microsecond of a day belongs to it."""
+    if options.since is None and options.until is None:
+        return None
+    between = Between.of(options.since, options.until or datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC))
+    return Between(after_us=between.after_us - 1, until_us=between.until_us - 1)
 
-    charged: _Counts
-    statuses: Mapping[str, int]
 
-    def require_usable(self, files: Sequence[str], max_unreadable: float) -> None:
-        """Raise ``TrafficError`` for too many rows that cannot be read, ``UsageError`` for samples of metrics."""
-        if any(self.statuses.get(status) for status in OF_METRICS):
-            raise UsageError(
-                f"{escaped(files[0])} has samples of metrics, of which no totals of seconds can be made. Keep the files, and "
-                "give them to backtest as they are"
-            )
-        lines = sum(count for status, count in self.statuses.items() if status != UNSTATED)
-        require_readable(self.statuses.get(UNREADABLE, 0), lines, max_unreadable, files=files)
+def _span_us(day: datetime.date) -> tuple[int, int]:
+    first = (day - datetime.date(1970, 1, 1)).days * _DAY_S * _SECOND_US
+    return first, first + _DAY_S * _SECOND_US - 1
+
+
+def _require_usable(statuses: Mapping[str, int], files: Sequence[str], max_unreadable: float) -> None:
+    """Raise ``TrafficError`` for too many rows that cannot be read, ``UsageError`` for samples of metrics."""
+    if any(statuses.get(status) for status in OF_METRICS):
+        raise UsageError(
+            f"{escaped(files[0])} has samples of metrics, of which no totals of seconds can be made. Keep the files, and "
+            "give them to backtest as they are"
+        )
+    lines = sum(count for status, count in statuses.items() if status != UNSTATED)
+    require_readable(statuses.get(UNREADABLE, 0), lines, max_unreadable, files=files)
 
 
 def _totals(rows: SparkRows[pa.RecordBatch]) -> DataFrame:
@@ -174,7 +150,8 @@ def _totals(rows: SparkRows[pa.RecordBatch]) -> DataFrame:
     return partial.repartition(DATE, *CLIENT_NAMES).groupBy(*DAY_TOTALS.keys).agg(*folds)
 
 
-def _count(spark: SparkSession, totals: DataFrame) -> _Counted:
+def _count(spark: SparkSession, totals: DataFrame) -> tuple[_Counts, Mapping[str, int]]:
+    """Return the charged requests, and all lines by what they are."""
     with logged_stages(_log, spark, "rows added up", what=DAY_TOTALS.name) as event:
         rows = totals.groupBy(DATE, "status", "broker", "kind").agg(F.sum("lines").alias("lines")).collect()
         event["results"] = len(rows)
@@ -182,7 +159,7 @@ def _count(spark: SparkSession, totals: DataFrame) -> _Counted:
     for row in rows:
         statuses[row["status"]] = statuses.get(row["status"], 0) + row["lines"]
     charged = {(row[DATE], row["broker"], row["kind"]): row["lines"] for row in rows if row["status"] == CHARGED and row["lines"]}
-    return _Counted(charged=charged, statuses=statuses)
+    return charged, statuses
 
 
 def _charged(earlier: DataFrame) -> _Counts:
