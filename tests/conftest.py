@@ -46,7 +46,13 @@ def signals_mean_what_they_meant() -> Iterator[None]:
 
 ON_REQUEST = ("slow", "large", "interop", "soak")
 SLOWEST_FIRST = ("spark", "kafka")
-GROUPS = {"spark": "spark", "kafka_sandbox": "kafka", "zookeeper_sandbox": "kafka", "three_kafka_nodes": "three nodes"}
+GROUPS = {
+    "spark": "spark",
+    "kafka_sandbox": "kafka",
+    "zookeeper_sandbox": "kafka",
+    "three_kafka_nodes": "three nodes",
+    "bare_zookeeper": "zookeeper",
+}
 """Of files whose tests share a server, by its fixture. One process runs a group, so each server starts once in a run."""
 
 

@@ -49,12 +49,6 @@ def opened(wanted: ZooKeeperSettings) -> Iterator[KazooClient]:
 
 
 @pytest.fixture(scope="module")
-def plain() -> Iterator[ZooKeeperServer]:
-    with zookeeper_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def with_login(tmp_path_factory) -> Iterator[ZooKeeperServer]:
     jaas = tmp_path_factory.mktemp("jaas") / "jaas.conf"
     jaas.write_text(JAAS, "utf-8")
@@ -119,19 +113,19 @@ def tls(stores: Path, **said: str) -> ZooKeeperSecurity:
     return zookeeper_security(properties, source="zookeeper.properties")
 
 
-def test_a_chroot_that_is_not_there_is_an_error_and_is_not_made(plain: ZooKeeperServer) -> None:
-    with pytest.raises(UnsupportedClusterError, match=rf"{plain.address} has no node /kafka/one: .* does not create one"):
-        open_client(settings(f"{plain.address}/kafka/one"))
-    with opened(settings(plain.address)) as client:
+def test_a_chroot_that_is_not_there_is_an_error_and_is_not_made(server: ZooKeeperServer) -> None:
+    with pytest.raises(UnsupportedClusterError, match=rf"{server.address} has no node /kafka/one: .* does not create one"):
+        open_client(settings(f"{server.address}/kafka/one"))
+    with opened(settings(server.address)) as client:
         assert client.get_children("/") == ["zookeeper"]
 
 
-def test_a_tree_without_a_kafka_is_no_cluster_and_one_below_is_named(plain: ZooKeeperServer) -> None:
-    with opened(settings(plain.address)) as client:
+def test_a_tree_without_a_kafka_is_no_cluster_and_one_below_is_named(server: ZooKeeperServer) -> None:
+    with opened(settings(server.address)) as client:
         client.create("/here/brokers/ids", makepath=True)
         try:
             with pytest.raises(UnsupportedClusterError, match=r"at the root is not the tree of a Kafka.*is below /here"):
-                ZooKeeperCluster.open(settings(plain.address))
+                ZooKeeperCluster.open(settings(server.address))
         finally:
             client.delete("/here", recursive=True)
 

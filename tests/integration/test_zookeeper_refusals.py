@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.security import READ_ACL_UNSAFE, make_acl, make_digest_acl, make_digest_acl_credential
+from kazoo.security import READ_ACL_UNSAFE, make_acl, make_digest_acl
 
 from reconciler.backends.security.logins import SaslLogin
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
@@ -26,27 +26,7 @@ from tests.support.zookeeper_tree import zookeeper_client
 
 pytestmark = pytest.mark.kafka
 
-SUPER = f"-Dzookeeper.DigestAuthenticationProvider.superDigest={make_digest_acl_credential('super', 'super')}"
-"""Whom no ACL holds back: to clear away what a test made."""
 ALICE = Alteration(entity=user("alice"), ops={"producer_byte_rate": 1024.0})
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ZooKeeperServer]:
-    with zookeeper_server(java_options=(SUPER,)) as started:
-        yield started
-
-
-@pytest.fixture
-def witness(server: ZooKeeperServer) -> Iterator[KazooClient]:
-    """A client of its own below a chroot with a Kafka's tree, which is taken away at the end."""
-    with zookeeper_client(server.address) as root:
-        root.add_auth("digest", "super:super")
-        root.create("/one")
-        make_kafka(root, "/one")
-        with zookeeper_client(f"{server.address}/one") as client:
-            yield client
-        root.delete("/one", recursive=True)
 
 
 @contextlib.contextmanager

@@ -35,6 +35,13 @@ def limit(value: float) -> Alteration:
 
 
 @pytest.fixture(scope="module")
+def server() -> Iterator[ZooKeeperServer]:
+    """One of its own, which is not ahead of the other's transactions."""
+    with zookeeper_server() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
 def other() -> Iterator[ZooKeeperServer]:
     with zookeeper_server() as server, zookeeper_client(f"127.0.0.1:{server.port}") as client:
         client.create("/one")

@@ -15,9 +15,6 @@ from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Alteration
 from tests.builders import ip, pair, user
-from tests.support import zookeeper_tree
-from tests.support.kafka_tree import make_kafka
-from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
 from tests.support.zookeeper_session import zookeeper_cluster
 
 pytestmark = pytest.mark.kafka
@@ -26,23 +23,14 @@ KEY = "producer_byte_rate"
 OPEN = [make_acl("world", "anyone", all=True)]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ZooKeeperServer]:
-    with zookeeper_server() as found, zookeeper_tree.zookeeper_client(found.address) as nodes:
-        make_kafka(nodes)
-        yield found
+@pytest.fixture
+def nodes(witness: KazooClient) -> KazooClient:
+    return witness
 
 
 @pytest.fixture
-def nodes(server: ZooKeeperServer) -> Iterator[KazooClient]:
-    with zookeeper_tree.zookeeper_client(server.address) as found:
-        zookeeper_tree.remove_all(found)
-        yield found
-
-
-@pytest.fixture
-def cluster(server: ZooKeeperServer) -> Iterator[ZooKeeperCluster]:
-    with zookeeper_cluster(server.address) as found:
+def cluster(place: str) -> Iterator[ZooKeeperCluster]:
+    with zookeeper_cluster(place) as found:
         yield found
 
 
@@ -84,36 +72,34 @@ class Meddler:
         return self._real.transaction()
 
 
-def test_many_clients_of_new_users_are_written_at_once_and_all_are_there(server: ZooKeeperServer, nodes: KazooClient) -> None:
+def test_many_clients_of_new_users_are_written_at_once_and_all_are_there(place: str, nodes: KazooClient) -> None:
     def writer(number: int) -> Callable[[], None]:
         mine = [setting(pair(f"user-{n % 7}", f"client-{number}-{n}"), 1.0 + n) for n in range(200)]
 
         def act() -> None:
-            with zookeeper_cluster(server.address) as cluster:
+            with zookeeper_cluster(place) as cluster:
                 assert {result.error_code for result in cluster.alter(mine, validate_only=False)} == {0}
 
         return act
 
     together(*(writer(number) for number in range(3)))
-    with zookeeper_cluster(server.address) as cluster:
+    with zookeeper_cluster(place) as cluster:
         live = cluster.current_state().entities
         assert live == {pair(f"user-{n % 7}", f"client-{number}-{n}"): {KEY: 1.0 + n} for number in range(3) for n in range(200)}
         gone = cluster.alter([setting(entity, None, before=quotas[KEY]) for entity, quotas in live.items()], validate_only=False)
         assert {result.error_code for result in gone} == {0}
-    with zookeeper_cluster(server.address) as cluster:
+    with zookeeper_cluster(place) as cluster:
         assert cluster.current_state().entities == {}
 
 
-def test_of_two_that_planned_the_same_one_writes_and_the_other_is_stale(
-    server: ZooKeeperServer, cluster: ZooKeeperCluster
-) -> None:
+def test_of_two_that_planned_the_same_one_writes_and_the_other_is_stale(place: str, cluster: ZooKeeperCluster) -> None:
     entities = [user(f"u{n}") for n in range(100)]
     cluster.alter([setting(entity, 1.0) for entity in entities], validate_only=False)
     results: dict[float, list[bool]] = {}
 
     def writer(value: float) -> Callable[[], None]:
         def act() -> None:
-            with zookeeper_cluster(server.address) as mine:
+            with zookeeper_cluster(place) as mine:
                 made = mine.alter([setting(entity, value, before=1.0) for entity in entities], validate_only=False)
                 assert all(result.stale == (result.error_code != 0) for result in made)
                 results[value] = [result.error_code == 0 for result in made]
@@ -170,10 +156,10 @@ def users_with(nodes: KazooClient, *acl: Any) -> Iterator[None]:
         nodes.set_acls("/config/users", OPEN)
 
 
-def test_an_acl_that_is_not_shown_whole_is_never_copied(server: ZooKeeperServer, nodes: KazooClient) -> None:
+def test_an_acl_that_is_not_shown_whole_is_never_copied(place: str, nodes: KazooClient) -> None:
     """To whoever may not administer a node, ZooKeeper shows no digests: what was copied would lock the brokers out."""
     anybody = make_acl("world", "anyone", read=True, write=True, create=True, delete=True)
-    with users_with(nodes, make_digest_acl("broker", "secret", all=True), anybody), zookeeper_cluster(server.address) as cluster:
+    with users_with(nodes, make_digest_acl("broker", "secret", all=True), anybody), zookeeper_cluster(place) as cluster:
         for validate_only in (True, False):
             (result,) = cluster.alter([setting(user("v"), 1.0)], validate_only=validate_only)
             assert result.error_code == 31
@@ -181,10 +167,10 @@ def test_an_acl_that_is_not_shown_whole_is_never_copied(server: ZooKeeperServer,
         assert nodes.get_children("/config/users") == []
 
 
-def test_a_kafka_from_before_addresses_had_quotas_is_not_given_one(server: ZooKeeperServer, nodes: KazooClient) -> None:
+def test_a_kafka_from_before_addresses_had_quotas_is_not_given_one(place: str, nodes: KazooClient) -> None:
     nodes.delete("/config/ips")
     try:
-        with zookeeper_cluster(server.address) as cluster:
+        with zookeeper_cluster(place) as cluster:
             for validate_only in (True, False):
                 address = Alteration(entity=ip("10.0.0.1"), ops={"connection_creation_rate": 5.0})
                 refused, good = cluster.alter([address, setting(user("v"), 1.0)], validate_only=validate_only)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from reconciler.faces import lazy_face
 from reconciler.hooks import Command, CommandGroup
-
-if TYPE_CHECKING:
-    from reconciler.features.service.record import RecordSettings, run_recorder
 
 NEEDS: Final = ("prometheus",)
 
@@ -44,5 +40,3 @@ COMMANDS: Final = (
         is_service=True,
     ),
 )
-
-__getattr__ = lazy_face(__name__)

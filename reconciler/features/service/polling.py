@@ -7,14 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus import ExporterPage, PageColumns, PageRead, ScrapedRows
-
-_CLOCK_JUMP_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +46,6 @@ class PollEvents:
     """A gap begins, with its reason."""
     gap: Callable[[ScrapeGap], None]
     """A gap is over."""
-    clock: Callable[[float], None]
-    """The clock of the machine was set, by so many seconds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +65,6 @@ class Poller:
     _gap: tuple[float, str] | None = None
     _missed: int = 0
     _good_s: float | None = None
-    _clock: tuple[float, float] | None = None
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -103,7 +98,6 @@ class Poller:
 
     def _scrape(self) -> None:
         begun, wall = time.monotonic(), self.wall()
-        self._watch_clock(begun, wall)
         try:
             read = self.page.read()
         except ReconcilerError as error:
@@ -134,10 +128,3 @@ class Poller:
             from_s, reason = self._gap
             self.on.gap(ScrapeGap(from_s=from_s, until_s=until_s, missed=self._missed, reason=reason))
         self._gap, self._missed = None, 0
-
-    def _watch_clock(self, monotonic_s: float, wall_s: float) -> None:
-        before, self._clock = self._clock, (monotonic_s, wall_s)
-        if before is not None:
-            jump = (wall_s - before[1]) - (monotonic_s - before[0])
-            if abs(jump) > _CLOCK_JUMP_S:
-                self.on.clock(jump)

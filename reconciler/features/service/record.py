@@ -12,16 +12,16 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
-from reconciler.features.prometheus import ExporterTarget, open_page, read_login
+from reconciler.features.prometheus import ExporterTarget, exporter_targets, open_page, read_login
 from reconciler.features.service.log import Log, redirect_library_logs
 from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
+from reconciler.features.service.record_command import DAY_S, RecordArguments
 from reconciler.features.service.signals import SignalRequests
 from reconciler.files import append_line
 from reconciler.formats import moment_to_json
@@ -35,31 +35,14 @@ _LOOK_S: Final = 1.0
 _LAST_SCRAPE_S: Final = 2.0
 _RETRY_S: Final = 5.0
 _MOST_GAPS_BYTES: Final = 4 << 20
+_MOST_ROWS: Final = 2_000_000
+"""A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
 _MOST_NOTES: Final = 10_000
 """Lines about gaps that wait while the disk is full."""
 _UNKNOWN_WORDS: Final = {
     "name-only": "user and client-id are in the metric name only. kafka-quotas doctor prints rules that repair it",
     "no-broker": "no label has a broker id",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSettings:
-    """What the command line states. ``file_s``: how long a file may cover. ``duration_s``: 0 is until a signal."""
-
-    targets: tuple[ExporterTarget, ...]
-    folder: Path
-    interval_s: float = 5.0
-    file_s: float = 300.0
-    keep_s: float = 7 * 86_400.0
-    most_bytes: int = 10 << 30
-    duration_s: float = 0.0
-    most_rows: int = 2_000_000
-    """A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
-    http_config: Path | None = None
-    log_as_json: bool = False
-    quiet: bool = False
-    """Log problems only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +78,8 @@ class _UnwrittenRows:
             self.since = time.monotonic() if self.scrapes else None
 
 
-def run_recorder(settings: RecordSettings, stream: TextIO, *, clock: Clock) -> RecordEnd:
-    """Record until a signal or the end of ``duration_s``.
+def run_recorder(args: RecordArguments, log: Log, *, clock: Clock) -> RecordEnd:
+    """Record until a signal or the end of the duration.
 
     Raises ``LockedError`` when another recorder has the folder, ``UsageError`` for a login or a file of clients that cannot be
     used, ``FileAccessError`` for a folder that cannot be made, and ``TrafficError`` when the time is over and no page was read.
@@ -105,36 +88,37 @@ def run_recorder(settings: RecordSettings, stream: TextIO, *, clock: Clock) -> R
     from reconciler.traffic import require_arrow
 
     require_arrow()
-    log = Log(stream, as_json=settings.log_as_json, clock=clock, least=logging.WARNING if settings.quiet else logging.NOTSET)
-    folder = RecordedFolder(settings.folder)
+    targets = exporter_targets(args.traffic)
+    folder = RecordedFolder(args.folder)
     with SignalRequests() as requests, folder.locked(), redirect_library_logs(log):
-        recorder = _Recorder(settings, folder, log, clock)
+        recorder = _Recorder(args, targets, folder, log, clock)
         log.write(
             logging.INFO,
             "started",
-            f"kafka-quotas {reconciler.__version__} reads {len(settings.targets)} exporters every {settings.interval_s:g} s into "
-            f"{settings.folder}",
-            {"version": reconciler.__version__, "exporters": len(settings.targets), "folder": str(settings.folder)},
+            f"kafka-quotas {reconciler.__version__} reads {len(targets)} exporters every {args.interval:g} s into {args.folder}",
+            {"version": reconciler.__version__, "exporters": len(targets), "folder": str(args.folder)},
         )
         recorder.start()
-        end_at = clock.monotonic() + settings.duration_s if settings.duration_s else None
+        end_at = clock.monotonic() + args.duration if args.duration else None
         while not requests.stop_wanted() and (end_at is None or clock.monotonic() < end_at):
             left = _LOOK_S if end_at is None else min(_LOOK_S, max(0.0, end_at - clock.monotonic()))
             requests.wait(left)
             recorder.look(flush=requests.take_reread())
         end = recorder.finish(requests.stopped_by)
     if requests.stopped_by is None and not recorder.scrapes:
-        raise TrafficError(f"No page was read in {settings.duration_s:g} s. {recorder.last_reason}".rstrip())
+        raise TrafficError(f"No page was read in {args.duration:g} s. {recorder.last_reason}".rstrip())
     return end
 
 
 class _Recorder:
-    def __init__(self, settings: RecordSettings, folder: RecordedFolder, log: Log, clock: Clock) -> None:
+    def __init__(
+        self, args: RecordArguments, targets: Sequence[ExporterTarget], folder: RecordedFolder, log: Log, clock: Clock
+    ) -> None:
         from reconciler.features.prometheus import PageColumns, Retention
 
-        self._settings, self._folder, self._log, self._clock = settings, folder, log, clock
+        self._args, self._targets, self._folder, self._log, self._clock = args, targets, folder, log, clock
         self._waiting = _UnwrittenRows()
-        self._retention = Retention(keep_s=settings.keep_s, most_bytes=settings.most_bytes)
+        self._retention = Retention(keep_s=args.keep * DAY_S, most_bytes=args.max_size)
         self._written = 0
         self._dropped = 0
         self._retry_at = 0.0
@@ -145,21 +129,20 @@ class _Recorder:
         """Brokers whose pages are those of another program, once the log names it."""
         self._notes: list[str] = []
         self.last_reason = ""
-        login = read_login(settings.http_config) if settings.http_config else None
+        login = read_login(args.http_config) if args.http_config else None
         self._pollers = {
             target.broker: Poller(
                 page=open_page(target.address, target.broker, login=login),
                 columns=PageColumns(),
-                interval_s=settings.interval_s,
-                offset_s=settings.interval_s * number / len(settings.targets),
+                interval_s=args.interval,
+                offset_s=args.interval * number / len(targets),
                 on=PollEvents(
                     rows=self._waiting.add,
                     begin=functools.partial(self._gap_begins, target),
                     gap=functools.partial(self._gap_ends, target),
-                    clock=self._clock_was_set,
                 ),
             )
-            for number, target in enumerate(settings.targets)
+            for number, target in enumerate(targets)
         }
 
     @property
@@ -178,8 +161,8 @@ class _Recorder:
             if poller.is_broken:
                 raise RuntimeError(f"the thread that reads {poller.page.address} has ended")
         waiting, now = self._waiting, self._clock.monotonic()
-        full = waiting.rows >= self._settings.most_rows
-        due = waiting.since is not None and now - waiting.since >= self._settings.file_s
+        full = waiting.rows >= _MOST_ROWS
+        due = waiting.since is not None and now - waiting.since >= self._args.file_seconds
         if flush or (now >= self._retry_at and (full or due)):
             self._write(may_drop=full)
 
@@ -287,17 +270,13 @@ class _Recorder:
         self._log.write(logging.WARNING, "gap", message, {"ended": True, **row})
         self._note(row)
 
-    def _clock_was_set(self, seconds: float) -> None:
-        self._log.write(logging.WARNING, "clock", f"the clock of this machine was set by {seconds:+.1f} s", {"seconds": seconds})
-        self._note({"clock_set_by": round(seconds, 3), "at": moment_to_json(self._clock.now())})
-
     def _note_pause(self) -> None:
         """The time since the last sample of an earlier run was not observed."""
         last_s, now_s = self._folder.last_moment_s(), self._clock.now().timestamp()
-        if last_s is None or now_s - last_s <= 2 * self._settings.interval_s:
+        if last_s is None or now_s - last_s <= 2 * self._args.interval:
             return
-        missed = int((now_s - last_s) / self._settings.interval_s)
-        for target in self._settings.targets:
+        missed = int((now_s - last_s) / self._args.interval)
+        for target in self._targets:
             self._gap_ends(target, ScrapeGap(from_s=last_s, until_s=now_s, missed=missed, reason="record was not running"))
 
     def _note_dropped(self, scrapes: tuple[ScrapedRows, ...], reason: str) -> None:
@@ -308,7 +287,7 @@ class _Recorder:
         for broker, some in sorted(times.items()):
             row: dict[str, Datum] = {
                 "broker": broker,
-                "from": _moment(min(some) - self._settings.interval_s),
+                "from": _moment(min(some) - self._args.interval),
                 "until": _moment(max(some)),
                 "missed": len(some),
                 "reason": reason,

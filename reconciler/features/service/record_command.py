@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from argparse import ArgumentTypeError
@@ -13,7 +14,7 @@ from reconciler.cli.declaration import option
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
-_DAY_S = 86_400.0
+DAY_S = 86_400.0
 
 
 def _size(text: str) -> int:
@@ -79,24 +80,15 @@ def run(args: RecordArguments) -> Result:
     """Record until a signal or ``--duration``: 0, 130 after SIGINT, 4 when rows were lost to a full disk."""
     import signal
 
-    from reconciler.features.prometheus import exporter_targets
-    from reconciler.features.service import RecordSettings, run_recorder
+    from reconciler.features.service.log import Log
+    from reconciler.features.service.record import run_recorder
     from reconciler.ports import SystemClock
 
     _check(args)
-    settings = RecordSettings(
-        targets=exporter_targets(args.traffic),
-        folder=args.folder,
-        interval_s=args.interval,
-        file_s=args.file_seconds,
-        keep_s=args.keep * _DAY_S,
-        most_bytes=args.max_size,
-        duration_s=args.duration or 0.0,
-        http_config=args.http_config,
-        log_as_json=output.log_format() == "json",
-        quiet=output.is_quiet(),
-    )
-    end = run_recorder(settings, sys.stderr, clock=SystemClock())
+    clock = SystemClock()
+    least = logging.WARNING if output.is_quiet() else logging.NOTSET
+    log = Log(sys.stderr, as_json=output.log_format() == "json", clock=clock, least=least)
+    end = run_recorder(args, log, clock=clock)
     if end.signal == signal.SIGINT:
         return Result(exit=exit_codes.INTERRUPTED)
     return Result(exit=exit_codes.PARTIAL if end.lost else exit_codes.DONE)
@@ -105,7 +97,7 @@ def run(args: RecordArguments) -> Result:
 def _check(args: RecordArguments) -> None:
     limits = {
         "interval": (1.0, 3600.0),
-        "duration": (1.0, 366 * _DAY_S),
+        "duration": (1.0, 366 * DAY_S),
         "file_seconds": (1.0, 3600.0),
     }
     for name, (least, most) in limits.items():

@@ -84,8 +84,7 @@ def test_files_of_one_second_have_names_of_their_own_and_only_ours_are_removed(t
 
 
 @pytest.mark.parametrize("jump_s", [-3600.0, 90.0])
-def test_a_clock_that_jumps_is_noted_and_intervals_do_not_follow_it(jump_s: float) -> None:
-    jumps: list[float] = []
+def test_intervals_do_not_follow_a_clock_that_jumps(jump_s: float) -> None:
     gaps: list[ScrapeGap] = []
     intervals: list[int] = []
     offset = [0.0]
@@ -107,18 +106,15 @@ def test_a_clock_that_jumps_is_noted_and_intervals_do_not_follow_it(jump_s: floa
                 rows=lambda rows: intervals.extend(rows.interval_ms.tolist()),
                 begin=lambda _reason: None,
                 gap=gaps.append,
-                clock=jumps.append,
             ),
             wall=wall,
         )
         poller.start()
         wait_until(lambda: len(intervals) > 2)
         offset[0] = jump_s
-        wait_until(lambda: jumps)
         more = len(intervals)
         wait_until(lambda: len(intervals) > more + 1)
         poller.stop()
         poller.join(10)
-    assert jumps == [pytest.approx(jump_s, abs=5)]
     assert all(0 <= interval < 60_000 for interval in intervals)
     assert gaps == []
