@@ -175,21 +175,3 @@ def test_a_question_that_github_does_not_answer_accuses_no_user(forge: Forge) ->
     assert "::error title=snapshot not verified::kafka-quotas could not ask GitHub" in ran.log
     assert "the rate limit is reached" in ran.log
     assert "Another user" not in ran.log
-
-
-def test_of_many_clusters_only_those_that_change_are_planned_each_with_a_comment(forge: Forge) -> None:
-    for number in range(12):
-        forge.work.write(
-            f"clusters/c{number}.yaml", cluster(f"c {number}", connection={"bootstrapServers": [f"c{number}.example:9092"]})
-        )
-    forge.work.write("teams/search.yaml", quotas(({"user": "search"}, {"producer_byte_rate": 5})))
-    forge.push()
-    for number in range(12):
-        forge.work.write(f"teams/only-{number}.yaml", quotas(({"user": f"u{number}"}, {"producer_byte_rate": 5})))
-        (forge.work.folder / f"teams/only-{number}.yaml").unlink()
-    forge.work.write("teams/two.yaml", quotas(({"user": "two"}, {"producer_byte_rate": 5}), clusters=["c 3", "c 7"]))
-    ran = forge.on_pull_request(*forge.propose())
-    assert [one.matrix["cluster"] for one in ran["plan"]] == ["c 3", "c 7"]
-    slugs = [str(one.matrix["slug"]) for one in ran["plan"]]
-    assert len(set(slugs)) == 2
-    assert all(slug.startswith(("c-3-", "c-7-")) for slug in slugs)

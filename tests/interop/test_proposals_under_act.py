@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ import pytest
 from tests.builders import user
 from tests.support.act_forge import ActForge, act_forge
 from tests.support.manifests import quotas, snapshot
-from tests.support.recorded_parquet import Flow, write_traffic
 
 pytestmark = pytest.mark.interop
 
@@ -55,16 +53,6 @@ def forge(tmp_path: Path) -> Iterator[ActForge]:
         made.store("refs/kafka-quotas/snapshot/staging", {"snapshot.json": snapshot(LIVE)})
         made.edit(PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
         yield made
-
-
-def test_an_install_that_fails_is_the_only_error_of_its_job(forge: ActForge) -> None:
-    forge.requirement.unlink()
-    ran = forge.under_act("quotas-pull-request.yml", forge.proposed(*forge.propose()))
-    assert ran.code == 1
-    (job,) = (job for job in ran.jobs if job.steps)
-    assert [name for name, step in job.steps.items() if step.outcome == "failure"] == ["Install kafka-quotas"]
-    assert "command not found" not in ran.log
-    assert forge.github.comments == {}
 
 
 def test_a_plan_that_apply_would_refuse_fails_its_job_after_the_comment_with_the_steps(forge: ActForge) -> None:
@@ -166,29 +154,6 @@ def test_traffic_is_kept_every_night_and_a_committed_suggestion_turns_a_red_prop
         assert "alice" in replayed.job("Backtest").summary
         report = json.loads((replayed.artifacts / "quotas-backtest-prod/backtest.json").read_text())
         assert "would-throttle" not in {finding["id"] for finding in report["findings"]}
-
-
-def test_limits_that_no_longer_fit_come_as_a_pull_request_of_each_owner(tmp_path: Path) -> None:
-    (tmp_path / "now.json").write_text(snapshot({}))
-    with act_forge(tmp_path, {}, "--current", "now.json", "--name", "prod") as forge:
-        (manifest,) = forge.work.folder.glob("clusters/*.yaml")
-        manifest.write_text(manifest.read_text().rstrip() + "\n  traffic: {source: ../history}\n")
-        history = forge.work.folder / "history"
-        history.mkdir()
-        write_traffic(history / "traffic.parquet", [Flow(user="alice", amount=40 * MIB, every_s=3600, end_s=864_000)])
-        forge.work.write("quotas/alice.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
-        forge.give("quotas-drift.yml", rightsize=True)
-        forge.github.pulls = []
-        forge.work.commit(at=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC))
-        forge.push()
-        ran = forge.under_act("quotas-drift.yml", forge.scheduled())
-        job = ran.job("Drift")
-        # No machine here reaches the cluster, so the comparison fails, and the traffic is read all the same.
-        assert (ran.code, job.steps["Rightsize"].outcome) == (1, "success"), ran.log
-        assert "1 change proposed" in job.summary
-        (pull,) = forge.github.pulls
-        assert pull["title"] == "Rightsize prod: 1 limit"
-        assert "`user=alice` `producer_byte_rate`" in pull["body"]
 
 
 def commit_suggestion(file: Path, number: int, body: str) -> None:

@@ -47,11 +47,6 @@ class RowState(enum.Enum):
         """The state in words."""
         return self.value[0]
 
-    @property
-    def sign(self) -> str:
-        """The sign alone, beside words."""
-        return self.value[1]
-
 
 _RANK: Final = {state: rank for rank, state in enumerate(RowState)}
 _DIRECTIONS: Final = {

@@ -280,33 +280,28 @@ class Forge(RestApi):
     def update(self, request: Request, comment_id: int, body: str) -> Comment | None:
         """Another body for a comment; ``None`` when the comment is gone."""
         doing = f"change a comment of {self.request} {request.number} of {self.repository}"
-        try:
-            answer = self.send(self.change, self._item(request, comment_id), {"body": body}, doing=doing)
-        except ForgeError as error:
-            if error.status in _GONE:
-                return None
-            raise
-        return self._comment(answer, request, doing)
+        answer = self._if_there(self._item(request, comment_id), body, doing=doing)
+        return None if answer is None else self._comment(answer, request, doing)
 
     def delete(self, request: Request, comment_id: int) -> None:
         """Remove a comment; one that is gone already is not an error."""
         doing = f"remove a comment of {self.request} {request.number} of {self.repository}"
-        try:
-            self.send("DELETE", self._item(request, comment_id), None, doing=doing)
-        except ForgeError as error:
-            if error.status not in _GONE:
-                raise
+        self._if_there(self._item(request, comment_id), None, doing=doing)
 
     def change_review(self, request: Request, comment_id: int, body: str | None) -> None:
         """Give a comment on a line another body, or remove it (``None``); one that is gone is not an error."""
         doing = f"change a suggestion on {self.request} {request.number} of {self.repository}"
-        path = self.path + self.review_path.format(number=request.number, id=comment_id)
+        self._if_there(self.path + self.review_path.format(number=request.number, id=comment_id), body, doing=doing)
+
+    def _if_there(self, path: str, body: str | None, *, doing: str) -> object:
+        """Change a comment, or remove it (``None``); ``None`` also when it is gone."""
         method, document = ("DELETE", None) if body is None else (self.change, {"body": body})
         try:
-            self.send(method, path, document, doing=doing)
+            return self.send(method, path, document, doing=doing)
         except ForgeError as error:
-            if error.status not in _GONE:
-                raise
+            if error.status in _GONE:
+                return None
+            raise
 
     def _list(self, request: Request) -> str:
         return self.path + self.comments_path.format(number=request.number)

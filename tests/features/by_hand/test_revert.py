@@ -13,7 +13,7 @@ import pytest
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.stepping import SteppedExecutor
 from reconciler.apply.steps import StepDown
-from reconciler.documents import APPLY_REPORT, APPLY_SUMMARY, failed_apply, read_apply_report
+from reconciler.documents import APPLY_REPORT, read_apply_report
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
 from reconciler.features.by_hand.revert import Undoing, load_undoing, revert_report
 from reconciler.formats import plan_digest
@@ -260,12 +260,3 @@ def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Pa
 
     assert with_reference("main").failure_reason == "out-of-scope"
     assert with_reference(None).result is ApplyResult.DONE
-
-
-def test_the_report_of_a_run_that_never_began_has_nothing_to_go_back_from() -> None:
-    document = APPLY_SUMMARY.write(
-        failed_apply(WrongClusterError("no", expected="a", actual="b"), cluster=ClusterIdentity(), validate_only=False)
-    )
-    valid(document, "apply-report")
-    with pytest.raises(FileAccessError, match="ended before anything was written"):
-        read_apply_report(document_text(document), name="report.json")

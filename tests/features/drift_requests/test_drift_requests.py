@@ -226,13 +226,6 @@ def test_without_a_token_that_counts_nothing_is_pushed(repository: Repository, t
     assert repository.ref(BRANCH) == ""
 
 
-def test_manifests_that_are_not_committed_are_not_proposed(repository: Repository) -> None:
-    repository.git.write("quotas.yaml", QUOTAS.replace("agreed", "not committed"))
-    repository.git.write("report.json", "{}")
-    assert "has manifests that are not committed" in repository.drift().err
-    assert repository.ref(BRANCH) == ""
-
-
 def test_a_commit_that_is_not_the_newest_proposes_nothing(repository: Repository) -> None:
     repository.git.write("README.md", "words")
     repository.push()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from reconciler.cli.results import list_of_findings
 from reconciler.features.pull_requests.comment_verdict import CommentVerdict
 from reconciler.features.pull_requests.plan_comment import BUDGET
 from reconciler.features.pull_requests.sticky_comment import Marker, marker_line, read_marker
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Related, Severity
+from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.render.markdown import RepositoryLinks
 from tests.builders import pair, plan, span, user
@@ -140,15 +137,6 @@ def test_manifests_guards_and_reports_are_linked_where_their_addresses_are_known
         assert "a" not in page.elements
 
 
-def test_a_plan_of_some_manifests_and_one_with_errors_say_so_above_everything_else() -> None:
-    bad = Finding(id="refused", severity=Severity.ERROR, message="no")
-    text = by_github(plan_markdown(plan(change(user("a"), 1, 2), complete=False))).text()
-    assert "Only some manifests were planned, so nothing is pruned" in text
-    errors = plan_markdown(plan(change(user("alice"), 1, 2), complete=False, findings=(bad,)))
-    assert errors.index("cannot be applied") < errors.index("alice")
-    assert "<details open>" in errors
-
-
 @pytest.mark.parametrize(("count", "folds"), [(12, False), (13, True)])
 def test_more_than_twelve_rows_are_folded(count: int, folds: bool) -> None:
     markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(count))))
@@ -230,16 +218,6 @@ def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> No
     assert len(alone.encode()) <= BUDGET
     assert "Findings: 1 error, 100000 info" in alone
     assert read_marker(alone) == Marker(cluster="prod", verdict=CommentVerdict.BLOCKED)
-
-
-def test_a_finding_with_a_related_place_has_one_full_stop_between_its_sentences() -> None:
-    related = (Related(span=span(11), message="first declared here"),)
-    finding = Finding(id="a", severity=Severity.WARNING, message="Two declare it, and 151 more.", span=span(3), related=related)
-    text = by_github(findings_markdown((finding,), cluster="prod")).text()
-    assert "Two declare it, and 151 more. See quotas.yaml:11: first declared here" in text
-    (issue,) = json.loads(list_of_findings("code-quality", (finding,)))
-    assert isinstance(issue, dict)
-    assert issue["description"] == "Two declare it, and 151 more. See quotas.yaml:11:1: first declared here"
 
 
 @pytest.mark.parametrize(

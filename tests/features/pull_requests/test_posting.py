@@ -203,18 +203,6 @@ def test_a_comment_that_is_removed_meanwhile_is_posted_anew(post: Post):
     assert "`bob`" in post.only
 
 
-def test_a_comment_that_is_always_removed_is_given_up_on(post: Post):
-    def add_again(request: Request) -> None:
-        post.server.comments.clear()
-        if request.method == "GET":
-            post.server.add(posted("other"))
-
-    post.server.before = add_again
-
-    with pytest.raises(ForgeError, match="as often as it is written"):
-        post(body())
-
-
 def test_an_empty_plan_is_no_reason_for_a_new_comment_but_updates_one(post: Post):
     left = post(plan_body(plan()))
     post(body())

@@ -233,26 +233,17 @@ spec:
     )
 
 
-@pytest.mark.parametrize(
-    "quotas",
-    [
-        QUOTAS,
-        QUOTAS.partition("  # who")[0]
-        + """  quotas:
-    - match: {user: orders}
-      quotas: {producer_byte_rate: 8MiB}
-
-    # gone soon
+GONE_FROM_THE_MIDDLE = f"""{QUOTAS.partition("    # the second")[0]}    # gone soon
     - match:
         user: billing
       quotas:
         producer_byte_rate: 2MiB
         request_percentage: 50
-    - {match: {user: last}, quotas: {request_percentage: 10}}
-""",
-    ],
-    ids=["last", "middle"],
-)
+    - {{match: {{user: last}}, quotas: {{request_percentage: 10}}}}
+"""
+
+
+@pytest.mark.parametrize("quotas", [QUOTAS, GONE_FROM_THE_MIDDLE], ids=["last", "middle"])
 def test_a_deletion_that_removes_nothing_is_offered_as_an_entry_without_quotas(
     tmp_path: Path, forge: ForgeServer, quotas: str
 ) -> None:
