@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.cli.declaration import COMMON, SECTIONS
 from reconciler.cli.main import build_parser
-from reconciler.cli.parser import Parser, usage_text
+from reconciler.cli.parser import Parser
 from reconciler.cli.registry import command_groups, commands, find_command
 from reconciler.hooks import Command
 
@@ -76,7 +76,7 @@ def _page(name: str, parser: Parser) -> str:
 
 
 def _body(parser: Parser, name: str, *, level: int) -> Iterator[str]:
-    yield f"```text\n{usage_text(parser, 100).removeprefix('usage: ')}```\n"
+    yield f"```text\n{parser.format_usage().removeprefix('usage: ')}```\n"
     lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in _command(name).examples)
     yield f"```sh\n{lines}\n```\n"
     for group, actions in sorted(parser.sections(), key=lambda one: SECTIONS.index(one[0].title or "")):
