@@ -8,7 +8,6 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.manifest.client_quotas import name_problems
-    from reconciler.manifest.cluster_document import CLUSTER
     from reconciler.manifest.desired import cluster_findings, desired_state
     from reconciler.manifest.discovery import (
         REPOSITORY_FILE,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
         ownership_findings,
     )
     from reconciler.manifest.reading import API_VERSION, Collector, FileContent, finding, read_documents
-    from reconciler.manifest.repository_document import REPOSITORY
     from reconciler.manifest.safety_fields import DAY
     from reconciler.manifest.units import compute_units, part_of_total
 

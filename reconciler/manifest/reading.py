@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler import manifest
 from reconciler.formats import API_VERSION, SchemaProblem, check
 from reconciler.hooks import added, load
 from reconciler.manifest.documents import Document
@@ -15,11 +14,11 @@ from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, read_yaml
 
 _KINDS: Final = {
-    "ClientQuotas": ("client-quotas", "CLIENT_QUOTAS"),
-    "Cluster": ("cluster", "CLUSTER"),
-    "Repository": ("repository", "REPOSITORY"),
+    "ClientQuotas": ("client-quotas", "reconciler.manifest.client_quotas:CLIENT_QUOTAS"),
+    "Cluster": ("cluster", "reconciler.manifest.cluster_document:CLUSTER"),
+    "Repository": ("repository", "reconciler.manifest.repository_document:REPOSITORY"),
 }
-"""By kind: the schema, and the shape, which is loaded when a file has the kind."""
+"""By kind: the schema, and the place of the shape, which is loaded when a file has the kind."""
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 
 
@@ -53,7 +52,7 @@ def _document(root: YamlNode, out: Collector) -> Document | None:
         _report(problem, out)
         if out.full:
             return None
-    document: Document = (load(shape) if ":" in shape else getattr(manifest, shape)).read(root, out)
+    document: Document = load(shape).read(root, out)
     return document
 
 
