@@ -189,12 +189,10 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.spark_versions import collect_table, frame_of_table
     from reconciler.traffic.traffic_files import (
-        Reading,
         Traffic,
         find_traffic,
         kept_rows,
         open_traffic,
-        require_usable,
         rows_for_workers,
         shown_files,
     )
@@ -203,9 +201,11 @@ if TYPE_CHECKING:
         BacktestRequest,
         BrokerModel,
         Facts,
+        Reading,
         RecordedThrottle,
         Source,
         TrafficSource,
+        require_usable,
     )
 
 __getattr__ = lazy_face(__name__)

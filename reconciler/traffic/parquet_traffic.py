@@ -35,8 +35,8 @@ from reconciler.traffic.sources.parquet_parts import (
     time_slices,
 )
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE
-from reconciler.traffic.traffic_files import Reading, Traffic, shown_files
-from reconciler.traffic.traffic_source import Facts, Source, TrafficSource, read_gaps
+from reconciler.traffic.traffic_files import Traffic, shown_files
+from reconciler.traffic.traffic_source import Facts, Reading, Source, TrafficSource, read_gaps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -332,17 +332,13 @@ def open_rows(
         counted = rows.total(CLIENT_TOTALS)
         if statuses(counted).get(SECOND_SUM):
             has_sums = True
-            rows = rows.map(charge_batches, ("status",))
+            # Each delta within a second becomes a charged row.
+            rows = rows.map(functools.partial(map, charge_second_sums), ("status",))
             counted = rows.total(CLIENT_TOTALS)
     except BaseException:
         rows.close()
         raise
     return (SecondsTraffic if has_sums else RequestTraffic)(rows, source=source, files=files, columns=columns, counted=counted)
-
-
-def charge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make each delta within a second a charged row."""
-    return map(charge_second_sums, batches)
 
 
 def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

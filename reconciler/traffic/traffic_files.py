@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
@@ -19,8 +19,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
-from reconciler.ports import NO_PROGRESS, Progress
-from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
+from reconciler.traffic.kinds import ColumnMapping, Kind
 from reconciler.traffic.shuffle.rows import LocalRows, count_rows
 from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
@@ -32,11 +31,11 @@ from reconciler.traffic.sources.log_files import (
     log_parts,
     parse_dataset,
 )
-from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
+from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.spark_setup import has_spark, is_spark_asked_for, require_spark_above
-from reconciler.traffic.traffic_source import Source, TrafficSource
+from reconciler.traffic.traffic_source import Reading, Source, TrafficSource, require_usable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.traffic_source import Facts
 
 _log: Final = logging.getLogger(__name__)
-Opened = TypeVar("Opened", bound=TrafficSource)
 Work = TypeVar("Work")
 _SOURCES: Final = (
     "reconciler.traffic.traffic_files:RequestLogs",
@@ -61,21 +59,6 @@ MOST_BYTES_ALONE: Final = 2 * 1024**3
 _COMPRESSED: Final = (".gz", ".zst", ".gz.open")
 _PACKED: Final = 12
 """How many times larger compressed text is when it is read, or more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How rows are read. ``kinds``: what to read of logs, since each kind costs time. ``also``: columns beside the usual ones."""
-
-    log_timezone: str = "UTC"
-    kinds: Collection[Kind] = BYTES
-    also: tuple[str, ...] = ()
-    by_seconds: bool = False
-    """Whole seconds will be judged, so that rows are added up as they are read."""
-    progress: Progress = NO_PROGRESS
-    """Where this process reports how far it is."""
-    topics: Mapping[str, int] = field(default_factory=dict)
-    """By name, how many partitions topics have by a snapshot or the cluster, where no line shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,30 +329,6 @@ def rows_for_workers(traffic: Traffic, spark: SparkSession, reading: Reading) ->
     """The rows of traffic that has some, as Spark's workers read them. Raises ``TrafficError`` and ``UsageError``."""
     traffic.look(reading.log_timezone)
     return traffic.rows_on(spark, replace(reading, also=traffic.own_columns))
-
-
-def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
-    """The same. Closes it and raises ``TrafficError`` when more than the share ``max_unreadable`` cannot be read."""
-    facts = recorded.facts
-    lines = facts.requests + facts.unreadable + sum(facts.not_charged.values())
-    log_event(
-        _log,
-        "traffic opened",
-        level=logging.INFO,
-        source=facts.source,
-        rows=lines,
-        charged=facts.requests,
-        unreadable=facts.unreadable,
-        clients=len(recorded.series),
-        brokers=[part.broker for part in facts.coverage],
-    )
-    if facts.unreadable:
-        try:
-            require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
-        except TrafficError:
-            recorded.close()
-            raise
-    return recorded
 
 
 _ROWS_A_BATCH: Final = 1 << 16

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, Protocol, runtime_checkable
+from typing import Annotated, Final, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.model import BucketVerdict, Coverage, Entity, HistoryNeeds, Message, Observations, Provenance, Span
+from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import QuotaTable
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.evidence import Evidence, Mean
@@ -24,7 +25,8 @@ from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
-from reconciler.traffic.kinds import Kind
+from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.sources.normal_form import require_readable
 
 
 class Source(enum.StrEnum):
@@ -37,6 +39,21 @@ class Source(enum.StrEnum):
     """The same where some of them were made of request logs, and have their faults. Only opened traffic shows it."""
     MAPPED = "mapped-file"
     RECORDER = "recorder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How rows are read. ``kinds``: what to read of logs, since each kind costs time. ``also``: columns beside the usual ones."""
+
+    log_timezone: str = "UTC"
+    kinds: Collection[Kind] = BYTES
+    also: tuple[str, ...] = ()
+    by_seconds: bool = False
+    """Whole seconds will be judged, so that rows are added up as they are read."""
+    progress: Progress = NO_PROGRESS
+    """Where this process reports how far it is."""
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """By name, how many partitions topics have by a snapshot or the cluster, where no line shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +166,33 @@ class RequestSource(TrafficSource, Protocol):
 
 
 _log: Final = logging.getLogger(__name__)
+Opened = TypeVar("Opened", bound=TrafficSource)
+
+
+def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
+    """The same. Closes it and raises ``TrafficError`` when more than the share ``max_unreadable`` cannot be read."""
+    facts = recorded.facts
+    lines = facts.requests + facts.unreadable + sum(facts.not_charged.values())
+    log_event(
+        _log,
+        "traffic opened",
+        level=logging.INFO,
+        source=facts.source,
+        rows=lines,
+        charged=facts.requests,
+        unreadable=facts.unreadable,
+        clients=len(recorded.series),
+        brokers=[part.broker for part in facts.coverage],
+    )
+    if facts.unreadable:
+        try:
+            require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
+        except TrafficError:
+            recorded.close()
+            raise
+    return recorded
+
+
 GAP_FILES: Final = ("gaps.old.jsonl", "gaps.jsonl")
 """Beside the Parquet files, one line a gap. The first one has the older lines."""
 _MINUTE_S: Final = 60
