@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars, exclusive, ivy
+from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars, exclusive
 from reconciler.files import cache_folder
 from reconciler.java import find_java
 
@@ -92,4 +92,4 @@ def pyspark_variables() -> dict[str, str]:
 def _jars(key: str, artifacts: tuple[Artifact, ...]) -> str:
     java = find_java()
     wanted = JarSet(kafka_version="(no Kafka: tables)", key=key, artifacts=artifacts)
-    return os.pathsep.join(str(jar) for jar in ensure_jars(wanted, fetch=ivy(java)))
+    return os.pathsep.join(str(jar) for jar in ensure_jars(wanted, fetch=downloader(java)))

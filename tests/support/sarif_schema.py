@@ -7,7 +7,7 @@ import zipfile
 from functools import cache
 from typing import Any, Final
 
-from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars, ivy
+from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars
 from reconciler.java import find_java
 
 _LIBRARY: Final = Artifact(
@@ -22,7 +22,7 @@ _LIBRARY: Final = Artifact(
 def sarif_schema() -> dict[str, Any]:
     """The schema; fetched once, beside Kafka's jars, as those are."""
     wanted = JarSet(kafka_version="(no Kafka: the schema of SARIF)", key="sarif-schema-2.0", artifacts=(_LIBRARY,))
-    (jar,) = ensure_jars(wanted, fetch=ivy(find_java()))
+    (jar,) = ensure_jars(wanted, fetch=downloader(find_java()))
     with zipfile.ZipFile(jar) as library:
         schema: dict[str, Any] = json.loads(library.read("schema/sarif-schema-2.1.0.json"))
     return schema

@@ -22,8 +22,8 @@ from reconciler.features.sandbox.jars import (
     DEFAULT_KAFKA_VERSION,
     KRAFT_VERSIONS,
     ZOOKEEPER_VERSIONS,
+    downloader,
     ensure_jars,
-    ivy,
     jar_set,
 )
 from reconciler.features.sandbox.java import GROUPS, RECORDER, Runtime, keep_classes, plugin_jar, writes_classes
@@ -48,7 +48,7 @@ def runtime_for(kafka_version: str, *, progress: Progress = NO_PROGRESS) -> Runt
     Raises ``MissingDependencyError`` without Java or PySpark to fetch with, ``SandboxError`` when fetching fails.
     """
     java = find_java()
-    jars = ensure_jars(jar_set(kafka_version), fetch=ivy(java), progress=progress)
+    jars = ensure_jars(jar_set(kafka_version), fetch=downloader(java), progress=progress)
     return Runtime(java=java, jars=jars)
 
 

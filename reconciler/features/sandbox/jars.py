@@ -3,8 +3,8 @@
 The committed lists are the whole truth: each line is a sum and a path in Maven's repository layout, so one line gives both
 the coordinates to fetch and the content to expect. Nothing is resolved transitively, so every way of fetching ends with the
 same files. A list is written by ``sha256sum`` over what Maven resolves for ``kafka_2.13``, ``kafka-tools`` without its Connect
-parts, and the logging library of that version. The Ivy inside PySpark takes exact coordinates, resolves nothing, and uses the
-user's own settings for where the registry is.
+parts, and the logging library of that version. Maven and the Ivy inside PySpark take exact coordinates, resolve nothing, and use
+the user's own settings for where the registry is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Final, TypeAlias
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
 from reconciler.files import cache_folder, lock_descriptor
@@ -92,6 +92,38 @@ What it leaves is not trusted: the caller checks the sums.
 """
 
 
+def downloader(java: Path) -> Fetch:
+    """Return a fetch with Maven, where it is installed, else with Ivy, which takes three times as long."""
+    program = shutil.which("mvn")
+    return maven(Path(program)) if program else ivy(java)
+
+
+def maven(program: Path) -> Fetch:
+    """Return a fetch with ``mvn dependency:copy-dependencies`` of a project that is nothing but its dependencies."""
+
+    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
+        pom = work / "pom.xml"
+        pom.write_text(_pom(artifacts), "utf-8")
+        command = [str(program), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+        _run(command, name="Maven", work=work)
+
+    return fetch
+
+
+def _pom(artifacts: Sequence[Artifact]) -> str:
+    exclude_all = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    rows = "".join(
+        f"<dependency><groupId>{escape(a.group)}</groupId><artifactId>{escape(a.name)}</artifactId>"
+        f"<version>{escape(a.version)}</version>{exclude_all}</dependency>\n"
+        for a in artifacts
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>local</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\n"
+        f"<dependencies>\n{rows}</dependencies></project>\n"
+    )
+
+
 def ivy(java: Path, *, find_pyspark: Callable[[], Path | None] | None = None) -> Fetch:
     """Return a fetch with Apache Ivy's command line from PySpark's jars, with a cache of its own that is thrown away.
 
@@ -101,12 +133,14 @@ def ivy(java: Path, *, find_pyspark: Callable[[], Path | None] | None = None) ->
     def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
         pyspark = (find_pyspark or pyspark_folder)()
         if pyspark is None:
-            raise MissingDependencyError("Kafka's jars are fetched with the extra spark (kafka-quotas explain install)")
+            raise MissingDependencyError(
+                "nothing here can fetch Kafka's jars. Install Maven, or the extra spark (kafka-quotas explain install)"
+            )
         module = work / "ivy.xml"
         module.write_text(_ivy_module(artifacts), "utf-8")
         command = [str(java), "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
         command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
-        _run(command, work=work)
+        _run(command, name="Ivy", work=work)
 
     return fetch
 
@@ -120,7 +154,7 @@ def pyspark_folder() -> Path | None:
     return None
 
 
-def _run(command: list[str], *, work: Path) -> None:
+def _run(command: list[str], *, name: str, work: Path) -> None:
     """Runs one program in its own session, so that an interrupt reaches it and its children only through this class."""
     log = work / "fetch.log"
     with log.open("wb") as output:
@@ -130,7 +164,7 @@ def _run(command: list[str], *, work: Path) -> None:
         try:
             code = process.wait(_FETCH_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            raise SandboxError(f"Ivy did not finish fetching Kafka's jars in {_FETCH_TIMEOUT_S:.0f} s") from error
+            raise SandboxError(f"{name} did not finish fetching Kafka's jars in {_FETCH_TIMEOUT_S:.0f} s") from error
         finally:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -139,7 +173,7 @@ def _run(command: list[str], *, work: Path) -> None:
     if code != 0:
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
         words = " | ".join(line.strip()[:300] for line in lines[-8:])
-        raise SandboxError(f"Ivy could not fetch Kafka's jars (exit code {code}). Its last lines: {words}")
+        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}). Its last lines: {words}")
 
 
 def _ivy_module(artifacts: Sequence[Artifact]) -> str:
