@@ -13,7 +13,6 @@ from reconciler.formats import ValueRefusedError, declarable, parse_value, plan_
 from reconciler.manifest import name_problems
 from reconciler.model import (
     DEFAULT,
-    Action,
     Alteration,
     ApplyReport,
     ApplyResult,
@@ -204,13 +203,12 @@ def plan_of_changes(
     """A plan that is not of manifests. ``leave_out``: guards that do not ask about it."""
     changes, current = context.changes, context.current
     judgement = judge(context, accepted=accepted, leave_out=leave_out)
-    counts = Counter(change.action for change in changes)
     return Plan(
         cluster=current.cluster.named(target.spec.name),
         source=target.source,
         observed=current.observed,
         complete=True,
-        summary=Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE]),
+        summary=Summary(**Counter(change.action.value for change in changes)),
         changes=changes,
         guards=judgement.guards,
         digest=plan_digest(current.cluster.id, changes),

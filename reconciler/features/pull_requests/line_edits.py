@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, insert, item_first, read_yaml
+from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _HUNK: Final = re.compile(r"@@ -([0-9]+)(?:,[0-9]+)? \+([0-9]+)(?:,[0-9]+)? @@")
 _DASH: Final = re.compile(r"(?P<before>[ ]*)- +")
@@ -160,12 +160,7 @@ def _placed(
         indent = " " * (spec.column - 1)
         block = [f"{indent}{name}:", *(f"{indent}  {line}" for item in items for line in item)]
         ends = [_last_line(value) for value in spec.items.values()]
-    elif isinstance(listed, YamlSequence) and lines[listed.line - 1][listed.column - 1 : listed.column] == "[":
-        if listed.items:
-            text = ", ".join(_in_flow(item) for item in items)
-            yield insert(content, item_first(listed, text, content))
-        return
-    elif isinstance(listed, YamlSequence) and (dash := _DASH.match(lines[listed.items[0].line - 1])):
+    elif isinstance(listed, YamlSequence) and listed.items and (dash := _DASH.match(lines[listed.items[0].line - 1])):
         block = [f"{dash['before']}{line}" for item in items for line in item]
         ends = [spec.keys[name][0], *(_last_line(item) for item in listed.items)]
     else:
@@ -182,11 +177,6 @@ def _last_line(node: YamlNode) -> int:
 def _plain(item: Sequence[str]) -> Plain:
     (document,) = read_yaml("\n".join(item).encode()).documents
     return document.data[0] if isinstance(document, YamlSequence) else None
-
-
-def _in_flow(item: Sequence[str]) -> str:
-    fields = [line[2:].partition(" #")[0].rstrip() for line in item]
-    return f"{{{', '.join(fields)}}}"
 
 
 def _only_more(before: Sequence[Plain], after: object, wanted: Sequence[Plain]) -> bool:
