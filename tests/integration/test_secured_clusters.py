@@ -133,6 +133,13 @@ def test_without_any_right_one_is_told_which_to_grant_and_to_whom(kafka, runs):
     assert "--allow-principal User:CN=stranger --operation DescribeConfigs --cluster" in said(refused).replace("'", "")
 
 
+def test_a_reader_is_told_that_a_local_broker_can_check_a_plan(kafka, runs):
+    refused = runs("plan", "LOGIN", login("PLAIN", "reader"), "--server-check=cluster")
+    assert refused.code == 1
+    assert "AlterConfigs" in refused.err
+    assert "--server-check=sandbox" in refused.err
+
+
 def kafka_acls(sandbox: Sandbox, line: str) -> None:
     """Runs a line for Kafka's own tool, as its shell script would."""
     runtime = runtime_for(sandbox.kafka_version)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from reconciler.features.sandbox.clients import admin_client
-from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, run
 from tests.support.schemas import valid
@@ -85,39 +82,6 @@ def test_what_the_cluster_refuses_is_an_error_at_its_line_in_a_plan_that_is_stil
     assert document["digest"] == unchecked.json()["digest"]
     assert "refused-by-broker" in done.err
     assert raw_quotas.describe(clean_kafka.bootstrap_servers) == {}
-
-
-def test_without_alter_rights_the_cluster_cannot_be_asked_and_the_message_says_so(
-    folder: Path, start_kafka: Callable[[SandboxSpec], Sandbox]
-) -> None:
-    sandbox = start_kafka(
-        SandboxSpec(
-            users=(Login(name="alice", password="alice-secret"),),
-            properties={
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "super.users": "User:ANONYMOUS",
-            },
-        )
-    )
-    may_read = ACL(
-        principal="User:alice",
-        host="*",
-        operation=ACLOperation.DESCRIBE_CONFIGS,
-        permission_type=ACLPermissionType.ALLOW,
-        resource_pattern=ResourcePattern(ResourceType.CLUSTER, "kafka-cluster"),
-    )
-    with admin_client(sandbox.bootstrap_servers) as admin:
-        admin.create_acls([may_read])
-    quotas(folder, ALICE)
-    assert sandbox.sasl_bootstrap_servers is not None
-    login = ("--bootstrap-server", sandbox.sasl_bootstrap_servers, "--command-config", str(sandbox.client_properties("alice")))
-    readable = plan(folder, *login, "--show-effects")
-    assert readable.code == 0, readable.err
-    assert not [note for note in readable.json()["notes"] if "effects assume" in note]
-    done = plan(folder, *login, "--server-check=cluster")
-    assert done.code == 1
-    assert "AlterConfigs" in done.err
-    assert "--server-check=sandbox" in done.err
 
 
 @pytest.mark.parametrize(
