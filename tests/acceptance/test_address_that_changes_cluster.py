@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import serving
 from tests.support.change_set import PRODUCE, ChangeSet, mixed, statuses, user
@@ -20,18 +20,10 @@ from tests.support.write_proxy import Last, WriteProxy
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture(scope="module")
-def other_kafka() -> Iterator[Sandbox]:
-    from reconciler.features.sandbox.cluster import running as sandbox
-
-    with sandbox(SandboxSpec(heap_mb=320)) as other:
-        yield other
-
-
 @pytest.fixture
-def other(other_kafka: Sandbox) -> Sandbox:
-    raw_quotas.remove_all(other_kafka.bootstrap_servers)
-    return other_kafka
+def other(zookeeper_kafka: Sandbox) -> Sandbox:
+    """The shared broker of another kind: its cluster is another one, too."""
+    return zookeeper_kafka
 
 
 @contextlib.contextmanager

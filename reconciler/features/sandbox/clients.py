@@ -37,8 +37,8 @@ RECORD_BYTES: Final = 32_768
 class TrafficReport:
     """What one client did, and how the broker held it back, as the client saw it.
 
-    ``record_bytes`` counts record values the broker acknowledged (or delivered), without protocol overhead. Throttle times are
-    of the broker's answers during about the last minute, in milliseconds; 0 when no answer asked to wait.
+    ``record_bytes`` counts record values the broker acknowledged (or delivered), without protocol overhead. The throttle
+    time is the longest of the broker's answers during about the last minute, in milliseconds; 0 when no answer asked to wait.
     """
 
     client_id: str
@@ -47,7 +47,6 @@ class TrafficReport:
     record_bytes: int
     wall_seconds: float
     throttle_ms_max: float
-    throttle_ms_average: float
 
     @property
     def bytes_per_second(self) -> float:
@@ -214,7 +213,6 @@ def _report(
         record_bytes=record_bytes,
         wall_seconds=wall,
         throttle_ms_max=max(seen.get("throttle-time-max", 0.0), 0.0),
-        throttle_ms_average=max(seen.get("throttle-time-avg", 0.0), 0.0),
     )
 
 

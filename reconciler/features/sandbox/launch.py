@@ -99,8 +99,8 @@ def launch(spec: SandboxSpec, folder: Path, runtime: Runtime, *, guard: Guard, p
 
 def _write_client_files(folder: Path, logins: Sequence[Login]) -> None:
     """A ``client.properties`` for every user, readable by its owner only."""
-    for login in logins:
-        descriptor = os.open(client_properties_file(folder, login), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for number, login in enumerate(logins):
+        descriptor = os.open(client_properties_file(folder, number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(client_properties_text(login))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from reconciler.errors import UsageError
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
@@ -15,7 +13,6 @@ from reconciler.features.sandbox.process import ProcessRef
 
 _NODE_COUNTS: Final = (1, 3)
 _LONGEST_NAME: Final = 50
-_LONGEST_FILE_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,12 +170,9 @@ class Sandbox:
 
     def client_properties(self, name: str) -> Path:
         """The ``client.properties`` file with which one of its users logs in. Raises ``UsageError`` for another name."""
-        return client_properties_file(self.folder, self.user(name))
+        return client_properties_file(self.folder, self.users.index(self.user(name)))
 
 
-def client_properties_file(folder: Path, login: Login) -> Path:
-    """The user's ``client.properties`` in a sandbox's folder; a name is percent-encoded, and hashed when that is too long."""
-    name = quote(login.name, safe="")
-    if len(name) > _LONGEST_FILE_NAME:
-        name = hashlib.sha256(login.name.encode()).hexdigest()[:16]
-    return folder / f"client-{name}.properties"
+def client_properties_file(folder: Path, number: int) -> Path:
+    """The ``client.properties`` of a user, by the place among the users: a name may be one that no file can have."""
+    return folder / f"client-{number}.properties"
