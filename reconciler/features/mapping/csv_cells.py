@@ -190,4 +190,4 @@ def _integers(column: pa.Array) -> Integers:
 
 
 def _flags(column: pa.Array) -> Flags:
-    return np.asarray(pc.fill_null(column, False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003 - a value
+    return np.asarray(pc.fill_null(column, False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003 - a value of data, not a flag
