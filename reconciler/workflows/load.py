@@ -193,7 +193,11 @@ def _with_owners_above(root: str, contents: dict[str, FileContent], within: str 
 
 def _load(paths: Sequence[str], trust: Trust | None, within: str | None, at: datetime.datetime) -> LoadedManifests:
     contents: dict[str, FileContent] = {}
-    root = _root(paths, trust, within, contents)
+    if trust is not None and trust.root is not None:
+        root: str | None = _trusted_root(trust.root, contents)
+    else:
+        root = find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
+        root = root if root is None else _with_owners_above(root, contents, within)
     repository = None if root is None else _repository_of(root, contents)
     include = IncludedFiles(repository.include, path_matcher(repository.include)) if repository and repository.include else None
     excluded = path_matcher(repository.exclude) if repository and repository.exclude else None
@@ -272,15 +276,12 @@ def _about_places(
     yield from (*misplaced, *clusters_without_id([cluster for cluster in clusters if cluster.span not in wrong]))
 
 
-def _root(paths: Sequence[str], trust: Trust | None, within: str | None, contents: dict[str, FileContent]) -> str | None:
-    """The root. A trusted one wins, since a pull request that moves it would change what a plan takes for the whole."""
-    if trust is None or trust.root is None:
-        root = find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
-        return root if root is None else _with_owners_above(root, contents, within)
-    file = PurePath(trust.root, REPOSITORY_FILE)
+def _trusted_root(root: str, contents: dict[str, FileContent]) -> str:
+    """The root of a trusted reference wins: a pull request that moves it would change what a plan takes for the whole."""
+    file = PurePath(root, REPOSITORY_FILE)
     if Path(file).is_file():
         _is_repository_file(str(file), contents)
-    return trust.root
+    return root
 
 
 def _places(file: str, relative: str, root: str | None) -> tuple[str, ...]:
