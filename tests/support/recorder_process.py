@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 
 from tests.support.command import COMMAND, environment
 from tests.support.polling import wait_until
+from tests.support.service_process import Running
 
 _SOFT_LIMIT = """
 import os, resource, sys
@@ -49,25 +49,17 @@ class ChangingPage:
         return self.status, "text/plain; version=0.0.4", self.text.encode()
 
 
-class RunningRecorder:
+class RunningRecorder(Running):
     """A recorder that runs; its log is JSON lines in a file."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, folder: Path) -> None:
-        self.process, self._log, self.folder = process, log, folder
-
-    def events(self, event: str) -> list[dict[str, Any]]:
-        whole = (self._log.read_text() if self._log.exists() else "").rpartition("\n")[0]
-        return [row for row in map(json.loads, whole.splitlines()) if row["event"] == event]
-
-    def until(self, look: Callable[[], object]) -> None:
-        wait_until(lambda: self.process.poll() is not None or look())
-        assert self.process.poll() is None, self._log.read_text()
+        super().__init__(process, log)
+        self.folder = folder
 
     def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        code = self.process.wait(300)
+        code = super().end(number)
         wait_until(lambda: self.events("stopped"))
-        assert "Traceback" not in self._log.read_text()
+        assert "Traceback" not in self.log.read_text()
         return code
 
     @property

@@ -22,10 +22,10 @@ class Running:
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process = process
-        self._log = log
+        self.log = log
 
     def events(self, event: str) -> list[dict[str, Any]]:
-        whole = self._log.read_text().rpartition("\n")[0]
+        whole = (self.log.read_text() if self.log.exists() else "").rpartition("\n")[0]
         return [row for row in map(json.loads, whole.splitlines()) if row["event"] == event]
 
     def results(self) -> list[str]:
@@ -33,7 +33,7 @@ class Running:
 
     def until(self, look: Callable[[], object]) -> None:
         wait_until(lambda: self.process.poll() is not None or look())
-        assert self.process.poll() is None, self._log.read_text()
+        assert self.process.poll() is None, self.log.read_text()
 
     def page(self, path: str) -> tuple[int, str]:
         (started,) = self.events("started")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import COMMAND, environment
+from tests.support.processes import commands_with
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -33,22 +34,9 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def processes_that_mention(text: str) -> list[str]:
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
-            try:
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if text in command:
-                found.append(command)
-    return found
-
-
 def assert_nothing_is_left(folder: Path) -> None:
     deadline = time.monotonic() + 30
-    while left := processes_that_mention(str(folder)):
+    while left := commands_with(str(folder)):
         assert time.monotonic() < deadline, left
     assert list(folder.iterdir()) == []
 

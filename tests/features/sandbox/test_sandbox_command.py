@@ -23,6 +23,7 @@ from tests.support import raw_quotas
 from tests.support.command import invoke, run
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
+from tests.support.processes import commands_with
 
 pytestmark = pytest.mark.kafka
 
@@ -57,20 +58,7 @@ def sandbox(environ: dict[str, str]) -> Run:
 def left_over(environ: dict[str, str]) -> list[str]:
     """Sandbox folders, and processes that mention the temporary folder in their command line."""
     folders = [str(path) for path in Path(environ["TMPDIR"]).glob("kafka-quotas-sandbox-*")]
-    return [*folders, *(words for _, words in processes(environ))]
-
-
-def processes(environ: dict[str, str]) -> list[tuple[int, str]]:
-    """The processes that mention the temporary folder in their command line, by id."""
-    temporary, found = environ["TMPDIR"], []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-        except OSError:
-            continue
-        if temporary in words:
-            found.append((int(entry.name), words))
-    return found
+    return [*folders, *commands_with(environ["TMPDIR"]).values()]
 
 
 def config_command() -> list[str]:
@@ -113,8 +101,8 @@ def test_it_ends_with_the_log_of_a_server_that_ended(environ: dict[str, str]) ->
     with begun(environ, "run", "--zookeeper") as owner:
         shown = rows(owner)
         assert shown["ZooKeeper"].startswith("127.0.0.1:")
-        (server,) = (entry for entry in processes(environ) if "QuorumPeerMain" in entry[1])
-        os.kill(server[0], signal.SIGKILL)
+        (server,) = (pid for pid, words in commands_with(environ["TMPDIR"]).items() if "QuorumPeerMain" in words)
+        os.kill(server, signal.SIGKILL)
         _, stderr = owner.communicate(timeout=300)
     assert owner.returncode == 1
     assert f"a process of the local Kafka ended. Its log, {shown['log of ZooKeeper']}, ends with:" in stderr

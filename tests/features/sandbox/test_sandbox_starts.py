@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
@@ -29,6 +28,7 @@ from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.support import raw_quotas
 from tests.support.polling import wait_until
+from tests.support.processes import commands_with
 from tests.support.zookeeper_tree import nodes_below, zookeeper_client
 
 pytestmark = pytest.mark.kafka
@@ -48,6 +48,7 @@ def requests_of(sandbox: Sandbox, user: str) -> list[str]:
     return found
 
 
+@pytest.mark.large
 def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start) -> None:
     alice = Login(name="älice = 1", password='p#a "s\\s')
     sandbox = start_kafka(SandboxSpec(kafka_version="3.9.2", users=(alice,), request_log=True))
@@ -60,8 +61,10 @@ def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start)
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"num.io.threads": "many"}, "num.io.threads"), ({"authorizer.class.name": "no.such.Class"}, "no.such.Class")],
-    ids=["while formatting", "while starting"],
+    [
+        pytest.param({"num.io.threads": "many"}, "num.io.threads", id="while formatting"),
+        pytest.param({"authorizer.class.name": "no.such.Class"}, "no.such.Class", id="while starting", marks=pytest.mark.large),
+    ],
 )
 def test_a_failed_start_names_its_log_and_keeps_it(settings: dict[str, str], words: str, start_kafka: Start) -> None:
     with pytest.raises(SandboxError, match=words) as raised:
@@ -94,13 +97,20 @@ def test_a_port_taken_at_the_last_moment_is_given_up_for_another() -> None:
 
 ALICE = frozenset({("user", "alice@corp")})
 
-NEWEST, *OLDER = ZOOKEEPER_VERSIONS
 
-
-@pytest.mark.parametrize("version", [NEWEST, *(pytest.param(version, marks=pytest.mark.large) for version in OLDER)])
+@pytest.mark.large
+@pytest.mark.parametrize("version", ZOOKEEPER_VERSIONS)
 def test_quotas_of_a_broker_are_in_the_zookeeper_that_the_sandbox_names(version: str, start_kafka: Start) -> None:
-    spec = SandboxSpec(kafka_version=version, zookeeper=True, zookeeper_server=ZooKeeperSpec(chroot="/one"))
-    sandbox = start_kafka(spec)
+    require_quotas_in_zookeeper(
+        start_kafka(SandboxSpec(kafka_version=version, zookeeper=True, zookeeper_server=ZooKeeperSpec(chroot="/one")))
+    )
+
+
+def test_quotas_of_the_shared_broker_are_in_the_zookeeper_that_the_sandbox_names(zookeeper_kafka: Sandbox) -> None:
+    require_quotas_in_zookeeper(zookeeper_kafka)
+
+
+def require_quotas_in_zookeeper(sandbox: Sandbox) -> None:
     assert sandbox.zookeeper is not None
     assert sandbox.zookeeper.endswith("/one")
     with admin_client(sandbox.bootstrap_servers) as client:
@@ -126,17 +136,8 @@ def test_a_broker_that_does_not_start_takes_its_zookeeper_with_it(start_kafka: S
         start_kafka(SandboxSpec(zookeeper=True, properties={"num.io.threads": "none"}))
     folder = log_of(raised.value).parents[1]
     assert not (folder / "zookeeper" / "data").exists()
-    assert not [line for line in commands() if bytes(folder) in line]
+    assert commands_with(str(folder)) == {}
     shutil.rmtree(folder)
-
-
-def commands() -> list[bytes]:
-    """The command lines of all processes that are there while they are asked."""
-    lines = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            lines.append((entry / "cmdline").read_bytes().replace(b"\0", b" "))
-    return lines
 
 
 RATE = 400_000.0
