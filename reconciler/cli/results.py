@@ -159,8 +159,6 @@ def pieces(result: Result, form: str) -> str | Iterable[str]:
         from reconciler.render import plain
 
         return plain(lines_of(result.view()))
-    from reconciler.cli.results import list_of_findings, page
-
     if form in _PAGES and (make := result.page or result.view) is not None:
         return page(make(), form, result.commit or os.environ.get("GITHUB_SHA"))
     return list_of_findings(form, result.findings())
