@@ -1,4 +1,4 @@
-"""What a report says beside its counts: who shared limits, what to write, gaps, fits, capacity, rates over time."""
+"""What a report says beside its counts: who shared limits, what to write, gaps, rates over time."""
 
 from __future__ import annotations
 

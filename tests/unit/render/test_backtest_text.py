@@ -44,7 +44,7 @@ def test_text_has_the_answer_one_row_for_each_quota_group_and_the_answer_again()
     )
 
 
-def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> None:
+def test_details_have_each_broker_and_the_assumptions() -> None:
     in_order(
         plain(backtest_view(full(), details=True).lines),
         (
