@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import LeaderSpread
 from reconciler.text import list_some
 
 _SHOWN: Final = 6
@@ -50,25 +48,6 @@ def without_brokers(brokers: Collection[int], lost: Collection[int]) -> BrokerCh
             "clients send what they sent, at the same times. What they send anew after the loss is not simulated",
         ),
     )
-
-
-def moved_leaders(spread: LeaderSpread, change: BrokerChange) -> LeaderSpread:
-    """The leaders of partitions after a change: those of each lost broker go to the others, one after the other."""
-    given: dict[int, Counter[int]] = defaultdict(Counter)
-
-    def leader_after(leader: int) -> int:
-        if leader not in change.shares:
-            return leader
-        target = min(change.after, key=lambda broker: (given[leader][broker], broker))
-        given[leader][target] += 1
-        return target
-
-    by_topic = {topic: (tuple(map(leader_after, leaders)), count) for topic, (leaders, count) in sorted(spread.by_topic.items())}
-    if by_topic:
-        counts = Counter(leader for leaders, _ in by_topic.values() for leader in leaders)
-    else:
-        counts = Counter(leader_after(broker) for broker, led in spread.partitions for _ in range(led))
-    return LeaderSpread(partitions=tuple(sorted(counts.items())), leaderless=spread.leaderless, by_topic=by_topic)
 
 
 def _named(brokers: Sequence[int]) -> str:

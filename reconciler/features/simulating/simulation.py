@@ -1,7 +1,7 @@
-"""A backtest in another situation: recorded traffic on other brokers, or more of it, judged under the quotas of then.
+"""A backtest in another situation: recorded traffic on the brokers that are left, or more of it.
 
-A total of the cluster (``clusterTotal``) has two numbers then: the one that each broker keeps until the next apply, and the one
-that this apply writes. The smaller of both is judged.
+A total of the cluster (``clusterTotal``) is judged with the number that each broker keeps until the next apply, which divides it
+again: among fewer brokers, none gets less.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from reconciler.features.simulating.broker_changes import BrokerChange, moved_leaders, without_brokers
+from reconciler.features.simulating.broker_changes import BrokerChange, without_brokers
 from reconciler.logs import timed_event
 from reconciler.manifest import compute_units
 from reconciler.model import CONTROLLER, BacktestReport, BrokerFacts, CurrentState, Entity, LeaderSpread, in_order
 from reconciler.ports import NO_PROGRESS, Progress
-from reconciler.text import count_of
 from reconciler.workflows import (
     BacktestOptions,
     Intent,
@@ -26,7 +25,6 @@ from reconciler.workflows import (
     backtest_request,
     callback_notes,
     fetch_samples,
-    needs_leaders,
     open_recorded,
     proposal_of,
     proposal_of_settings,
@@ -76,11 +74,8 @@ def simulate(
     with open_recorded(about, options, progress=progress) as recorded:
         seen = {part.broker for part in recorded.facts.coverage if part.broker != CONTROLLER}
         change = without_brokers(seen | set(about.brokers), set(situation.without))
-        leaders = moved_leaders(about.leaders, change) if about.leaders is not None else None
-        then = replace(_proposal(situation, intent, current, change.after, leaders), leaders=leaders)
         today = current.entities if current is not None else _proposal(None, intent, None, change.before).proposed
-        proposed = _smaller_totals(then.proposed, today, _computed(intent, situation))
-        proposal = replace(then, current=today, proposed=proposed, brokers=())
+        proposal = replace(_proposal(situation, intent, current, change.before), current=today, brokers=())
         question = replace(backtest_request(proposal, options), unchanged=True)
         context = (*_assumptions(situation, intent, change, recorded), *callback_notes(proposal, question, options), *notes)
         assert isinstance(recorded, SecondsTraffic)
@@ -99,13 +94,9 @@ def _proposal(
     intent: Intent | None,
     current: CurrentState | None,
     brokers: tuple[int, ...],
-    leaders: LeaderSpread | None = None,
 ) -> Proposal:
-    """The quotas with totals divided among these brokers, and without a situation without those of ``--set``.
-
-    ``leaders``: of partitions; ``None``: those of the current state.
-    """
-    spread = leaders if leaders is not None or current is None else current.leaders
+    """The quotas with totals divided among these brokers, and without a situation without those of ``--set``."""
+    spread = None if current is None else current.leaders
     proposal = proposal_of_settings({}, current) if intent is None else proposal_of(_at(intent, brokers, spread), current)
     return proposal if situation is None else set_quotas(proposal, situation.settings)
 
@@ -115,24 +106,6 @@ def _at(intent: Intent, brokers: tuple[int, ...], leaders: LeaderSpread | None) 
     desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers, leaders=leaders))
     stop_on(in_order(adjusted(wrong, intent.loaded.repository.lint)), intent.fail_on)
     return replace(intent, desired=desired)
-
-
-def _computed(intent: Intent | None, situation: Situation) -> Iterator[tuple[Entity, str]]:
-    """The quotas whose numbers are computed, such as totals, where ``--set`` does not replace them."""
-    for entity, declared in intent.desired.entities.items() if intent is not None else ():
-        for key in declared.units:
-            if key.value not in situation.settings.get(entity, {}):
-                yield entity, key.value
-
-
-def _smaller_totals(then: _Table, today: _Table, computed: Iterator[tuple[Entity, str]]) -> _Table:
-    """The quotas with the smaller one of each computed number of today and then."""
-    table = dict(then)
-    for entity, key in computed:
-        before, after = today.get(entity, {}).get(key), then.get(entity, {}).get(key)
-        if before is not None and after is not None:
-            table[entity] = {**table[entity], key: min(before, after)}
-    return table
 
 
 def _title(situation: Situation, change: BrokerChange) -> str:
@@ -147,16 +120,8 @@ def _assumptions(situation: Situation, intent: Intent | None, change: BrokerChan
     from reconciler.traffic import Kind
 
     yield from change.assumptions
-    if intent is not None and needs_leaders(intent.desired) and change.shares:
-        yield (
-            "totals in proportion to leaders follow the leaders of today, which move as the traffic does: the partitions of a "
-            "broker go to the others one after the other"
-        )
-    if intent is not None and intent.desired.with_units and len(change.before) != len(change.after):
-        yield (
-            "a total of the cluster is judged with the smaller of two numbers: the one that each broker keeps until the next "
-            f"apply, and the total divided among {count_of(len(change.after), 'broker')} instead of {len(change.before):,}"
-        )
+    if intent is not None and intent.desired.with_units and change.shares:
+        yield "a total of the cluster is judged with the number that each broker keeps until the next apply divides it again"
     if situation.factor != 1.0:
         yield (
             f"all recorded amounts are multiplied by {situation.factor:g}: bytes, request times, partitions and connections. "

@@ -143,7 +143,7 @@ def test_more_traffic_is_the_history_with_larger_requests(folder: Path) -> None:
     assert data["situation"] == "With 1.5 times the traffic"
 
 
-def test_totals_of_the_cluster_are_divided_among_the_brokers_of_then(folder: Path) -> None:
+def test_totals_of_the_cluster_keep_their_number_until_the_next_apply(folder: Path) -> None:
     manifest = (
         "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
         "    - {match: {user: alice}, quotas: {producer_byte_rate: {clusterTotal: 6000B}}}\n"
@@ -153,9 +153,9 @@ def test_totals_of_the_cluster_are_divided_among_the_brokers_of_then(folder: Pat
     lost = ("--without-broker", "3")
     report = document(invoke("backtest", "quotas.yaml", *lost, "--traffic", "history", "--format", "json", cwd=folder))
     limits = {row["bucket"]["user"]: row["limit_after"] for row in report["verdicts"]}
-    # The smaller number of both moments decides: 3,000 B/s on each of two brokers, and 2,000 B/s on each of three.
+    # A third of the total, until the next apply divides it among two.
     assert (limits["alice"], limits["bob"]) == (2000, 1000)
-    assert any("with the smaller of two numbers" in note for note in report["notes"])
+    assert any("until the next apply divides it again" in note for note in report["notes"])
 
 
 def test_a_total_throttles_with_the_number_that_brokers_keep_until_the_next_apply(folder: Path) -> None:
