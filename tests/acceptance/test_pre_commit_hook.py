@@ -87,17 +87,3 @@ def test_good_manifests_pass_and_bad_ones_fail_with_their_place(repository: Repo
     assert done.returncode == 1
     assert "teams/b.yml:5:" in done.stdout
     assert "[unknown-unit]" in done.stdout
-
-
-@pytest.mark.slow
-def test_pre_commit_builds_the_hook_s_own_environment(repository: Repository) -> None:
-    repository.write("teams/a.yaml", quotas("alice"))
-    repository.write("teams/b.yaml", quotas("bob", "0"))
-    repository.run("git", "add", "--all")
-
-    done = repository.run(
-        "pre-commit", "try-repo", str(ROOT), "kafka-quotas-validate", "--verbose", "--color", "never", check=False
-    )
-
-    assert "[value-not-positive]" in done.stdout, done.stdout + done.stderr
-    assert done.returncode == 1

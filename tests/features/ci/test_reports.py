@@ -25,33 +25,6 @@ from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
 from tests.support.sarif_schema import sarif_schema
 
-CODE_QUALITY = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["description", "check_name", "fingerprint", "severity", "location"],
-        "properties": {
-            "description": {"type": "string", "minLength": 1},
-            "check_name": {"type": "string", "minLength": 1},
-            "fingerprint": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
-            "location": {
-                "type": "object",
-                "required": ["path", "lines"],
-                "properties": {
-                    "path": {"type": "string", "pattern": "^[^/.]"},
-                    "lines": {
-                        "type": "object",
-                        "required": ["begin"],
-                        "properties": {"begin": {"type": "integer", "minimum": 1}},
-                    },
-                },
-            },
-        },
-    },
-}
-"""The fields that GitLab's documentation lists as required, and the values it allows."""
-
 
 def finding(severity: Severity = Severity.ERROR, line: int = 1, file: str = "./a.yaml", message: str = "words") -> Finding:
     return Finding(id="some-rule", severity=severity, message=message, span=span(line, file, 7))
@@ -88,6 +61,17 @@ def code_quality(*findings: Finding) -> list[dict[str, Any]]:
     return report
 
 
+def required(report: list[dict[str, Any]]) -> None:
+    """Each issue has what GitLab's documentation lists as required, in the values that it allows."""
+    for issue in report:
+        assert issue.keys() == {"description", "check_name", "fingerprint", "severity", "location"}
+        assert issue["description"]
+        assert re.fullmatch("[0-9a-f]{32}", issue["fingerprint"])
+        assert issue["severity"] in ("info", "minor", "major", "critical", "blocker")
+        assert re.match("[^/.]", issue["location"]["path"])
+        assert issue["location"]["lines"]["begin"] >= 1
+
+
 def run_of(text: str) -> dict[str, Any]:
     """The only run of a document, after the schema had its say."""
     written = json.loads(text)
@@ -105,7 +89,7 @@ def findings_run(*findings: Finding, places: RepoPaths = AS_GIVEN) -> dict[str, 
 def test_a_code_quality_report_has_what_gitlab_requires_the_worst_first() -> None:
     findings = (finding(Severity.INFO, 1), finding(Severity.WARNING, 2), finding(Severity.ERROR, 3))
     report = code_quality(*findings, Finding(id="no-manifests", severity=Severity.INFO, message="x"))
-    jsonschema.validate(report, CODE_QUALITY)
+    required(report)
     shown = [(one["severity"], one["location"]["lines"]["begin"]) for one in report]
     assert shown == [("critical", 3), ("minor", 2), ("info", 1), ("info", 1)]
     assert code_quality() == []
@@ -126,7 +110,7 @@ def test_no_name_breaks_a_report(name: str) -> None:
             id="some-rule", severity=Severity.ERROR, message=f"about {name}", span=span(1, f"dir/{name}.yaml"), entity=user(name)
         ),
     )
-    jsonschema.validate(code_quality(*found), CODE_QUALITY)
+    required(code_quality(*found))
     assert len(findings_run(*found)["results"]) == 1
     changed = drift(drifted(name))
     page = by_github(view_markdown(drift_view(changed), budget=SUMMARY_BUDGET))
