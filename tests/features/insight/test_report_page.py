@@ -7,17 +7,15 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reconciler.features.insight import report_page
 from reconciler.features.insight.report import Overview
-from reconciler.features.insight.report_page import REPORT, embedded, report_html
+from reconciler.features.insight.report_page import embedded, report_html
 from reconciler.render.html_page import page_script, policy
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen
-from tests.support.schemas import valid
 
 COMPANY = report_world.company()
 PAGE_JS = str(Path(report_page.__file__).parent / "page")
@@ -34,12 +32,6 @@ def rows_under(overview: Overview, place: str) -> list[list[str]]:
     """The rows of the tables of one section."""
     (section,) = re.findall(rf'<section id="{place}".*?</section>', report_html(overview), re.DOTALL)
     return seen(section).rows
-
-
-def document(overview: Overview) -> dict[str, Any]:
-    found = json.loads(json.dumps(REPORT.write(overview)))
-    valid(found, "report")
-    return dict(found)
 
 
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else() -> None:
