@@ -334,7 +334,8 @@ def _with_current(
     }
     parts: list[QuotaPart] = []
     missing: dict[MissingEvidence, None] = {}
-    for part, desired in declared:
+    for given, desired in declared:
+        made: Proposal | None = None
         if desired is not None:
             numbers, totals = _divided(desired, current)
             missing |= dict.fromkeys(totals)
@@ -346,14 +347,10 @@ def _with_current(
             if current is not None:
                 version = current.cluster.kafka_version
                 made = replace(made, brokers=current.brokers, leaders=current.leaders, kafka_version=version)
-            part = replace(part, proposal=made)  # noqa: PLW2901  # the same part, with its quotas
-        before = parts[-1] if parts else None
-        if (
-            before is not None
-            and None not in (_limits_of(before, client), _limits_of(part, client))
-            and (_limits_of(before, client) == _limits_of(part, client))
-        ):
-            parts[-1] = replace(before, end=part.end)
+        part = replace(given, proposal=made)
+        limits = _limits_of(part, client)
+        if parts and limits is not None and limits == _limits_of(parts[-1], client):
+            parts[-1] = replace(parts[-1], end=part.end)
         else:
             parts.append(part)
     return tuple(parts), tuple(missing)
