@@ -116,8 +116,8 @@ def test_each_series_of_the_rules_is_one_that_the_reader_of_traffic_knows(sensor
     quotas = QuotaRules(cluster="prod", entities={}, owners={})
     for key in CLIENT_KEYS:
         expr = quotas.measured(key, sensor)
-        names, resource = re.search(r"kafka_server_\((.*?)\)_", expr)[1], re.search(r'resource=~"\|(.*?)"', expr)[1]  # type: ignore[index]  # the pattern matches, or the test fails
-        rest = re.search(r"\)_(\w+)", expr)[1]  # type: ignore[index]  # the pattern matches, or the test fails
+        (names,), (resource,) = re.findall(r"kafka_server_\((.*?)\)_", expr), re.findall(r'resource=~"\|(.*?)"', expr)
+        (rest,) = re.findall(r"\)_(\w+)", expr)
         for kind in names.split("|"):
             labels = {"__name__": f"kafka_server_{kind}_{rest}", "user": "a", "client_id": "b", "broker": "1"}
             series = read_series(labels | ({"resource": resource} if kind == "quota" else {}))
