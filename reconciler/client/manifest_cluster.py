@@ -41,7 +41,6 @@ from reconciler.workflows import (
     Sources,
     Where,
     apply_manifests,
-    check_names,
     check_recordable,
     configured_server,
     configured_since,
@@ -92,7 +91,6 @@ class ManifestCluster:
         >>> answer.quotas["producer_byte_rate"].value
         20971520.0
         """
-        check_names([name])
         return QuotaState(Sources(self._where).view(name))
 
     def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False) -> PlannedChange:

@@ -1,7 +1,7 @@
 """The effects of changed quotas on clients: the one calculation behind a plan's effects and the difference of two states.
 
 Known are, of both sides: every user with any other client id, every client id with any other user, every named pair, clients that
-nothing names (also without a client id), the pairs of recorded traffic, and every address. Addresses are compared by value, not
+nothing names (also without a client id), and every address. Addresses are compared by value, not
 by spelling. A named user with a named client id that no entity names together is represented by one of its two rows. The pair has
 a row of its own when it moves like neither, such as when a user loses its own limit and one of its client ids now falls to that
 client id's.
@@ -66,18 +66,15 @@ _ANY_CLIENT: Final = KnownClient(user=OTHER, client_id=OTHER)
 _WITHOUT_CLIENT_ID: Final = KnownClient(user=OTHER, client_id="")
 
 
-def effects_between(
-    before: QuotaTable, after: QuotaTable, *, traffic: Iterable[tuple[str, str]] = (), most: int = MOST
-) -> PlanEffects:
+def effects_between(before: QuotaTable, after: QuotaTable, *, most: int = MOST) -> PlanEffects:
     """The effects on all known clients: those that no entity names first, then tighter limits, then by client.
 
-    ``traffic``: pairs of a principal's name and a client id (empty for none). At most ``most`` effects are listed. The rest is
-    counted exactly.
+    At most ``most`` effects are listed. The rest is counted exactly.
     """
     changed = _changed_entities(before, after)
     if not changed:
         return PlanEffects()
-    named = _Named.of(before, after, traffic)
+    named = _Named.of(before, after)
     effects: list[Effect] = list(_addresses(_AddressEffects(before, after, changed), named))
     crossed: list[Iterator[Effect]] = []
     left_out = 0
@@ -199,7 +196,7 @@ class _AddressEffects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """The names in the entities of either side, and in the traffic. Each address in one spelling."""
+    """The names in the entities of either side. Each address in one spelling."""
 
     users: frozenset[str]
     client_ids: frozenset[str]
@@ -207,11 +204,11 @@ class _Named:
     addresses: frozenset[str]
 
     @classmethod
-    def of(cls, before: QuotaTable, after: QuotaTable, traffic: Iterable[tuple[str, str]]) -> _Named:
+    def of(cls, before: QuotaTable, after: QuotaTable) -> _Named:
         users: set[str] = set()
         client_ids: set[str] = set()
         addresses: set[str] = set()
-        pairs = set(traffic)
+        pairs: set[tuple[str, str]] = set()
         for entity in before.keys() | after.keys():
             if not entity.is_known:
                 continue

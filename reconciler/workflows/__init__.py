@@ -103,7 +103,6 @@ if TYPE_CHECKING:
         PLANNED,
         Sources,
         Where,
-        check_names,
         current_view,
         has_group_plugin,
         is_unknown,

@@ -5,10 +5,9 @@ The states are ``QuotaView`` values: of the cluster, a snapshot, the manifests, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Final, TypeVar
 
 from reconciler.errors import BackendError, UsageError
@@ -42,10 +41,10 @@ from reconciler.resolution import (
     client_of,
 )
 from reconciler.text import count_of, list_some, near_miss, number_text, shown
-from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader, with_facts
+from reconciler.workflows.connect import Access, quota_reader, read_state, with_facts
 from reconciler.workflows.intent import Intent, intent_of, with_lint
 from reconciler.workflows.load import LoadedManifests, References, chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.trusted import ReadReferences, TrustedTree, read_references, read_trusted_files
+from reconciler.workflows.trusted import ReadReferences, TrustedTree, read_references
 from reconciler.workflows.units import divide_totals, live_expiries, needs_leaders, with_leaders
 
 _PLAIN: Final = ResolveOptions()
@@ -93,7 +92,7 @@ CURRENT: Final = "current"
 MANIFESTS: Final = "manifests"
 PLANNED: Final = "planned"
 WORDS: Final = (CURRENT, MANIFESTS, PLANNED)
-"""The names of states; anything else is the path of a snapshot."""
+"""The names of states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +115,10 @@ class Sources:
         """Of the manifests that were read, none of which stopped anything."""
 
     def view(self, name: str) -> QuotaView:
-        """The state of that name, or of a snapshot.
+        """The state of that name.
 
         Raises ``ManifestError``, ``UsageError``, ``UntrustedError`` and ``GitError`` as loading manifests does,
-        ``FileAccessError`` for a snapshot, ``WrongClusterError`` and ``BackendError`` from the cluster.
+        ``FileAccessError`` for a snapshot of ``--current``, ``WrongClusterError`` and ``BackendError`` from the cluster.
         """
         if name == CURRENT:
             return self._with_expiries(self._current)
@@ -128,9 +127,7 @@ class Sources:
         if name == PLANNED:
             intent = self._intent(everything=False)
             return planned_view(intent, self._current_for(intent))
-        ref, paths = self._where.trusted_ref, self._where.paths or (".",)
-        reader = snapshot_reader(name, trusted=read_trusted_files(ref, paths[0]) if ref is not None else None)
-        return current_view(reader.current_state(), source=reader)
+        raise UsageError(f"unknown state {shown(name)}: write {', '.join(WORDS)}{near_miss(name, WORDS)}")
 
     def _with_expiries(self, view: QuotaView) -> QuotaView:
         """The state with the values that expire, as far as manifests are read."""
@@ -195,14 +192,6 @@ class Sources:
         intent = with_lint(intent_of(loaded, seen, where.paths or (".",), cluster=where.cluster, fail_on=where.fail_on))
         self.findings = intent.findings
         return intent
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise ``UsageError`` for a state whose name is neither one of ``WORDS`` nor looks like the path of a file that is there."""
-    for name in names:
-        if name not in WORDS and not Path(name).exists():
-            msg = f"unknown state {shown(name)}: write {', '.join(WORDS)}, or the path of a snapshot file{near_miss(name, WORDS)}"
-            raise UsageError(msg)
 
 
 _FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)

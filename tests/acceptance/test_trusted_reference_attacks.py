@@ -156,17 +156,6 @@ def test_a_recorded_state_that_git_tracks_is_the_reference_s(merged: GitReposito
     assert "'own.json' is not in main" in new.err + new.out
 
 
-def test_a_state_by_its_file_name_is_the_reference_s_too(merged: GitRepository) -> None:
-    merge(merged, {"live.json": (merged.folder.parent / "live.json").read_text()})
-    merged.write("live.json", EMPTY)
-    merged.commit()
-    done = run(
-        "resolve", "--name", "user=alice", "--state", "live.json", "--trusted-ref", "main", "--format", "json", cwd=merged.folder
-    )
-    assert done.code == 0, done.err
-    assert '"value": 5' in done.out
-
-
 @pytest.mark.parametrize("command", [("drift",), ("report",)])
 def test_a_baseline_that_git_tracks_is_the_reference_s(merged: GitRepository, command: tuple[str, ...]) -> None:
     merge(merged, {"baseline.json": "no baseline\n"})

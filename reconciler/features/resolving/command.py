@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconciler.resolution import QuotaView, Resolution, ResolveOptions
     from reconciler.workflows import Sources
 
-_STATES: Final = "current (the cluster, or the snapshot of --current), manifests, planned, or the file of a snapshot"
+_STATES: Final = "current (the cluster, or the snapshot of --current), manifests or planned"
 _MEMBERS: Final = 10
 
 
@@ -26,7 +26,13 @@ class ResolveArguments:
     """The command line of ``resolve``."""
 
     paths: tuple[str, ...] = option_groups.connection_paths(", and the planned quotas")
-    state: str = option("--state", default="current", metavar="STATE", help=f"ask {_STATES} [default: current]")
+    state: str = option(
+        "--state",
+        default="current",
+        metavar="STATE",
+        choices=("current", "manifests", "planned"),
+        help=f"ask {_STATES} [default: current]",
+    )
     explain: bool = option("--explain", help="show also the precedence levels, and the quotas that a limit overrides")
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     all: bool = option("--all", section="Clients", help="resolve every entity that the state names")
@@ -39,14 +45,13 @@ class ResolveArguments:
 def run(args: ResolveArguments) -> Result:
     """Read the state and answer; exit 1 when nothing of the answer is known."""
     from reconciler.resolution import ResolveOptions
-    from reconciler.workflows import Sources, Where, check_names, require_client
+    from reconciler.workflows import Sources, Where, require_client
 
     single = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
     access = args.connection.access(args.current)
     _check(args, single)
     for warning in entity_options.literal_default_warnings(args.entity):
         output.tell(f"warning: {warning}")
-    check_names([args.state])
     if single is not None:
         require_client(single)
     sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))

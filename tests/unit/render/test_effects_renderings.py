@@ -140,9 +140,9 @@ KEEP = f"keep a producer limit of 2 B/s, from {DEFAULT_PAIR} (before 2 B/s, from
     ],
 )
 def test_each_direction_has_its_sentence(before: dict[Entity, float], after: dict[Entity, float], words: str) -> None:
-    clients = {("a", "x"), ("b", "x")}
-    sides = [{entity: {KEY: value} for entity, value in side.items()} for side in (before, after)]
-    sentences = [group_sentence(group) for group in effects_between(*sides, traffic=clients).groups]
+    named = {pair(name, "x"): {"request_percentage": 1.0} for name in "ab"}
+    sides = [named | {entity: {KEY: value} for entity, value in side.items()} for side in (before, after)]
+    sentences = [group_sentence(group) for group in effects_between(*sides).groups]
     assert any(words in sentence for sentence in sentences), sentences
 
 
