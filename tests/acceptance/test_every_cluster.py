@@ -53,23 +53,6 @@ def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder:
     assert "Cluster b could not be read: " in text.out
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments", "words"),
-    [
-        ("plan", ("--cluster", "a"), "--all-clusters and --cluster exclude"),
-        ("plan", ("--bootstrap-server", "127.0.0.1:1"), "--all-clusters and --bootstrap-server exclude"),
-        ("plan", ("--current", "live.json"), "--all-clusters and --current exclude"),
-        ("plan", ("--format", "sarif"), "--all-clusters prints text or json"),
-        ("plan", ("--out", "markdown=plan.md"), "--all-clusters prints text or json"),
-        ("drift", ("--baseline", "a.yaml"), "a baseline file is of one cluster"),
-    ],
-)
-def test_options_of_one_cluster_do_not_go_with_all(folder: Path, command: str, arguments: tuple[str, ...], words: str) -> None:
-    done = invoke(command, "--all-clusters", *arguments, cwd=folder)
-    assert done.code == 64
-    assert words in done.err
-
-
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     "command", ["plan", pytest.param("drift", marks=pytest.mark.large), pytest.param("report", marks=pytest.mark.large)]

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.clients import create_topic, produce_steadily
-from reconciler.features.sandbox.cluster import running
-from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.raw_quotas import RawEntity
@@ -68,18 +66,3 @@ def test_no_client_gets_another_limit_and_the_printed_command_takes_it_back(clea
     undo = shlex.split(done.err.strip().splitlines()[-1].removeprefix("kafka-quotas: "))
     assert invoke(*undo[1:], "--auto-approve", cwd=tmp_path).code == 0
     assert raw_quotas.settled(servers) == state
-
-
-@pytest.mark.large
-def test_a_client_that_its_limit_throttles_stays_throttled(tmp_path: Path) -> None:
-    with running(SandboxSpec()) as broker:
-        create_topic(broker.bootstrap_servers, "orders")
-        raw_quotas.alter(broker.bootstrap_servers, {ETL: {"producer_byte_rate": 20_000.0}})
-        raw_quotas.settled(broker.bootstrap_servers)
-
-        assert expose(broker, tmp_path).code == 0
-        raw_quotas.settled(broker.bootstrap_servers)
-
-        sent = produce_steadily(broker.bootstrap_servers, "orders", client_id="etl", bytes_per_second=200_000, seconds=3)
-        free = produce_steadily(broker.bootstrap_servers, "orders", client_id="app", bytes_per_second=200_000, seconds=3)
-        assert (sent.throttle_ms_max > 0, free.throttle_ms_max) == (True, 0)
