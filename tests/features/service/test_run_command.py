@@ -43,7 +43,7 @@ def test_a_service_on_a_real_broker_from_a_wrong_password_to_its_end(clean_kafka
     (folder / "quotas.yaml").write_text(rates(payments="20MiB"))
     audit = tmp_path / "audit.jsonl"
 
-    with running(folder, log, "--apply", "--interval", "1", "--audit", str(audit)) as service:
+    with running(folder, log, "--apply", "--interval", "600", "--audit", str(audit)) as service:
         service.until(lambda: "cluster" in service.results())
         assert service.page("/healthz")[0] == 200
         assert service.page("/readyz")[0] == 503
@@ -91,7 +91,7 @@ def test_two_of_them_on_one_broker_end_with_what_the_manifests_say(clean_kafka: 
     (folder / "cluster.yaml").write_text(cluster_document(prune="never", connection=connection))
     names = [f"client-{number}" for number in range(10)]
     (folder / "quotas.yaml").write_text(rates(**dict.fromkeys(names, "20MiB")))
-    options = ("--apply", "--interval", "1")
+    options = ("--apply", "--interval", "600")
 
     with running(folder, tmp_path / "one", *options) as one, running(folder, tmp_path / "two", *options) as two:
         both = (one, two)
