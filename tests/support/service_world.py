@@ -12,7 +12,7 @@ from reconciler.apply.executor import ApplySettings
 from reconciler.errors import BackendError
 from reconciler.features.service.audit_sink import AuditSink
 from reconciler.features.service.log import Log
-from reconciler.features.service.loop import Loop
+from reconciler.features.service.loop import Loop, Pace
 from reconciler.features.service.manifests import Reading, Watch
 from reconciler.features.service.metrics import ServiceMetrics
 from reconciler.features.service.observers import Observers, PassProgress
@@ -140,11 +140,10 @@ class ServiceWorld:
         self._loop = Loop(
             self.watch,
             lambda _: passes,
-            interval_s=INTERVAL_S,
+            pace=Pace(interval_s=INTERVAL_S, jitter=lambda: 0.5),
             requests=self.script,
             observers=self._observers,
             is_strict=False,
-            jitter=lambda: 0.5,
             start=lambda work: work(),
         )
 

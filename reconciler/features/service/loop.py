@@ -38,6 +38,14 @@ _PASSING: Final = frozenset({"stale-plan", "locked"})
 """Refusals that mean that another writer is at work."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often the manifests and clusters are read, in seconds. ``jitter`` returns a random number from 0 to 1."""
+
+    interval_s: float
+    jitter: Callable[[], float] = random.random
+
+
 class Requests(Protocol):
     """What is asked of the service from outside, as ``SignalRequests`` has it."""
 
@@ -89,20 +97,18 @@ class Loop:
         watch: Watch,
         passes_of: Callable[[Following], Passes],
         *,
-        interval_s: float,
+        pace: Pace,
         requests: Requests,
         observers: Observers,
         is_strict: bool,
-        jitter: Callable[[], float] = random.random,
         start: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self._watch = watch
         self._passes_of = passes_of
-        self._interval_s = interval_s
+        self._pace = pace
         self._requests = requests
         self._observers = observers
         self._is_strict = is_strict
-        self._jitter = jitter
         self._start = start or (lambda work: threading.Thread(target=work, name="pass", daemon=True).start())
         self._monotonic = observers.clock.monotonic
         self._clusters: dict[str, Following] = {}
@@ -151,7 +157,7 @@ class Loop:
             # They changed while they were read: read them once they are settled.
             return
         self._asked, self._read = False, files
-        self._due_s = self._monotonic() + self._interval_s * (1 + _JITTER * self._jitter())
+        self._due_s = self._monotonic() + self._pace.interval_s * (1 + _JITTER * self._pace.jitter())
         if isinstance(loaded, ReconcilerError):
             self._offer_problem(ended_by(loaded, in_manifests=True))
         else:
@@ -233,7 +239,7 @@ class Loop:
         cluster.ended, cluster.last, cluster.is_running = None, outcome, False
         cluster.failures = 0 if outcome.result.is_success else cluster.failures + 1
         if may_pass(outcome):
-            wait_s = retry_wait_s(cluster.failures, most_s=self._interval_s, jitter=self._jitter())
+            wait_s = retry_wait_s(cluster.failures, most_s=self._pace.interval_s, jitter=self._pace.jitter())
             cluster.due_s = min(cluster.due_s, self._monotonic() + wait_s)
         self._observers.pass_ended(cluster.name, outcome, failures=cluster.failures)
         if self._is_strict and is_first and outcome.reason == UsageError.failure_reason:

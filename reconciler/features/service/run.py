@@ -13,7 +13,7 @@ import reconciler
 from reconciler.apply import ApplySettings
 from reconciler.features.service.audit_sink import AuditSink
 from reconciler.features.service.log import Log, redirect_library_logs
-from reconciler.features.service.loop import Following, Loop
+from reconciler.features.service.loop import Following, Loop, Pace
 from reconciler.features.service.manifests import Reading, Watch
 from reconciler.features.service.metrics import ServiceMetrics
 from reconciler.features.service.observers import Observers, PassProgress
@@ -60,7 +60,7 @@ def run_service(args: RunArguments, stream: TextIO, *, as_json: bool, clock: Clo
         loop = Loop(
             Watch(args.paths, _loader(args, clock)),
             _passes(args, observers, requests),
-            interval_s=args.service.interval,
+            pace=Pace(interval_s=args.service.interval),
             requests=requests,
             observers=observers,
             is_strict=not args.clusters.all_clusters,

@@ -8,7 +8,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.errors import UnreachableError
-from reconciler.features.service.loop import Following, Loop
+from reconciler.features.service.loop import Following, Loop, Pace
 from reconciler.features.service.manifests import Reading, Watch
 from reconciler.features.service.passes import Passes, PassOutcome, PassResult
 from reconciler.model.finding import Severity
@@ -65,11 +65,10 @@ class Clusters:
         Loop(
             Watch((str(self.folder),), self._load),
             self._passes_of,
-            interval_s=INTERVAL_S,
+            pace=Pace(interval_s=INTERVAL_S, jitter=lambda: 0.0),
             requests=Script(self.clock, until=seconds, actions=at or {}),
             observers=self.observers,
             is_strict=False,
-            jitter=lambda: 0.0,
             start=self.waiting.append if waits else lambda work: work(),
         ).run()
 
