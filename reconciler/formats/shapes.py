@@ -158,7 +158,6 @@ class ListShape(Shape):
     items: Shape
     about: str
     min_items: int | None = None
-    max_items: int | None = None
     unique_items: bool | None = None
 
     def read(self, node: Any, out: Any, /) -> Any:
@@ -195,7 +194,6 @@ class RecordShape(Shape):
     properties: Mapping[str, Shape]
     required: Sequence[str] | None = None
     min_properties: int | None = None
-    max_properties: int | None = None
     one_of: Sequence[Any] | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     """The attributes that have the values of fields, where they are not the names of the fields in small letters with ``_``."""
