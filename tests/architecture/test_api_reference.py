@@ -1,30 +1,11 @@
 """Nothing public is without words on the pages of the Python interface."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
-import pytest
-
 from reconciler import client
-
-ROOT = Path(__file__).parents[2]
-TOOL = ROOT / "tools" / "site" / "python_page.py"
+from tests.support.tools import load_script
 
 
-@pytest.fixture(scope="module")
-def tool():
-    spec = importlib.util.spec_from_file_location("python_page", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
-
-
-def test_everything_that_is_exported_is_in_it_with_words(tool):
+def test_everything_that_is_exported_is_in_it_with_words():
+    tool = load_script("tools/site/python_page.py")
     text = tool.python_page() + tool.values_page().replace("\n## ", "\n### ")
     for name in dir(client):
         _, _, after = text.partition(f"\n### {name}\n\n")

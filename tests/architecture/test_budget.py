@@ -18,6 +18,7 @@ from reconciler.cli.main import build_parser
 from reconciler.cli.parser import Parser
 from reconciler.cli.registry import commands
 from reconciler.features.sandbox.spec import Sandbox
+from tests.support.manifests import PLAIN_CLUSTER, PLAIN_QUOTAS, snapshot
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "reconciler"
@@ -44,28 +45,6 @@ except SystemExit as leaving:
     sys.stderr.write("\\n" + json.dumps([leaving.code, len(entered), files]))
 """
 """Counts functions that begin to run: no bodies of classes (flag 1), no comprehensions and lambdas."""
-
-CLUSTER = """apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {name: c1}
-spec:
-  prune: never
-  connection: {bootstrapServers: ["127.0.0.1:9092"]}
-"""
-QUOTAS = """apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: payments}
-spec:
-  quotas:
-    - match: {user: payments-api}
-      quotas: {producer_byte_rate: 20MiB}
-"""
-EMPTY = {
-    "format_version": "1.0",
-    "cluster": {"name": "c1", "id": None, "kafka_version": "4.3"},
-    "observed": {"at": "2026-11-01T13:00:00Z", "from": "broker"},
-    "entities": [],
-}
 
 
 def over(name: str, measured: int, most: int, *where: str) -> str:
@@ -157,9 +136,9 @@ def check_road(command: str, *arguments: str, cwd: Path) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "m").mkdir()
-    (tmp_path / "m/c.yaml").write_text(CLUSTER, "utf-8")
-    (tmp_path / "m/q.yaml").write_text(QUOTAS, "utf-8")
-    (tmp_path / "now.json").write_text(json.dumps(EMPTY), "utf-8")
+    (tmp_path / "m/c.yaml").write_text(PLAIN_CLUSTER, "utf-8")
+    (tmp_path / "m/q.yaml").write_text(PLAIN_QUOTAS, "utf-8")
+    (tmp_path / "now.json").write_text(snapshot({}), "utf-8")
     return tmp_path
 
 
@@ -177,5 +156,5 @@ def test_a_backtest_of_one_log_enters_what_it_needs(folder: Path) -> None:
 
 @pytest.mark.kafka
 def test_an_apply_of_one_plain_quota_enters_what_it_needs(folder: Path, clean_kafka: Sandbox) -> None:
-    (folder / "m/c.yaml").write_text(CLUSTER.replace("127.0.0.1:9092", clean_kafka.bootstrap_servers), "utf-8")
+    (folder / "m/c.yaml").write_text(PLAIN_CLUSTER.replace("127.0.0.1:9092", clean_kafka.bootstrap_servers), "utf-8")
     check_road("apply", "m", "--cluster", "c1", "--auto-approve", "--accept", "too-many-changes", cwd=folder)

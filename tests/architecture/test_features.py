@@ -15,28 +15,10 @@ import grimp
 import pytest
 
 from reconciler.hooks import added
+from tests.support.manifests import PLAIN_CLUSTER, PLAIN_QUOTAS, snapshot
 
 ROOT = Path(__file__).parents[2]
 FEATURES = tuple(sorted(path.parent.name for path in (ROOT / "reconciler/features").glob("*/__init__.py")))
-QUOTAS = """apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: payments}
-spec:
-  quotas:
-    - match: {user: payments-api}
-      quotas: {producer_byte_rate: 20MiB}
-"""
-CLUSTER = """apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {name: c1}
-spec: {prune: never, connection: {bootstrapServers: ["127.0.0.1:9092"]}}
-"""
-EMPTY = {
-    "format_version": "1.0",
-    "cluster": {"name": "c1", "id": None, "kafka_version": "4.3"},
-    "observed": {"at": "2026-11-01T13:00:00Z", "from": "broker"},
-    "entities": [],
-}
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +33,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def manifests(tmp_path: Path) -> Path:
-    (tmp_path / "quotas.yaml").write_text(QUOTAS, "utf-8")
-    (tmp_path / "cluster.yaml").write_text(CLUSTER, "utf-8")
-    (tmp_path / "now.json").write_text(json.dumps(EMPTY), "utf-8")
+    (tmp_path / "quotas.yaml").write_text(PLAIN_QUOTAS, "utf-8")
+    (tmp_path / "cluster.yaml").write_text(PLAIN_CLUSTER, "utf-8")
+    (tmp_path / "now.json").write_text(snapshot({}), "utf-8")
     return tmp_path
 
 

@@ -70,23 +70,6 @@ def test_every_suppression_gives_its_reason_on_the_same_line():
     assert not silent, "\n".join(silent)
 
 
-@pytest.mark.parametrize(
-    ("comment", "has_reason"),
-    [
-        ("# noqa: BLE001 - the last resort, one line for the user", True),
-        ("# type: ignore[no-untyped-call]  # the library has no types here", True),
-        ("# pragma: no cover - only on Windows machines", True),
-        ("# noqa: BLE001", False),
-        ("# type: ignore[no-untyped-call]", False),
-        ("# pragma: no cover", False),
-        ("# noqa", False),
-        ("# noqa: E501 - long", False),
-    ],
-)
-def test_a_reason_is_told_from_none(comment, has_reason):
-    assert bool(SUPPRESSION_WITH_REASON.search(comment)) is has_reason
-
-
 def test_suppressions_in_the_package_stay_few():
     assert 0 < sum(len(suppressions(path)) for path in PACKAGE.rglob("*.py")) <= MOST_SUPPRESSIONS
 

@@ -1,12 +1,13 @@
 """Every JSON Schema we ship is one, says which, and is versioned in its name."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+
+from tests.support.tools import load_script
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
@@ -18,12 +19,7 @@ def test_there_are_schemas_and_nothing_else_beside_them():
 
 
 def test_the_schemas_of_documents_are_what_their_generator_writes():
-    spec = importlib.util.spec_from_file_location("document_schemas", ROOT / "tools" / "document_schemas.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    written = tool.schemas()
+    written = load_script("tools/document_schemas.py").schemas()
 
     stale = [name for name, text in written.items() if (ROOT / "schemas" / name).read_text(encoding="utf-8") != text]
     assert stale == [], "run make format, or python tools/document_schemas.py"
@@ -54,17 +50,24 @@ def test_a_schema_says_what_it_is(path):
     assert len(schema["description"]) > 10
 
 
-def fields(node, pointer=""):
-    """The definition of every field in a schema, with its JSON pointer."""
+def parts(node, pointer=""):
+    """Every mapping in a schema, with its JSON pointer."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     if isinstance(node, dict):
-        named = node.get("properties")
-        if isinstance(named, dict):
-            yield from ((f"{pointer}/properties/{name}", field) for name, field in named.items() if isinstance(field, dict))
-        for name, part in node.items():
-            yield from fields(part, f"{pointer}/{name}")
-    elif isinstance(node, list):
-        for index, part in enumerate(node):
-            yield from fields(part, f"{pointer}/{index}")
+        yield pointer, node
+    for name, inner in items:
+        yield from parts(inner, f"{pointer}/{name}")
+
+
+def fields(schema):
+    """The definition of every field in a schema, with its JSON pointer."""
+    return [
+        (f"{pointer}/{word}/{name}", field)
+        for pointer, part in parts(schema)
+        for word in ("properties", "patternProperties")
+        for name, field in (part.get(word) if isinstance(part.get(word), dict) else {}).items()
+        if isinstance(field, dict)
+    ]
 
 
 def description(field, schema):
@@ -86,3 +89,12 @@ def test_every_field_has_a_description(path):
     schema = json.loads(path.read_text(encoding="utf-8"))
 
     assert [pointer for pointer, field in fields(schema) if not description(field, schema)] == []
+
+
+@pytest.mark.parametrize("kind", ["client-quotas", "cluster", "repository"])
+def test_every_mapping_of_a_manifest_refuses_what_it_does_not_know(kind):
+    schema = json.loads((ROOT / "schemas" / f"{kind}.v1.schema.json").read_text(encoding="utf-8"))
+    mappings = [(pointer, part) for pointer, part in parts(schema) if part.get("type") == "object"]
+
+    assert mappings
+    assert [pointer for pointer, part in mappings if "additionalProperties" not in part] == []

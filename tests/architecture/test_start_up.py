@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from reconciler.cli.registry import commands
+from tests.support.manifests import PLAIN_QUOTAS, snapshot
 
 HEAVY = {
     "pyspark",
@@ -31,15 +32,6 @@ except SystemExit as leaving:
     code = leaving.code
 sys.stderr.write("\\n" + json.dumps({"code": code, "modules": sorted(sys.modules)}))
 """
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: payments}
-spec:
-  quotas:
-    - match: {user: payments-api}
-      quotas: {producer_byte_rate: 20MiB}
-"""
 
 
 def loaded_by(*arguments: str) -> set[str]:
@@ -53,7 +45,7 @@ def loaded_by(*arguments: str) -> set[str]:
 @pytest.fixture
 def manifest(tmp_path):
     path = tmp_path / "payments.yaml"
-    path.write_text(MANIFEST, encoding="utf-8")
+    path.write_text(PLAIN_QUOTAS, encoding="utf-8")
     return path
 
 
@@ -80,10 +72,7 @@ def test_help_of_a_command_loads_no_heavy_library(command):
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_describe_without_manifests_loads_nothing_that_reads_them(tmp_path, form):
-    cluster = {"name": None, "id": None, "kafka_version": None}
-    observed = {"at": "2026-01-02T00:00:00Z", "from": "broker"}
-    snapshot = {"format_version": "1.0", "cluster": cluster, "observed": observed, "entities": []}
-    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "now.json").write_text(snapshot({}), encoding="utf-8")
     loaded = loaded_by("describe", "--current", str(tmp_path / "now.json"), "--format", form)
 
     # A snapshot is read through its schema, so jsonschema_rs is there.

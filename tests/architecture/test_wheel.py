@@ -14,21 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.manifests import PLAIN_QUOTAS
+
 ROOT = Path(__file__).parents[2]
 BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
 MOVED_INTO_THE_PACKAGE = BUILD["force-include"]
 """Folders at the top of the repository that are data at run time, and where the wheel has them."""
 
 PARTS_OF_THE_BUILD = ["pyproject.toml", "README.md", "LICENSE", "docs", "reconciler", *MOVED_INTO_THE_PACKAGE]
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: payments}
-spec:
-  quotas:
-    - match: {user: payments-api}
-      quotas: {producer_byte_rate: 20MiB}
-"""
 SCRIPT = """
 from reconciler.client import DEFAULT, NAMED, ApplyReport, KeyAnswer, PlannedChange, connect, entity, manifests, matching
 from reconciler.errors import NotAppliedError
@@ -122,51 +115,20 @@ def installed(wheel, tmp_path_factory) -> Path:
     return home / "bin"
 
 
-def test_the_wheel_holds_every_module_and_says_that_it_is_typed(wheel):
-    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler").rglob("*.py")}
+def test_the_wheel_holds_the_files_of_the_package_and_nothing_else(wheel):
+    """Modules, what pages are made of, the data of the repository's top folders, and the pages of the documentation."""
+    package = (path for path in (ROOT / "reconciler").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    expected = {str(path.relative_to(ROOT)) for path in package}
+    expected |= {f"reconciler/docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    for folder, inside in MOVED_INTO_THE_PACKAGE.items():
+        moved = {f"{inside}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*") if path.is_file()}
+        assert moved
+        expected |= moved
+    names = zipfile.ZipFile(wheel).namelist()
 
-    assert modules | {"reconciler/py.typed"} <= set(zipfile.ZipFile(wheel).namelist())
-
-
-def test_the_wheel_holds_what_pages_are_made_of(wheel):
-    kinds = ("*.js", "*.css", "*.html")
-    parts = {str(path.relative_to(ROOT)) for kind in kinds for path in (ROOT / "reconciler").rglob(kind)}
-
-    assert {"js", "css", "html"} == {name.rpartition(".")[2] for name in parts}
-    assert parts <= set(zipfile.ZipFile(wheel).namelist())
-
-
-def test_the_wheel_has_every_page_of_the_documentation_and_nothing_else_of_it(wheel):
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if "docs/" in name}
-
-    assert names == {f"reconciler/docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
-
-
-@pytest.mark.parametrize(("folder", "inside"), MOVED_INTO_THE_PACKAGE.items())
-def test_the_wheel_holds_the_data_of_the_repository_s_top_folders(wheel, folder, inside):
-    files = [path for path in (ROOT / folder).rglob("*") if path.is_file()]
-
-    assert files
-    assert {f"{inside}/{path.relative_to(ROOT / folder)}" for path in files} <= set(zipfile.ZipFile(wheel).namelist())
-
-
-def test_the_schemas_are_among_the_data():
-    assert MOVED_INTO_THE_PACKAGE["schemas"] == "reconciler/schemas"
-
-
-def test_the_wheel_holds_the_sums_of_kafka_s_jars(wheel):
-    sums = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler/features/sandbox/sums").iterdir() if path.is_file()}
-
-    assert sums
-    assert sums <= set(zipfile.ZipFile(wheel).namelist())
-
-
-def test_the_wheel_holds_nothing_but_the_package_and_its_licence(wheel):
-    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-
-    assert "reconciler" in tops
-    assert {top for top in tops - {"reconciler"} if not top.endswith(".dist-info")} == set()
-    assert [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("licenses/LICENSE")]
+    assert {"reconciler/py.typed", "reconciler/schemas/plan.v1.schema.json"} <= expected
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    assert [name for name in names if name.endswith("licenses/LICENSE")]
 
 
 def test_the_base_install_brings_no_spark(wheel, installed):
@@ -176,15 +138,9 @@ def test_the_base_install_brings_no_spark(wheel, installed):
     assert not any((site / name).exists() for name in ("pyspark", "pandas", "pyarrow", "numpy"))
 
 
-def test_the_installed_command_says_what_it_can_do(installed, tmp_path):
-    done = run(installed / "kafka-quotas", "--help", cwd=tmp_path)
-
-    assert "validate" in done.stdout
-
-
 def test_the_installed_command_validates_a_manifest_with_the_schemas_it_brought(installed, tmp_path):
-    (tmp_path / "good.yaml").write_text(MANIFEST, encoding="utf-8")
-    (tmp_path / "bad.yaml").write_text(MANIFEST.replace("producer_byte_rate", "producer_bite_rate"), encoding="utf-8")
+    (tmp_path / "good.yaml").write_text(PLAIN_QUOTAS, encoding="utf-8")
+    (tmp_path / "bad.yaml").write_text(PLAIN_QUOTAS.replace("producer_byte_rate", "producer_bite_rate"), encoding="utf-8")
 
     run(installed / "kafka-quotas", "validate", "good.yaml", cwd=tmp_path)
     refused = run(installed / "kafka-quotas", "validate", "bad.yaml", cwd=tmp_path, check=False)
@@ -198,17 +154,6 @@ def test_the_installed_command_makes_a_repository_of_the_template_it_brought(ins
     run(installed / "kafka-quotas", "validate", "repository", cwd=tmp_path)
 
     assert (tmp_path / "repository" / ".github" / "workflows" / "quotas-apply.yml").is_file()
-
-
-def test_without_spark_the_backtest_says_what_to_install(installed, tmp_path):
-    (tmp_path / "good.yaml").write_text(MANIFEST, encoding="utf-8")
-    (tmp_path / "request.log").write_text("", encoding="utf-8")
-
-    done = run(installed / "kafka-quotas", "backtest", "good.yaml", "--traffic", "request.log", cwd=tmp_path, check=False)
-
-    assert done.returncode in {1, 64}
-    assert "Install the extra traffic (kafka-quotas explain install)" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def type_checked(installed: Path, folder: Path, script: str) -> subprocess.CompletedProcess[str]:

@@ -1,25 +1,20 @@
 """The lint of words finds the phrases that it counts, and reads neither code nor docstrings."""
 
 import ast
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.tools import load_script
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def words():
-    spec = importlib.util.spec_from_file_location("words", ROOT / "tools" / "words.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("tools/words.py")
 
 
 @pytest.mark.parametrize(

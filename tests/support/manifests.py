@@ -12,6 +12,25 @@ from reconciler.model.quota import LeaderSpread
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
 from tests.builders import NOON
 
+PLAIN_CLUSTER = """\
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: c1}
+spec:
+  prune: never
+  connection: {bootstrapServers: ["127.0.0.1:9092"]}
+"""
+PLAIN_QUOTAS = """\
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec:
+  quotas:
+    - match: {user: payments-api}
+      quotas: {producer_byte_rate: 20MiB}
+"""
+"""A manifest as most users write it."""
+
 
 def cluster(name: str = "prod", /, **spec: object) -> str:
     """A Cluster manifest; ``spec`` in JSON, which is YAML too."""
