@@ -2,67 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reconciler.documents import PLAN
-from reconciler.formats import plan_digest
-from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.model.plan import Action, Change, KeyChange, Reason
 from tests.builders import plan, user
+from tests.features.pull_requests.conftest import comment, github_job, gitlab_job
 from tests.support import gitlab_server as gitlab
-from tests.support.command import Done, environment, invoke
-from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
+from tests.support.command import environment, invoke
+from tests.support.comments import plan_body
+from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, Fault
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    with github_server() as server:
-        yield server
-
-
-@pytest.fixture
-def folder(tmp_path) -> Path:
-    event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
-    (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
-    (tmp_path / "plan.json").write_text(PLAN.text(planned("alice")), encoding="utf-8")
-    return tmp_path
-
-
-def planned(*names: str) -> Plan:
-    key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
-    changes = [Change(entity=user(name), action=Action.UPDATE, keys=(key,)) for name in names]
-    whole = plan(*changes)
-    return dataclasses.replace(whole, digest=plan_digest(whole.cluster.id, changes))
-
-
-def workflow(folder: Path, github: GitHubServer | str, **more: str) -> dict[str, str]:
-    """The environment of a step of a workflow."""
-    return {
-        "GITHUB_ACTIONS": "true",
-        "GITHUB_API_URL": github if isinstance(github, str) else github.url,
-        "GITHUB_EVENT_PATH": str(folder / "event.json"),
-        "GITHUB_REPOSITORY": REPOSITORY,
-        "GITHUB_RUN_ID": "31",
-        "GITHUB_SERVER_URL": "https://github.example.org",
-        "GITHUB_TOKEN": TOKEN,
-        **more,
-    }
-
-
-def comment(folder: Path, github: GitHubServer | str, *arguments: str, **more: str) -> Done:
-    done = invoke("comment", *arguments, cwd=folder, env=workflow(folder, github, **more))
-    assert TOKEN not in done.out + done.err
-    return done
 
 
 def report(folder: Path, **fields: Any) -> str:
@@ -95,31 +52,15 @@ def test_from_the_plan_to_the_end_of_apply(folder, github):
     assert "`alice`" in text
 
 
-def job(url: str, **more: str) -> dict[str, str]:
-    """The environment of a job of GitLab."""
-    place = f"https://gitlab.example.org/{gitlab.PROJECT}"
-    return {
-        "GITLAB_CI": "true",
-        "CI_API_V4_URL": url,
-        "CI_PROJECT_ID": gitlab.PROJECT_ID,
-        "CI_PROJECT_PATH": gitlab.PROJECT,
-        "CI_PROJECT_URL": place,
-        "CI_JOB_URL": f"{place}/-/jobs/31",
-        "CI_COMMIT_SHA": HEAD,
-        "CI_MERGE_REQUEST_IID": str(NUMBER),
-        **more,
-    }
-
-
 def test_on_gitlab_a_dry_run_prints_the_note_that_is_posted(folder):
     with gitlab.gitlab_server() as server:
-        variables = job(server.url)
+        variables = gitlab_job(server.url)
+        token = variables.pop("GITLAB_TOKEN")
         dry = invoke("comment", "plan.json", "--dry-run", cwd=folder, env=variables)
         assert (dry.code, dry.err, server.requests) == (0, "", [])
         other = invoke("comment", "plan.json", "--forge", "github", cwd=folder, env=variables)
         assert (other.code, server.requests) == (64, []), "a forge that is given is taken"
-        variables["GITLAB_TOKEN"] = gitlab.TOKEN
-        first = invoke("comment", "plan.json", cwd=folder, env=variables)
+        first = invoke("comment", "plan.json", cwd=folder, env={**variables, "GITLAB_TOKEN": token})
         ((number, note),) = server.comments.items()
 
     assert dry.out == note["body"]
@@ -146,8 +87,7 @@ def test_names_are_no_references_and_no_line_is_a_quick_action(folder, key, remo
     change = KeyChange(key=key, before=1.0, after=None if removed else 2.0, reason=Reason.VALUE_DIFFERS)
     names = (*COMMANDS, "$` ", *(name for name in HOSTILE if name and name != "\ud800"))
     changes = [Change(entity=user(name), action=Action.UPDATE, keys=(change,)) for name in names]
-    made = plan(*changes)
-    (folder / "plan.json").write_text(PLAN.text(dataclasses.replace(made, digest=plan_digest(made.cluster.id, changes))), "utf-8")
+    (folder / "plan.json").write_text(plan_body(plan(*changes)), "utf-8")
 
     text = invoke("comment", "plan.json", "--dry-run", "--forge", "gitlab", cwd=folder).out
 
@@ -190,7 +130,7 @@ def test_an_api_that_fails_is_exit_code_1_or_only_a_warning(folder, github):
 def test_without_the_extra_the_message_says_how_to_install_it(folder):
     program = "import sys; sys.modules['urllib3'] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "comment", "--state", "applying", "--cluster", "prod"]
-    env = environment(workflow(folder, "https://github.example.org"))
+    env = environment(github_job("https://github.example.org", folder))
 
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from reconciler.features.pull_requests.sticky_comment import (
     Content,
     render_sticky_comment,
 )
-from reconciler.formats import plan_digest
 from reconciler.model import (
     BacktestReport,
     FailedBucket,
@@ -27,13 +25,13 @@ from reconciler.model import (
 )
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.model.plan import Plan
 from reconciler.render.markdown import size
-from tests.builders import plan, user
+from tests.builders import user
+from tests.features.pull_requests.conftest import comment, planned
 from tests.support.backtest_reports import report_of, verdict
-from tests.support.command import Done, invoke
 from tests.support.comments import plan_body
-from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
+from tests.support.github_server import HEAD, GitHubServer
 from tests.support.markdown_views import by_github
 
 HIT = verdict(user="alice", verdict=Verdict.THROTTLED, seconds_over=42, seconds_possible=44)
@@ -45,39 +43,14 @@ RULE = RuleOutcome(
 )
 
 
-def planned(*names: str) -> Plan:
-    key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
-    changes = [Change(entity=user(name), action=Action.UPDATE, keys=(key,)) for name in names]
-    return plan(*changes, digest=plan_digest("c1", changes))
-
-
 def report(cluster: str | None = "prod") -> BacktestReport:
     return report_of(HIT, cluster=cluster, rules=(RULE,))
 
 
 @pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    with github_server() as server:
-        yield server
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
-    (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
-    (tmp_path / "plan.json").write_text(plan_body(planned("alice")), encoding="utf-8")
-    (tmp_path / "backtest.json").write_text(BACKTEST.text(report()), encoding="utf-8")
-    return tmp_path
-
-
-def comment(folder: Path, github: GitHubServer, *arguments: str) -> Done:
-    environment = {
-        "GITHUB_API_URL": github.url,
-        "GITHUB_EVENT_PATH": str(folder / "event.json"),
-        "GITHUB_REPOSITORY": REPOSITORY,
-        "GITHUB_TOKEN": TOKEN,
-    }
-    return invoke("comment", *arguments, cwd=folder, env=environment)
+def folder(folder: Path) -> Path:
+    (folder / "backtest.json").write_text(BACKTEST.text(report()), encoding="utf-8")
+    return folder
 
 
 def bodies(github: GitHubServer) -> list[str]:

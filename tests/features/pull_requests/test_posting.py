@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ from reconciler.features.pull_requests.posting import (
     post_comment,
 )
 from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus, read_marker, render_sticky_comment
-from reconciler.model.plan import Action, Change, KeyChange, Reason
-from tests.builders import plan, user
+from tests.builders import plan
 from tests.fakes import FakeClock
+from tests.features.pull_requests.conftest import raised
 from tests.support import github_server as github
 from tests.support import gitlab_server as gitlab
 from tests.support.comments import findings_body, plan_body
@@ -39,9 +40,7 @@ PLANNED = CommentState.PLANNED
 
 
 def body(name: str = "alice", cluster: str = "prod") -> str:
-    key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
-    change = Change(entity=user(name), action=Action.UPDATE, keys=(key,))
-    return plan_body(plan(change, cluster=plan().cluster.named(cluster)))
+    return plan_body(plan(raised(name), cluster=plan().cluster.named(cluster)))
 
 
 def posted(name: str) -> str:
@@ -78,23 +77,28 @@ class Post:
         return str(comment["body"])
 
 
-@pytest.fixture(params=[GitHub, GitLab])
-def post(request: pytest.FixtureRequest) -> Iterator[Post]:
-    if request.param is GitHub:
+@contextmanager
+def posts_to(forge: type[GitHub | GitLab]) -> Iterator[Post]:
+    if forge is GitHub:
         with github.github_server() as hub:
             given = {"GITHUB_API_URL": hub.url, "GITHUB_REPOSITORY": github.REPOSITORY, "GITHUB_TOKEN": github.TOKEN}
-            yield Post(hub, request.param, given)
+            yield Post(hub, forge, given)
     else:
         with gitlab.gitlab_server() as lab:
             given = {"CI_API_V4_URL": lab.url, "CI_PROJECT_ID": gitlab.PROJECT_ID, "GITLAB_TOKEN": gitlab.TOKEN}
-            yield Post(lab, request.param, given)
+            yield Post(lab, forge, given)
+
+
+@pytest.fixture(params=[GitHub, GitLab])
+def post(request: pytest.FixtureRequest) -> Iterator[Post]:
+    with posts_to(request.param) as made:
+        yield made
 
 
 @pytest.fixture
 def on_github() -> Iterator[Post]:
-    with github.github_server() as hub:
-        given = {"GITHUB_API_URL": hub.url, "GITHUB_REPOSITORY": github.REPOSITORY, "GITHUB_TOKEN": github.TOKEN}
-        yield Post(hub, GitHub, given)
+    with posts_to(GitHub) as made:
+        yield made
 
 
 def state_of(text: str) -> CommentState | None:

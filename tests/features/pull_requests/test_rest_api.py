@@ -30,12 +30,6 @@ OWN = Request(number=NUMBER, commit=HEAD, address="")
 
 
 @pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    with github_server() as server:
-        yield server
-
-
-@pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,26 +13,16 @@ from reconciler.features.pull_requests.comment_verdict import Conclusion
 from reconciler.features.pull_requests.plan_comment import plan_comment
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import (
-    Action,
-    Change,
-    GuardResult,
-    GuardStatus,
-    KeptEntity,
-    KeyChange,
-    Plan,
-    Reason,
-)
+from reconciler.model.plan import GuardResult, GuardStatus, KeptEntity, Plan
 from tests.builders import plan, user
+from tests.features.pull_requests.conftest import comment, gitlab_job, raised
 from tests.features.pull_requests.test_comment_with_backtest import HIT, RULE
 from tests.support import gitlab_server as gitlab
 from tests.support.backtest_reports import report_of, verdict
-from tests.support.command import Done, invoke
+from tests.support.command import invoke
 from tests.support.comments import plan_body
-from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server, pull_request
+from tests.support.github_server import HEAD, NUMBER, REPOSITORY, Fault, GitHubServer, pull_request
 
-KEY = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
-CHANGE = Change(entity=user("alice"), action=Action.UPDATE, keys=(KEY,))
 GUARD = GuardResult(
     id="large-reduction",
     status=GuardStatus.NEEDS_ACCEPTANCE,
@@ -49,7 +37,7 @@ NAME = "kafka-quotas/prod"
 
 
 def changed(*guards: GuardResult, **more: Any) -> Plan:
-    return replace(plan(CHANGE, guards=guards), **more)
+    return plan(raised("alice"), guards=guards, **more)
 
 
 CLEAR = report_of(verdict(), cluster="prod")
@@ -80,28 +68,10 @@ def test_what_apply_would_refuse_never_passes(found: Plan, report: BacktestRepor
 
 
 @pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    with github_server() as server:
-        yield server
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "event.json").write_text(json.dumps({"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}))
-    (tmp_path / "plan.json").write_text(plan_body(changed(GUARD)))
-    (tmp_path / "backtest.json").write_text(BACKTEST.text(CLEAR))
-    return tmp_path
-
-
-def comment(folder: Path, github: GitHubServer, *arguments: str, **more: str) -> Done:
-    variables = {
-        "GITHUB_API_URL": github.url,
-        "GITHUB_EVENT_PATH": str(folder / "event.json"),
-        "GITHUB_REPOSITORY": REPOSITORY,
-        "GITHUB_TOKEN": TOKEN,
-        **more,
-    }
-    return invoke("comment", *arguments, cwd=folder, env=variables)
+def folder(folder: Path) -> Path:
+    (folder / "plan.json").write_text(plan_body(changed(GUARD)))
+    (folder / "backtest.json").write_text(BACKTEST.text(CLEAR))
+    return folder
 
 
 def test_the_planned_commit_is_red_and_green_once_the_guard_is_gone(folder: Path, github: GitHubServer) -> None:
@@ -164,10 +134,7 @@ def test_a_comment_that_cannot_be_posted_leaves_no_old_status(folder: Path, gith
 
 def test_on_gitlab_a_guard_fails_the_external_job_and_a_neutral_result_passes(folder: Path) -> None:
     with gitlab.gitlab_server() as server:
-        variables = {
-            "GITLAB_CI": "true", "CI_API_V4_URL": server.url, "CI_PROJECT_ID": gitlab.PROJECT_ID, "GITLAB_TOKEN": gitlab.TOKEN,
-            "CI_COMMIT_SHA": HEAD, "CI_MERGE_REQUEST_IID": str(NUMBER), "CI_PIPELINE_ID": "77",
-        }  # fmt: skip
+        variables = {**gitlab_job(server.url), "CI_PIPELINE_ID": "77"}
         assert invoke("comment", "plan.json", cwd=folder, env=variables).code == 0
         sent = server.statuses[HEAD, NAME]
         assert (sent["state"], sent["description"], sent["pipeline_id"]) == ("failed", "Needs acceptance", "77")

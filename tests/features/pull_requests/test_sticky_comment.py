@@ -16,25 +16,20 @@ from reconciler.features.pull_requests.sticky_comment import (
     read_content,
     render_sticky_comment,
 )
-from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.render import size
-from tests.builders import plan, user
+from tests.builders import plan
+from tests.features.pull_requests.conftest import raised
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github, by_markdown_it
 
 COMMIT = "a1" * 20
 
 
-def change(name: str) -> Change:
-    key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
-    return Change(entity=user(name), action=Action.UPDATE, keys=(key,))
-
-
 def posted(content: Content, **status: Any) -> str:
     return render_sticky_comment(content, CommentStatus(**{"state": CommentState.PLANNED, **status}))
 
 
-BODY = plan_comment(plan(change("alice")))
+BODY = plan_comment(plan(raised("alice")))
 
 
 def test_a_planned_comment_is_the_body_between_its_heading_and_its_foot() -> None:
@@ -70,7 +65,7 @@ def test_the_content_of_a_comment_that_a_user_changed_is_not_kept(old: str, new:
 
 
 def test_the_largest_content_leaves_room_for_the_longest_state() -> None:
-    most = plan_comment(plan(*(change(f"{n:05d}-{'x' * 100}") for n in range(5_000))))
+    most = plan_comment(plan(*(raised(f"{n:05d}-{'x' * 100}") for n in range(5_000))))
     assert size(most.lines) <= BUDGET
     most = dataclasses.replace(most, lines=(*most.lines, "y" * (BUDGET - size(most.lines) - 1)))
     text = posted(
@@ -89,7 +84,7 @@ ELEMENTS = frozenset(
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_strangers_wrote_stays_text_in_every_part(hostile: str) -> None:
-    body = plan_comment(plan(change(hostile), cluster=plan().cluster.named(hostile or "x")))
+    body = plan_comment(plan(raised(hostile), cluster=plan().cluster.named(hostile or "x")))
     text = posted(body, state=CommentState.FAILED, detail=f"refused: {hostile}", link=f"https://example.org/{hostile}")
     again = read_content(text)
     assert again is not None

@@ -14,6 +14,7 @@ import pytest
 from reconciler.documents import BACKTEST
 from reconciler.model import BacktestReport, Entity, Verdict
 from tests.builders import user
+from tests.features.pull_requests.conftest import github_job, gitlab_job
 from tests.support import github_server as hub
 from tests.support import gitlab_server as lab
 from tests.support.backtest_reports import report_of, verdict
@@ -94,17 +95,11 @@ class PullRequest:
 
     def comment(self, head: str, *arguments: str) -> Done:
         if isinstance(self.server, lab.GitLabServer):
-            variables = {
-                "GITLAB_CI": "true", "CI_API_V4_URL": self.server.url, "CI_PROJECT_ID": lab.PROJECT_ID, "GITLAB_TOKEN": lab.TOKEN,
-                "CI_COMMIT_SHA": head, "CI_MERGE_REQUEST_IID": str(NUMBER),
-            }  # fmt: skip
+            variables = {**gitlab_job(self.server.url), "CI_COMMIT_SHA": head}
         else:
-            event = self.work.folder.parent / "event.json"
-            event.write_text(json.dumps({"pull_request": {"number": NUMBER, "head": {"sha": head}}}))
-            variables = {
-                "GITHUB_API_URL": self.server.url, "GITHUB_EVENT_PATH": str(event), "GITHUB_REPOSITORY": hub.REPOSITORY,
-                "GITHUB_TOKEN": hub.TOKEN,
-            }  # fmt: skip
+            variables = github_job(self.server.url, self.work.folder.parent)
+            event = {"pull_request": {"number": NUMBER, "head": {"sha": head}}}
+            Path(variables["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
         done = invoke("comment", *arguments, "--cluster", "prod", cwd=self.work.folder, env=variables)
         assert done.code == 0, done.err
         return done
@@ -139,12 +134,6 @@ def opened(folder: Path, server: ForgeServer, *, quotas: str = QUOTAS, cluster: 
     work.commit()
     work.branch()
     return PullRequest(work, server)
-
-
-@pytest.fixture
-def server() -> Iterator[hub.GitHubServer]:
-    with hub.github_server() as found:
-        yield found
 
 
 @pytest.fixture(params=["github", "gitlab"])
@@ -207,7 +196,7 @@ def test_a_second_run_changes_nothing_and_a_third_moves_with_the_line(tmp_path: 
     assert forge.line_comments == {}
 
 
-def test_a_value_of_a_profile_is_raised_to_the_largest_need_and_says_so(tmp_path: Path, server: hub.GitHubServer) -> None:
+def test_a_value_of_a_profile_is_raised_to_the_largest_need_and_says_so(tmp_path: Path, github: hub.GitHubServer) -> None:
     profiles = """apiVersion: kafka-quotas/v1
 kind: Repository
 spec:
@@ -217,7 +206,7 @@ spec:
         producer_byte_rate: 8MiB
 """
     entries = "".join(f"    - {{match: {{user: {name}}}, profile: small}}\n" for name in ("orders", "billing"))
-    request = opened(tmp_path, server, quotas=QUOTAS.partition("    - match")[0] + entries)
+    request = opened(tmp_path, github, quotas=QUOTAS.partition("    - match")[0] + entries)
     request.work.git("checkout", "-q", "main")
     request.work.write("kafka-quotas.yaml", profiles)
     request.work.commit()
@@ -226,7 +215,7 @@ spec:
     edit(request, "8MiB", "4MiB", "kafka-quotas.yaml")
     request.plan(report=report_of(too_low("orders", 6.25 * MIB), too_low("billing", 7 * MIB)))
     assert request.offered == [("kafka-quotas.yaml", 7, "        producer_byte_rate: 7MiB")]
-    (comment,) = server.line_comments.values()
+    (comment,) = github.line_comments.values()
     assert (
         "2 entities take this value. 7 MiB/s, the largest that one of them needs (`billing` producer), throttles"
         in comment["body"]
@@ -287,10 +276,10 @@ def test_an_exception_is_offered_in_the_cluster_manifest_and_validation_asks_for
     assert plan.code == 0, plan.out
 
 
-def test_names_cannot_end_the_block_or_notify_anyone(tmp_path: Path, server: hub.GitHubServer) -> None:
+def test_names_cannot_end_the_block_or_notify_anyone(tmp_path: Path, github: hub.GitHubServer) -> None:
     names = list(dict.fromkeys(["```suggestion\n@all\n```", "`", "a: b # c", *HOSTILE[:20]]))
     rows = "".join(f"    - match: {{user: {json.dumps(name)}}}\n      quotas: {{producer_byte_rate: 8MiB}}\n" for name in names)
-    request = opened(tmp_path, server, quotas=QUOTAS.partition("    - match")[0] + rows)
+    request = opened(tmp_path, github, quotas=QUOTAS.partition("    - match")[0] + rows)
     request.live = {user(name): {"producer_byte_rate": 8 * MIB} for name in names}
     edit(request, "8MiB", "4MiB")
     request.plan(report=report_of(*(too_low(name, 5 * MIB) for name in names)))
@@ -310,36 +299,36 @@ def test_what_the_pull_request_does_not_show_is_left_to_the_comment(tmp_path: Pa
     assert "safe from 6.25" in comment["body"]
 
 
-def test_a_refused_suggestion_is_a_warning_and_a_stale_one_is_removed(tmp_path: Path, server: hub.GitHubServer) -> None:
-    request = opened(tmp_path, server)
+def test_a_refused_suggestion_is_a_warning_and_a_stale_one_is_removed(tmp_path: Path, github: hub.GitHubServer) -> None:
+    request = opened(tmp_path, github)
     edit(request, "8MiB  #", "4MiB  #")
-    server.faults = [Fault(status=403, body=b'{"message": "no"}', method="POST")]
+    github.faults = [Fault(status=403, body=b'{"message": "no"}', method="POST")]
     done = request.plan(report=REPORT)
     assert "warning: Suggestions were not all posted: cannot suggest a change of line 9 of teams/a.yaml" in done.err
-    assert len(server.comments) == 1
+    assert len(github.comments) == 1
     request.plan(report=REPORT)
-    (ours,) = server.line_comments.values()
-    foreign = server.line_comment(ours["body"], "ann", {"path": "teams/a.yaml", "line": 9})
+    (ours,) = github.line_comments.values()
+    foreign = github.line_comment(ours["body"], "ann", {"path": "teams/a.yaml", "line": 9})
     request.plan()
-    assert list(server.line_comments) == [foreign["id"]], "a marker pasted by another user is not ours"
+    assert list(github.line_comments) == [foreign["id"]], "a marker pasted by another user is not ours"
 
 
 @pytest.mark.large
-def test_of_5000_changes_the_ten_worst_get_suggestions(tmp_path: Path, server: hub.GitHubServer) -> None:
+def test_of_5000_changes_the_ten_worst_get_suggestions(tmp_path: Path, github: hub.GitHubServer) -> None:
     names = [f"app-{n}" for n in range(5000)]
     rows = "".join(f"    - match: {{user: {name}}}\n      quotas: {{producer_byte_rate: 8MiB}}\n" for name in names)
-    request = opened(tmp_path, server, quotas=QUOTAS.partition("    - match")[0] + rows)
+    request = opened(tmp_path, github, quotas=QUOTAS.partition("    - match")[0] + rows)
     request.live = {user(name): {"producer_byte_rate": 8 * MIB} for name in (*names, "gone")}
     edit(request, "8MiB", "4MiB")
     request.plan(report=report_of(*(too_low(name, 5 * MIB) for name in names)))
     assert len(request.offered) == 10
-    ((_, comment),) = server.comments.items()
+    ((_, comment),) = github.comments.items()
     assert len(comment["body"].encode()) <= 60_000
 
 
-def test_a_fork_gets_no_suggestions(tmp_path: Path, server: hub.GitHubServer) -> None:
-    request = opened(tmp_path, server)
+def test_a_fork_gets_no_suggestions(tmp_path: Path, github: hub.GitHubServer) -> None:
+    request = opened(tmp_path, github)
     edit(request, "8MiB  #", "4MiB  #")
-    server.before = lambda _: server.pulls.__setitem__(0, pull_request(NUMBER, server.pulls[0]["head"]["sha"], label="x:change"))
+    github.before = lambda _: github.pulls.__setitem__(0, pull_request(NUMBER, github.pulls[0]["head"]["sha"], label="x:change"))
     request.plan(report=REPORT)
-    assert server.line_comments == {}
+    assert github.line_comments == {}
