@@ -16,6 +16,7 @@ from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.incident_log import START, Sender, write_log
+from tests.support.recorded_parquet import SCHEMA
 from tests.support.recorder_lines import header, write_members
 
 pa = pytest.importorskip("pyarrow")
@@ -24,13 +25,6 @@ pq = pytest.importorskip("pyarrow.parquet")
 TEAM = "quotas/team.yaml"
 ALICE = ("--names", "user=alice,client-id=app")
 SINCE = ("--since", "2026-11-21T13:00:00Z", "--until", "2026-11-21T13:10:00Z")
-SCHEMA = pa.schema(
-    [
-        ("ts", pa.timestamp("us", "UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
-        ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
-        ("throttled", pa.bool_()),
-    ]
-)  # fmt: skip
 
 
 def at(seconds: float) -> datetime.datetime:

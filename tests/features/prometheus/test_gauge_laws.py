@@ -25,6 +25,7 @@ from reconciler.traffic.judging.evidence import Evidence
 from tests.support.backtest_reports import provenance
 from tests.support.kafka_quota_classes import Rate
 from tests.support.quota_oracles import Arrival, replayed
+from tests.support.recorded_parquet import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,15 +74,6 @@ def row(at_ms: int, user: str, client_id: str | None, amount: int, every_ms: int
         "interval_ms": every_ms, "broker": 1, "user": user, "client_id": client_id, "kind": "produce", "amount": amount,
         "semantics": "gauge", "throttled": False, **more,
     }  # fmt: skip
-
-
-SCHEMA = pa.schema(
-    [
-        ("ts", pa.timestamp("us", tz="UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
-        ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
-        ("throttled", pa.bool_()),
-    ]
-)  # fmt: skip
 
 
 def no_spark() -> SparkSession:

@@ -16,16 +16,11 @@ import pytest
 
 from reconciler.documents import BACKTEST
 from tests.support.command import Command, Done, invoke
+from tests.support.recorded_parquet import SCHEMA
 from tests.support.schemas import valid
 
 START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 SECONDS = 600
-SCHEMA = pa.schema(
-    [
-        ("ts", pa.timestamp("us", "UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
-        ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
-    ]
-)  # fmt: skip
 Request = tuple[int, int, str, int]
 """Second, broker, user and bytes."""
 
