@@ -23,6 +23,7 @@ from reconciler.errors import (
     UnreachableError,
     UnsupportedClusterError,
 )
+from reconciler.features.logins.kinds import IamLogin
 from reconciler.model.entity import DEFAULT
 from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
@@ -158,6 +159,23 @@ def test_a_service_that_refuses_to_describe_brings_a_sentence_about_what_works_t
         cluster = BrokerCluster(opened._transport, name=None, security=PLAINTEXT, hosts=(host,))
         with pytest.raises(AuthorizationError, match=words):
             cluster.current_state()
+
+
+@pytest.mark.parametrize(
+    ("request_of", "action"),
+    [
+        (lambda cluster: cluster.current_state(), "kafka-cluster:DescribeClusterDynamicConfiguration"),
+        (lambda cluster: cluster.alter([set_one()], validate_only=False), "kafka-cluster:AlterClusterDynamicConfiguration"),
+    ],
+    ids=["read", "write"],
+)
+def test_an_iam_identity_without_a_right_is_sent_to_its_policy_and_not_to_acls(request_of, action):
+    """There is no MSK cluster to try it on."""
+    with scripted(describe=described(31), alter=altered((31, "no", A))) as (opened, _):
+        cluster = BrokerCluster(opened._transport, name=None, security=Security(sasl=IamLogin()), hosts=())
+        with pytest.raises(AuthorizationError, match=action) as refused:
+            request_of(cluster)
+    assert "kafka-acls" not in str(refused.value)
 
 
 def test_quotas_of_types_that_kafka_does_not_have_are_kept_and_noted():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import json
 import re
@@ -107,26 +106,6 @@ def test_the_tasks_of_the_example_plan_apply_and_find_drift(prod: Sandbox) -> No
     assert example.check_drift("prod", "quotas") == [
         {"entity": {"user": "payments"}, "key": "producer_byte_rate", "declared": 16_777_216.0, "live": 5.0}
     ]
-
-
-def test_the_dag_of_the_example_calls_tasks_that_exist_with_arguments_they_take() -> None:
-    tree = ast.parse((EXAMPLE / "quotas_dag.py").read_text())
-    example = tasks()
-    calls = [
-        (call.func.args[0].id, len(call.args))
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Call)
-        and isinstance(call.func.func, ast.Name)
-        and call.func.func.id == "task"
-        and isinstance(call.func.args[0], ast.Name)
-    ]
-
-    assert calls == [("plan_quotas", 1), ("apply_plan", 2), ("check_drift", 1)]
-    for name, count in calls:
-        function = getattr(example, name)
-        required = function.__code__.co_argcount - len(function.__defaults__)
-        assert required == count
 
 
 def test_the_blocks_of_the_page_run(prod: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:

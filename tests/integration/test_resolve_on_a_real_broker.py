@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,34 +11,22 @@ import pytest
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import manifests, raw_quotas
 from tests.support.command import run
-from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
 
 PRODUCE, CONSUME, REQUEST = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 
 
-def set_quotas(server: str, *changes: tuple[Mapping[str, str | None], Mapping[str, float | None]]) -> None:
-    """Sets, and waits until a read shows it."""
-    wanted = {frozenset(entity.items()): ops for entity, ops in changes}
-    raw_quotas.alter(server, wanted)
-
-    def is_there() -> bool:
-        there = raw_quotas.describe(server)
-        return all(there.get(entity, {}).get(key) == value for entity, ops in wanted.items() for key, value in ops.items())
-
-    wait_until(is_there)
-
-
 def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafka: Sandbox, tmp_path: Path) -> None:
     server = clean_kafka.bootstrap_servers
-    set_quotas(
-        server,
-        ({"user": "alice"}, {PRODUCE: 9e6, CONSUME: 8e6}),
-        ({"user": "<default>"}, {PRODUCE: 1e6}),
-        ({"client-id": "a,b=c}\u20ac"}, {REQUEST: 300.0}),
-        ({"ip": "10.0.0.7"}, {"connection_creation_rate": 50.0}),
-    )
+    wanted: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
+        frozenset({("user", "alice")}): {PRODUCE: 9e6, CONSUME: 8e6},
+        frozenset({("user", "<default>")}): {PRODUCE: 1e6},
+        frozenset({("client-id", "a,b=c}\u20ac")}): {REQUEST: 300.0},
+        frozenset({("ip", "10.0.0.7")}): {"connection_creation_rate": 50.0},
+    }
+    raw_quotas.alter(server, wanted)
+    raw_quotas.settled(server)
     exported = run("export", "--bootstrap-server", server, "--snapshot", "before.json", cwd=tmp_path)
     assert exported.code == 0, exported.err
     live = run("resolve", "--bootstrap-server", server, "--all", "--format", "json", cwd=tmp_path)

@@ -6,8 +6,7 @@ import contextlib
 import dataclasses
 import logging
 import socket
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from reconciler.backends.zookeeper.session import close_client, open_client
 from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection, zookeeper_security
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
-from tests.support.bad_servers import refusing_port
+from tests.support.bad_servers import hangs_up, refusing_port, serving, silent, speaks_http, speaks_tls_alerts
 from tests.support.certificates import Authority
 from tests.support.polling import wait_until
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
@@ -141,39 +140,18 @@ def test_nobody_there_is_said_at_once_with_each_server_s_reason() -> None:
         open_client(settings("no-such-host.invalid:2181", connect_seconds=60.0))
 
 
-@pytest.mark.parametrize(
-    "says", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\x00\x00\x00\x02ab"]
-)
-def test_what_is_no_zookeeper_is_unreachable(says: bytes | None) -> None:
-    """``None``: it takes connections and stays silent."""
-    with answering(says) as place, pytest.raises((UnreachableError, UnsupportedClusterError), match=rf"ZooKeeper at {place} can"):
-        open_client(settings(place, connect_seconds=1.5, session_seconds=3.0))
+def speaks_two_bytes(connection: socket.socket) -> None:
+    """Answers with a frame that is too short for any answer of ZooKeeper."""
+    connection.recv(1024)
+    connection.sendall(b"\x00\x00\x00\x02ab")
 
 
-@contextlib.contextmanager
-def answering(says: bytes | None) -> Iterator[str]:
-    kept: list[socket.socket] = []
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = server.accept()
-                kept.append(connection)
-                if says is not None:
-                    connection.recv(1024)
-                    connection.sendall(says)
-                    connection.close()
-
-    with socket.create_server((LOOPBACK, 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"{LOOPBACK}:{server.getsockname()[1]}"
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
-            for connection in kept:
-                connection.close()
+@pytest.mark.parametrize("server", [silent, hangs_up, speaks_http, speaks_tls_alerts, speaks_two_bytes])
+def test_what_is_no_zookeeper_is_unreachable(server: Callable[[socket.socket], None]) -> None:
+    with serving(server) as port:
+        place = f"{LOOPBACK}:{port}"
+        with pytest.raises((UnreachableError, UnsupportedClusterError), match=rf"ZooKeeper at {place} can"):
+            open_client(settings(place, connect_seconds=1.5, session_seconds=3.0))
 
 
 def login(username: str, password: str) -> ZooKeeperSecurity:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,25 +10,11 @@ from reconciler.model import BacktestReport, Verdict
 from reconciler.render.backtest_card import anchor
 from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_page import view_html
-from reconciler.render.plan_text import plan_view
-from tests.support.axe import axe_script, violations
-from tests.support.backtest_reports import full, member, rates, report_of, verdict
-from tests.support.chromium import Chromium, chromium, complaints
+from tests.support.backtest_reports import member, rates, report_of, verdict
+from tests.support.chromium import Chromium
 from tests.support.hostile_names import HOSTILE
-from tests.unit.render.test_page import PLAN
 
 pytestmark = pytest.mark.interop
-
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-HIDDEN = """[...document.querySelectorAll('p, li, td, dd, dt, h1, h2, h3, summary')]
-  .filter((one) => one.getClientRects().length && one.scrollWidth > one.clientWidth + 1)
-  .map((one) => one.textContent.slice(0, 60))"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with chromium() as started:
-        yield started
 
 
 def report() -> BacktestReport:
@@ -55,22 +40,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "backtest.html"
     path.write_text(view_html(backtest_view(report(), page=True)), encoding="utf-8")
     return path
-
-
-@pytest.mark.parametrize("width", [320, 704, 720, 1280])
-def test_nothing_is_wider_than_the_window(browser: Chromium, page: Path, width: int) -> None:
-    browser.look(width=width)
-    browser.open(page)
-    assert browser.evaluate(OVERFLOW) == 0
-    assert browser.evaluate(HIDDEN) == []
-
-
-def test_nothing_is_loaded_and_the_browser_has_no_complaint(browser: Chromium, page: Path) -> None:
-    browser.look(width=1280)
-    browser.open(page)
-    asked_for = [said["request"]["url"] for name, said in browser.said if name == "Network.requestWillBeSent"]
-    assert asked_for == [page.as_uri()]
-    assert complaints(browser) == []
 
 
 def test_a_screen_reader_gets_the_answer_first_and_plots_in_words(browser: Chromium, page: Path) -> None:
@@ -139,20 +108,3 @@ def test_it_prints_without_losing_a_card(browser: Chromium, page: Path) -> None:
     assert browser.evaluate("getComputedStyle(document.querySelector('figure.plot')).breakInside") == "avoid"
     browser.look(width=1280)
     assert browser.pdf().startswith(b"%PDF")
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_script(tmp_path_factory.mktemp("axe"))
-
-
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (420, False)])
-@pytest.mark.parametrize("kind", ["backtest", "plan"])
-def test_no_rule_of_axe_is_broken(browser: Chromium, tmp_path: Path, axe: str, kind: str, width: int, *, dark: bool) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(
-        view_html(backtest_view(full(), page=True)) if kind == "backtest" else view_html(plan_view(PLAN)), encoding="utf-8"
-    )
-    browser.look(width=width, dark=dark)
-    browser.open(path)
-    assert violations(browser, axe) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyC
 from reconciler.render.markdown import RepositoryLinks
 from tests.builders import plan, span, user
 from tests.support.backtest_reports import START, provenance, report_of, verdict
-from tests.support.chromium import Chromium, chromium
+from tests.support.chromium import Chromium
 from tests.support.forge_page import comment_page
 
 pytestmark = pytest.mark.interop
@@ -73,12 +72,6 @@ def posted(report: BacktestReport | None) -> str:
     content = plan_comment(twelve_changes(), report=report, links=links)
     status = CommentStatus(state=CommentState.PLANNED, commit="a1" * 20, link="https://git.example.org/o/r/actions/runs/1")
     return render_sticky_comment(content, status)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with chromium() as found:
-        yield found
 
 
 def opened(browser: Chromium, folder: Path, markdown: str, *, width: int, dark: bool = False) -> None:

@@ -1,12 +1,10 @@
-"""Headroom of a real broker that throttles a real client, by its jmx_exporter and by a Prometheus; and the alerts about it."""
+"""Headroom of a real broker that throttles a real client, by its jmx_exporter, with names chosen to break labels."""
 
 from __future__ import annotations
 
 import datetime
-import functools
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +18,6 @@ from tests.support.command import invoke
 from tests.support.jmx_exporter import ExportedCluster, exported_cluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
-from tests.support.polling import wait_until
-from tests.support.prometheus_server import Prometheus, prometheus
 from tests.support.wire_client import WireClient, record_batch
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
@@ -69,10 +65,6 @@ def manifests(folder: Path, cluster: ExportedCluster) -> Path:
     return root
 
 
-def _result_of(server: Prometheus, query: str) -> list[Any]:
-    return list(server.get("query", query=query)["result"])
-
-
 def test_a_page_names_the_throttled_client_its_limit_and_since_when(throttled: ExportedCluster, tmp_path: Path) -> None:
     before = datetime.datetime.now(datetime.UTC)
     command = ("headroom", str(manifests(tmp_path, throttled)), "--traffic", f"1=metrics+{throttled.url()}")
@@ -105,37 +97,3 @@ def test_hostile_names_of_a_real_broker_meet_their_quota(throttled: ExportedClus
         quote_client_id(HOSTILE).replace("\\", "\\\\").replace('"', '\\"') in line
         for line in throttled.lines("Produce_byte_rate")
     )
-
-
-def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedCluster, tmp_path: Path) -> None:
-    rules = tmp_path / "quota-rules.yaml"
-    hostile = {"user": BOB.name, "client-id": HOSTILE}
-    everybody = {"user": {"default": True}, "client-id": {"default": True}}
-    entries: list[tuple[Mapping[str, object], int]] = [
-        ({"user": "alice", "client-id": "app"}, 20_000),
-        (hostile, 40_000),
-        (everybody, 1_000_000_000),
-    ]
-    (tmp_path / "all").mkdir()
-    (tmp_path / "all" / "cluster.yaml").write_text(cluster_document())
-    (tmp_path / "all" / "quotas.yaml").write_text(quotas(*((entity, {"producer_byte_rate": n}) for entity, n in entries)))
-    done = invoke("rules", str(tmp_path / "all"), "--out", f"prometheus={rules}", cwd=tmp_path)
-    assert done.code == 0, done.err
-    rules.write_text(re.sub(r"(interval|for): (1m|5m)\n", r"\1: 1s\n", rules.read_text()))
-    with prometheus(tmp_path, throttled.ports[1], rules) as server:
-        wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0)
-        burst(throttled, ALICE, "app")
-        for alert in ("KafkaQuotaNearLimit", "KafkaQuotaThrottled"):
-            query = f'ALERTS{{alertname="{alert}",alertstate="firing",user="alice",client_id="app"}}'
-            (row,) = wait_until(functools.partial(_result_of, server, query))
-            assert (row["metric"]["entity"], row["metric"]["level"]) == ("user=alice client-id=app", "1")
-        done = invoke(
-            "headroom", str(manifests(tmp_path, throttled)), "--traffic", f"prometheus+http://127.0.0.1:{server.port}",
-            "--format", "json", cwd=tmp_path,
-        )  # fmt: skip
-        row = groups(json.loads(done.out))["alice", "app", "producer_byte_rate"]
-        assert row["percent"] > 100
-        assert row["broker"] == f"127.0.0.1:{throttled.ports[1]}"
-        assert row["throttled"] is not None
-        limited = server.get("query", query='kafka_quota_group_limit{entity!="",level="1"} == 40000')["result"]
-        assert [one["metric"]["client_id"] for one in limited] == [quote_client_id(HOSTILE)]

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command import Done, environment, run
-from tests.support.hdfs_server import HdfsServer, hdfs_server
+from tests.support.hdfs_server import HdfsServer
 from tests.support.lake_days import days_of_parquet
 from tests.support.lake_tables import iceberg_tables, pyspark_variables
 from tests.support.manifests import quotas
-from tests.support.s3_server import S3Server, s3_server
+from tests.support.s3_server import S3Server
 
 pytestmark = pytest.mark.interop
 
@@ -46,18 +45,6 @@ with spark_session(SessionOptions(master="local[2]", settings=tuple(map(tuple, s
     reader.join()
 print(json.dumps(sorted(counts)))
 """
-
-
-@pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
-    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3_server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
 
 
 class Place:

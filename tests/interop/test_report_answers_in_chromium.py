@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from reconciler.workflows.resolve import current_view, planned_view
 from tests.builders import client, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
 from tests.support import report_world
-from tests.support.chromium import Chromium, chromium, complaints
+from tests.support.chromium import Chromium, complaints
 from tests.support.report_world import write_page as write
 
 pytestmark = pytest.mark.interop
@@ -43,12 +42,6 @@ ASK = """
   });
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with chromium() as started:
-        yield started
 
 
 def random_quotas(chance: random.Random) -> dict[Entity, dict[str, float]]:

@@ -3,66 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import report_world
-from tests.support.axe import axe_script, violations
-from tests.support.chromium import Chromium, chromium, complaints
+from tests.support.chromium import Chromium
 from tests.support.report_world import write_page as write
 
 pytestmark = pytest.mark.interop
 
 ASKED = "#who?cluster=prod-eu&state=live&user=payments-api&client=settlement"
-WIDTHS = (320, 360, 704, 720, 800, 1024, 1150, 1210, 1280, 1920)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture
 def company(tmp_path: Path) -> Path:
     return write(tmp_path, report_world.company())
-
-
-@pytest.mark.parametrize("overview", ["company", "hostile"])
-def test_nothing_is_loaded_and_the_browser_has_no_complaint(browser: Chromium, tmp_path: Path, overview: str) -> None:
-    path = write(tmp_path, report_world.company() if overview == "company" else report_world.hostile())
-    browser.look(width=1280)
-    browser.open(path, ASKED)
-    asked_for = [said["request"]["url"] for name, said in browser.said if name == "Network.requestWillBeSent"]
-    assert [one.partition("#")[0] for one in asked_for] == [path.as_uri()]
-    assert complaints(browser) == []
-    assert browser.evaluate("document.querySelectorAll('script').length") == 2
-
-
-# Who looks at it: with a telephone, a keyboard, a screen reader, in the dark, on paper.
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_script(tmp_path_factory.mktemp("axe"))
-
-
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (420, False)])
-def test_no_rule_of_axe_is_broken(browser: Chromium, company: Path, axe: str, width: int, *, dark: bool) -> None:
-    browser.look(width=width, dark=dark)
-    browser.open(company, ASKED)
-    assert violations(browser, axe) == []
-
-
-@pytest.mark.parametrize("which", ["company", "hostile"])
-def test_no_width_scrolls_sideways(browser: Chromium, tmp_path: Path, which: str) -> None:
-    path = write(tmp_path, report_world.company() if which == "company" else report_world.hostile())
-    for width in WIDTHS:
-        browser.look(width=width)
-        browser.open(path, ASKED)
-        assert browser.evaluate("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
 
 
 def test_everything_can_be_done_without_a_mouse(browser: Chromium, company: Path) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.chromium import Chromium, chromium
+from tests.support.chromium import Chromium
 from tests.support.site import build, copy_sources, served
 
 pytestmark = pytest.mark.interop
@@ -30,12 +30,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(site: Path) -> Iterator[str]:
     with served(site) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with chromium() as started:
-        yield started
 
 
 def visit(browser: Chromium, url: str) -> None:

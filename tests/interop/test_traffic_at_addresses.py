@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import run
-from tests.support.hdfs_server import HdfsServer, hdfs_server
+from tests.support.hdfs_server import HdfsServer
 from tests.support.lake_days import days_of_parquet
 from tests.support.manifests import quotas
 from tests.support.recorded_parquet import Flow, write_traffic
-from tests.support.s3_server import S3Server, s3_server
+from tests.support.s3_server import S3Server
 from tests.traffic.conftest import RECORDINGS
 
 pytestmark = pytest.mark.interop
@@ -32,18 +32,6 @@ class Store:
     put: Callable[[Path, str], None]
     get: Callable[[str, Path], None]
     settings: tuple[str, ...] = ()
-
-
-@pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
-    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3_server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
 
 
 @pytest.fixture(params=["hdfs", "s3"])
