@@ -134,9 +134,12 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
     if result.copies:
         lines.append(line(f"{result.copies:,} lines have the connection, number and time of another line and count once."))
     if result.known:
-        lines.append(line(f"{len(result.known)} files had been compacted before and are as long as then."))
+        known = len(result.known)
+        verb = "is" if known == 1 else "are"
+        lines.append(line(f"{count_of(known, 'file')} had been compacted before and {verb} as long as then."))
     if result.empty:
-        lines.append(line(f"{len(result.empty)} files have no whole line yet."))
+        verb = "has" if len(result.empty) == 1 else "have"
+        lines.append(line(f"{count_of(len(result.empty), 'file')} {verb} no whole line yet."))
     lines += [*removed, *(line(_left_out(day)) for day in result.left_out)]
     return tuple(lines)
 

@@ -215,7 +215,9 @@ def reason_findings(verdicts: Iterable[BucketVerdict]) -> Iterator[Finding]:
             reasons.setdefault(reason or "the history does not show enough", []).append(verdict)
     for reason, rows in reasons.items():
         count = len(worst_of_buckets(rows))
-        what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
+        what = (
+            "1 quota group that this change touches is" if count == 1 else f"{count:,} quota groups that this change touches are"
+        )
         why = rows[0].reason or reason if count == 1 else reason
         yield Finding(
             id=HISTORY_INCOMPLETE,

@@ -402,8 +402,8 @@ def require_readable(unreadable: int, rows: int, most: float, *, files: Sequence
     if not rows or unreadable <= most * rows:
         return
     where = list_some([escaped(file) for file in files], 1)
-    shown = "".join(f"\n  {escaped(sample)}" for sample in samples)
+    shown = f", for instance: {list_some([escaped(sample) for sample in samples], 1)}" if samples else ""
     raise TrafficError(
         f"recorded traffic {where}: {unreadable} of {rows} rows cannot be read ({percent_text(unreadable / rows)}), and "
-        f"--max-unreadable allows {most:.4g}{', for instance:' if samples else ''}{shown}"
+        f"--max-unreadable allows {percent_text(most)}{shown}"
     )

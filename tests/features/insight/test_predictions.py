@@ -33,6 +33,7 @@ from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.recorded_parquet import SCHEMA, START, Flow, write_traffic
 from tests.support.schemas import valid
+from tests.traffic.log_lines import line
 
 pytest.importorskip("pyarrow")
 
@@ -201,6 +202,32 @@ def test_traffic_of_an_hour_is_not_shown_as_a_week(folder: Path) -> None:
     note = f"The traffic covers {day} 08:00 UTC to {day} 08:59 UTC only. The rest of this time is not checked."
     assert note in why(folder, traffic="hour.parquet").out
     assert "The traffic covers" not in why(folder).out
+
+
+@pytest.mark.parametrize(
+    ("begin_s", "words"),
+    [
+        pytest.param(-10, "clear, and never throttled", id="the throttle of an earlier limit lasts beyond the end of the run"),
+        pytest.param(
+            10,
+            f"throttled 3.3 % of its active time since {APPLIED:%Y-%m-%d} 08:00:10 UTC",
+            id="the same throttle under the limit that was judged",
+        ),
+    ],
+)
+def test_a_throttle_that_began_before_the_run_is_not_counted_against_it(folder: Path, begin_s: int, words: str) -> None:
+    lines = []
+    for second in range(-60, 300, 10):
+        moment = APPLIED + datetime.timedelta(seconds=second)
+        throttle_ms = 30_000 if second == begin_s else 0
+        lines.append(
+            line(client_id="steady", at=f"{moment:%Y-%m-%d %H:%M:%S},000", correlation_id=second, throttle_ms=throttle_ms)
+        )
+    (folder / "requests.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = why(folder, traffic="requests.log")
+    assert done.code == 0, done.err
+    (steady,) = (shown for shown in done.out.splitlines() if "client-id steady" in shown)
+    assert words in steady
 
 
 def test_a_report_that_cannot_be_read_is_named_as_what_it_is(folder: Path) -> None:
