@@ -46,9 +46,14 @@ class ManifestsAt:
     folder: str = ""
     """Where the files were while they were read; places in ``loaded.documents`` still name it."""
 
+    def path(self, span: Span) -> str:
+        """The file of a place, relative to the top of the repository."""
+        # Places of Cluster and Repository manifests, and so of profiles, read ref:path already.
+        return os.path.relpath(span.file, self.folder) if os.path.isabs(span.file) else span.file.removeprefix(f"{self.ref}:")
+
     def span(self, span: Span) -> Span:
         """A place of a document as ``ref:path``."""
-        return span._replace(file=f"{self.ref}:{os.path.relpath(span.file, self.folder)}")
+        return span._replace(file=f"{self.ref}:{self.path(span)}")
 
     def require_good(self, findings: Iterable[Finding]) -> None:
         """Raise ``ManifestError``, with places as ``ref:path``, when one of the findings is an error."""
@@ -61,8 +66,7 @@ class ManifestsAt:
         raise ManifestError(msg, findings=errors)
 
     def _named(self, finding: Finding) -> Finding:
-        # A span that was relocate_spans already is not in the folder.
-        named = relocate_spans(finding, lambda span: self.span(span) if span.file.startswith(self.folder) else span)
+        named = relocate_spans(finding, self.span)
         parts = (replace(part, text=part.text.replace(f"{self.folder}/", f"{self.ref}:")) for part in parts_of(finding.message))
         return replace(named, message=Message(parts))
 

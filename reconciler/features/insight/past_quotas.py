@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -106,7 +105,7 @@ def limit_origin(
     if quota is None:
         return None
     for _ in range(_MOST_STEPS):
-        path = os.path.relpath(quota.source.file, here.folder)
+        path = here.path(quota.source)
         blamed = here.git.blame_line(here.commit, path, quota.source.line)
         before: DesiredQuota | UnitQuota | None = None
         if blamed.parent is not None:

@@ -170,6 +170,19 @@ def test_a_run_that_wrote_other_entities_did_not_apply_the_value(history: Histor
     assert history.values(2 * MIB)[0]["applied"] == "2026-01-06T12:00:00Z"
 
 
+def test_a_value_of_a_profile_leads_to_the_commit_of_the_profile(history: History) -> None:
+    history.value("3MiB")
+    quotas = (history.git.folder / "quotas.yaml").read_text()
+    history.git.write("quotas.yaml", quotas.replace("quotas: {producer_byte_rate: 3MiB}", "profile: gold"))
+    profile = (
+        "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n  profiles:\n    gold: {quotas: {producer_byte_rate: 4MiB}}\n"
+    )
+    history.git.write("kafka-quotas.yaml", profile)
+    commit = history.git.commit("Use a profile", at=NOON + 2 * DAY)
+    (value,) = history.values(4 * MIB)[:1]
+    assert (value["commit"], value["file"], value["value"]) == (commit, "kafka-quotas.yaml", 4 * MIB)
+
+
 def test_an_entity_that_no_manifest_declares_has_no_history(history: History) -> None:
     history.git.write("quotas.yaml", manifests.quotas(({"user": "bob"}, {"producer_byte_rate": "1MiB"})))
     history.git.commit("Forget alice", at=NOON + 2 * DAY)
