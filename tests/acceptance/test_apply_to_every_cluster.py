@@ -7,18 +7,16 @@ import signal
 import socket
 from pathlib import Path
 
-import jsonschema
 import pytest
-from referencing import Registry, Resource
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.shapes import load_schema
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke, running
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository
 from tests.support.polling import wait_until
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
@@ -90,12 +88,8 @@ def test_all_clusters_are_written_stage_by_stage(fleet: Fleet) -> None:
     assert "5 clusters: 5 applied, 0 failed, 0 not begun." in done.out
     assert sorted(path.name for path in (fleet.folder / "reports").iterdir()) == sorted(f"{name}.json" for name in STAGES)
     assert len((fleet.folder / "audit.jsonl").read_text().splitlines()) == 5
-    again = fleet.apply("--format", "json")
-    folder = Path(__file__).parents[2] / "schemas"
-    schemas = [json.loads(path.read_text()) for path in folder.glob("*.json")]
-    registry = Registry().with_resources([(each["$id"], Resource.from_contents(each)) for each in schemas])
-    jsonschema.Draft202012Validator(load_schema("apply-reports"), registry=registry).validate(again.json())
-    assert [report["result"] for report in again.json()["clusters"]] == ["nothing_to_do"] * 5
+    again = valid(fleet.apply("--format", "json").json(), "apply-reports")
+    assert [report["result"] for report in again["clusters"]] == ["nothing_to_do"] * 5
 
 
 def test_a_failure_stops_later_stages_unless_the_run_keeps_going(fleet: Fleet) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import user
 from tests.support.bad_servers import hangs_up, refusing_port, serving, silent, speaks_http
 from tests.support.command import COMMAND, Done, environment, invoke, run_on
+from tests.support.manifests import quotas, snapshot
 from tests.support.polling import wait_until
 
-HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
-GOOD = HEAD + "    - match: {user: a}\n      quotas: {producer_byte_rate: 1MiB}\n"
 COMMANDS = [("plan",), ("apply", "--auto-approve")]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "quotas.yaml").write_text(GOOD)
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"})))
     return tmp_path
 
 
@@ -62,11 +61,7 @@ def test_a_folder_without_a_sound_manifest_never_reaches_the_cluster(
 
 
 def test_a_file_that_cannot_be_written(folder: Path) -> None:
-    snapshot = folder / "now.json"
-    snapshot.write_text(
-        '{"format_version": "1.0", "cluster": {"name": null, "id": "c", "kafka_version": null}, '
-        '"observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"}, "entities": []}'
-    )
+    (folder / "now.json").write_text(snapshot({}))
     done = invoke("plan", "--current", "now.json", "--out", "json=no/such/folder/plan.json", cwd=folder)
     assert_one_message(done, "no/such/folder/plan.json")
 
@@ -76,14 +71,6 @@ def test_a_closed_stdout_is_told_before_anything_is_done(folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
     assert done.returncode == 1
     assert done.stderr == "kafka-quotas: standard output is closed: there is nowhere to print a result. Nothing was done\n"
-
-
-SNAPSHOT = {
-    "format_version": "1.0",
-    "cluster": {"name": None, "id": "c", "kafka_version": None},
-    "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"},
-    "entities": [{"entity": {"user": f"user-{n}"}, "quotas": {"producer_byte_rate": 1024}} for n in range(3000)],
-}
 
 
 def without_reader(*arguments: str, folder: Path, both: bool = False) -> tuple[int, str]:
@@ -125,7 +112,7 @@ def without_reader(*arguments: str, folder: Path, both: bool = False) -> tuple[i
 def test_a_reader_that_goes_away_changes_no_exit_code_and_is_no_message(
     folder: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    (folder / "now.json").write_text(json.dumps(SNAPSHOT))
+    (folder / "now.json").write_text(snapshot({user(f"user-{n}"): {"producer_byte_rate": 1024.0} for n in range(3000)}))
     found, messages = without_reader(*arguments, folder=folder)
     assert found == code
     assert "Broken pipe" not in messages

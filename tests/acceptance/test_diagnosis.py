@@ -5,31 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import user
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, run
+from tests.support.manifests import PLAIN_QUOTAS, snapshot
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: payments}
-spec:
-  quotas:
-    - match: {user: payments-api}
-      quotas: {producer_byte_rate: 20MiB}
-"""
-SNAPSHOT = {
-    "format_version": "1.0",
-    "cluster": {"name": "prod", "id": None, "kafka_version": None},
-    "observed": {"at": "2026-01-02T00:00:00Z", "from": "broker"},
-    "entities": [{"entity": {"user": "batch"}, "quotas": {"producer_byte_rate": 1.0}}],
-}
 PLAN = ("plan", "--current", "now.json", "--format", "json")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "payments.yaml").write_text(MANIFEST, encoding="utf-8")
-    (tmp_path / "now.json").write_text(json.dumps(SNAPSHOT), encoding="utf-8")
+    (tmp_path / "payments.yaml").write_text(PLAIN_QUOTAS, encoding="utf-8")
+    (tmp_path / "now.json").write_text(snapshot({user("batch"): {"producer_byte_rate": 1.0}}), encoding="utf-8")
     return tmp_path
 
 

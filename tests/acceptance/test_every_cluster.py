@@ -8,24 +8,17 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from referencing import Registry, Resource
 
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.formats.shapes import load_schema
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
-
-FOLDER = Path(__file__).parents[2] / "schemas"
-SCHEMAS = {path.name: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
-REGISTRY: Registry[Any] = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values()])
+from tests.support.schemas import valid
 
 
 def documents(done: Done, schema: str) -> dict[str, Any]:
-    document = done.json()
-    jsonschema.Draft202012Validator(load_schema(schema), registry=REGISTRY).validate(document)
+    document = valid(done.json(), schema)
     names = [one["cluster"]["name"] if isinstance(one["cluster"], dict) else one["cluster"] for one in document["clusters"]]
     assert names == sorted(names)
     return dict(zip(names, document["clusters"], strict=True))

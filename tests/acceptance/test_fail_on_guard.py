@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_lint_in_commands import snapshot
+from tests.builders import user
 from tests.support.command import invoke
-from tests.support.manifests import quotas
+from tests.support.manifests import quotas, snapshot
 
 CUT = ({"user": "alice"}, {"producer_byte_rate": 1048576})
 
@@ -17,7 +17,7 @@ CUT = ({"user": "alice"}, {"producer_byte_rate": 1048576})
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "quotas.yaml").write_text(quotas(CUT), "utf-8")
-    snapshot(tmp_path, ({"user": "alice"}, {"producer_byte_rate": 104857600.0}))
+    (tmp_path / "now.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 104857600.0}}))
     return tmp_path
 
 

@@ -8,14 +8,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from reconciler.formats import load_schema
-from tests.acceptance.test_lint_in_commands import snapshot
+from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
-from tests.support.manifests import cluster, quotas, repository
+from tests.support.manifests import cluster, quotas, repository, snapshot
+from tests.support.schemas import valid
 
 OLD = 30
 USERS = [f"user-{number}" for number in range(OLD)]
@@ -24,13 +23,13 @@ BASE = ("--trusted-ref", "main", "--current", "../now.json")
 
 def entries(**changed: object) -> list[tuple[dict[str, object], dict[str, object]]]:
     """One user a line, each with a limit that is warned about; ``changed``: other values, by user with ``_`` for ``-``."""
-    return [({"user": user}, {"request_percentage": changed.get(user.replace("-", "_"), 0.5)}) for user in USERS]
+    return [({"user": name}, {"request_percentage": changed.get(name.replace("-", "_"), 0.5)}) for name in USERS]
 
 
 def live(folder: Path, *more: str, **changed: float) -> None:
-    values = {user: {"request_percentage": changed.get(user.replace("-", "_"), 0.5)} for user in (*USERS, *more)}
-    entities: list[tuple[dict[str, str | None], dict[str, float]]] = [({"user": user}, has) for user, has in values.items()]
-    snapshot(folder, *entities)
+    names = (*USERS, *more)
+    values = {user(name): {"request_percentage": changed.get(name.replace("-", "_"), 0.5)} for name in names}
+    (folder / "now.json").write_text(snapshot(values))
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def test_an_error_of_the_change_is_not_hidden_among_old_findings(repo: GitReposi
     comment = plan(repo, "--format", "markdown").out
 
     assert done.code == 1
-    jsonschema.Draft202012Validator(load_schema("findings")).validate(done.json())
+    valid(done.json(), "findings")
     assert [each["id"] for each in done.json()["findings"] if not each.get("as_before")] == ["value-syntax"]
     assert done.json()["summary"] == {"error": 1, "warning": 0, "info": 0, "as_before": 29}
     assert comment.index("many") < comment.index("29 findings as before")
@@ -143,7 +142,7 @@ def test_drift_and_its_effects_are_told_from_those_of_the_change(repo: GitReposi
     text = plan(repo, "--show-effects").out
     document = plan(repo, "--show-effects", "--format", "json").json()
 
-    jsonschema.Draft202012Validator(load_schema("plan")).validate(document)
+    valid(document, "plan")
     marks = {each["entity"]["user"]: each["keys"]["request_percentage"].get("as_before", False) for each in document["changes"]}
     assert marks == {"user-1": True, "user-2": False}
     moves = {each["client"]["user"]: each.get("as_before", False) for each in document["effects"]["moves"]}

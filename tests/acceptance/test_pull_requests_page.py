@@ -14,22 +14,14 @@ import pytest
 
 from tests.support.command import environment
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
+from tests.support.manifests import PLAIN_QUOTAS, cluster, snapshot
 from tests.support.markdown_views import by_github
 from tests.support.pages import part
 
 PAGE = part("pull-requests", "Post it from your own workflow")
 PLAN_STEP, APPLY_STEP = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-MANIFESTS = """
-apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {name: prod-eu}
-spec: {connection: {bootstrapServers: ["127.0.0.1:1"]}, prune: never}
----
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: payments}
-spec: {quotas: [{match: {user: payments-api}, quotas: {producer_byte_rate: 20MiB}}]}
-"""
+CONNECTION = {"bootstrapServers": ["127.0.0.1:1"]}
+MANIFESTS = f"{cluster('prod-eu', connection=CONNECTION)}---\n{PLAIN_QUOTAS}"
 
 
 @pytest.fixture
@@ -42,10 +34,7 @@ def github() -> Iterator[GitHubServer]:
 def folder(tmp_path) -> Path:
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas/all.yaml").write_text(MANIFESTS, encoding="utf-8")
-    cluster = {"name": None, "id": None, "kafka_version": None}
-    observed = {"from": "broker", "at": "2026-01-02T00:00:00Z"}
-    snapshot = {"format_version": "1.0", "cluster": cluster, "observed": observed, "entities": []}
-    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "now.json").write_text(snapshot({}), encoding="utf-8")
     event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
     (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
     return tmp_path

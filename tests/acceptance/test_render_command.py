@@ -13,48 +13,39 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.builders import client, user
 from tests.support.command import Done, invoke, run_on
+from tests.support.manifests import cluster, snapshot
 from tests.support.markdown_views import by_github, seen
 from tests.support.sarif_schema import sarif_schema
 from tests.support.schemas import valid
 
 FORMATS = ("text", "json", "markdown", "github", "sarif", "html")
-CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec: {prune: confirm}\n"
-QUOTAS = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
-ENTRIES = (
-    '    - match: {user: "a|b @team"}\n'
-    "      quotas: {producer_byte_rate: 10MiB}\n"
-    "      note: up for the sale\n"
-    "    - match: {user: same}\n"
-    "      quotas: {producer_byte_rate: 1MiB}\n"
-    "    - match: {user: {default: true}}\n"
-    "      quotas: {consumer_byte_rate: 1MiB}\n"
-)
-LIVE = [
-    {"entity": {"user": "a|b @team"}, "quotas": {"producer_byte_rate": 5242880}},
-    {"entity": {"user": "same"}, "quotas": {"producer_byte_rate": 1048576}},
-    {"entity": {"client-id": "old"}, "quotas": {"producer_byte_rate": 4096}},
-]
+LIVE = {
+    user("a|b @team"): {"producer_byte_rate": 5242880.0},
+    user("same"): {"producer_byte_rate": 1048576.0},
+    client("old"): {"producer_byte_rate": 4096.0},
+}
+HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+ENTRIES = """\
+    - match: {user: "a|b @team"}
+      quotas: {producer_byte_rate: 10MiB}
+      note: up for the sale
+    - match: {user: same}
+      quotas: {producer_byte_rate: 1MiB}
+    - match: {user: {default: true}}
+      quotas: {consumer_byte_rate: 1MiB}
+"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     manifests = tmp_path / "manifests"
     manifests.mkdir()
-    (manifests / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
-    (manifests / "quotas.yaml").write_text(QUOTAS + ENTRIES, encoding="utf-8")
-    snapshot(tmp_path, LIVE)
+    (manifests / "cluster.yaml").write_text(cluster(), encoding="utf-8")
+    (manifests / "quotas.yaml").write_text(HEAD + ENTRIES, encoding="utf-8")
+    (tmp_path / "live.json").write_text(snapshot(LIVE), encoding="utf-8")
     return tmp_path
-
-
-def snapshot(folder: Path, entities: list[dict[str, object]]) -> None:
-    document = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": "c1", "kafka_version": "4.3"},
-        "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"},
-        "entities": entities,
-    }
-    (folder / "live.json").write_text(json.dumps(document), encoding="utf-8")
 
 
 def plan(folder: Path, *arguments: str) -> Done:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
-from reconciler.formats.shapes import load_schema
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 from tests.support import manifests
 from tests.support.command import Done, invoke, run
+from tests.support.schemas import valid
 
 PRODUCE, CONSUME, CONNECT = "producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"
 ODD = "tab\there\u202e\u00e4"
-NAMES = ("resolve", "resolve-list")
-REGISTRY: Registry[Any] = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in map(load_schema, NAMES)])
 LIVE = {
     user("alice"): {PRODUCE: 20971520.0},
     user(): {PRODUCE: 3_000_000.0, CONSUME: float("nan")},
@@ -47,15 +42,10 @@ def resolve(folder: Path, *arguments: str, **environment_variables: str) -> Done
     return command("resolve", *arguments, cwd=folder, env=environment_variables)
 
 
-def valid(document: Any, name: str = "resolve") -> Any:
-    Draft202012Validator(load_schema(name), registry=REGISTRY).validate(document)
-    return document
-
-
 def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder: Path) -> None:
     done = resolve(folder, "--current", "snap.json", "--names", "user=alice,client-id=etl", "--explain", "--format", "json")
     assert (done.code, done.err) == (0, "")
-    document = valid(done.json())
+    document = valid(done.json(), "resolve")
     assert document["entity"] == {"user": "alice", "client-id": "etl"}
     assert (document["state"], document["cluster"]["id"], "unknown" in document) == ("snapshot", "c1", False)
     assert document["quotas"] == {
@@ -101,7 +91,7 @@ def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: P
     assert "\u202e" not in plain.out
     assert "\x1b[" not in plain.out
     assert "\x1b[" in coloured.out
-    document = valid(resolve(folder, *asked, "--format", "json").json())
+    document = valid(resolve(folder, *asked, "--format", "json").json(), "resolve")
     rungs = document["ladder"][PRODUCE]
     assert [rung["status"] for rung in rungs] == ["unset"] * 5 + ["wins", "hidden", "unset"]
     assert [rung["level"] for rung in rungs] == list(range(1, 9))
@@ -120,7 +110,7 @@ def test_all_names_every_entity(folder: Path) -> None:
 
 
 def test_manifests_alone_and_the_plan(folder: Path) -> None:
-    alone = valid(resolve(folder, "team", "--state", "manifests", "--name", "user=alice", "--format", "json").json())
+    alone = valid(resolve(folder, "team", "--state", "manifests", "--name", "user=alice", "--format", "json").json(), "resolve")
     assert (alone["state"], alone["observed"]) == ("manifests", None)
     assert alone["quotas"][PRODUCE]["value"] == 10 * 1024**2
     assert any("unmanaged" in note for note in alone["notes"])

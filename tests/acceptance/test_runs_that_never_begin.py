@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
+from tests.support.manifests import cluster, quotas
 from tests.support.schemas import valid
-
-MANIFEST = """\
-apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {name: test}
-spec:
-  prune: never
-  connection: {bootstrapServers: ["127.0.0.1:%d"]}
----
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 1MiB}
-"""
-REPORT: dict[str, Any] = {
-    "format_version": "1.0",
-    "cluster": {"name": "test", "id": "c1", "kafka_version": "4.3"},
-    "digest": "sha256:" + "0" * 64,
-    "result": "done",
-    "failure_reason": None,
-    "message": None,
-    "validate_only": False,
-    "verified": True,
-    "summary": {"applied": 0, "failed": 0, "unknown": 0, "not_attempted": 0},
-    "changes": [],
-}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "all.yaml").write_text(MANIFEST % refusing_port())
-    (tmp_path / "report.json").write_text(json.dumps(REPORT))
+    connection = {"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}
+    (tmp_path / "cluster.yaml").write_text(cluster("test", connection=connection))
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
+    (tmp_path / "report.json").write_text("{}")
     return tmp_path
 
 

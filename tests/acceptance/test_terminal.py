@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
 from reconciler.render.terminal import cells
+from tests.builders import user
 from tests.support.command import run
+from tests.support.manifests import snapshot
 from tests.support.terminal import Terminal
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -34,25 +35,16 @@ spec:
 """
 
 
-def entity(quotas: dict[str, float], **names: str) -> dict[str, object]:
-    return {"entity": names, "quotas": quotas}
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas" / "team.yaml").write_text(MANIFESTS, encoding="utf-8")
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": None, "kafka_version": None},
-        "observed": {"at": "2026-01-02T00:00:00Z", "from": "broker"},
-        "entities": [
-            entity({"producer_byte_rate": 8388608}, user="alice"),
-            entity({"consumer_byte_rate": 10000000, "request_percentage": 150}, user="決済チーム🙂"),
-            entity({"consumer_byte_rate": 1000}, user="x" * 20_000),
-        ],
+    state = {
+        user("alice"): {"producer_byte_rate": 8388608.0},
+        user("決済チーム🙂"): {"consumer_byte_rate": 10000000.0, "request_percentage": 150.0},
+        user("x" * 20_000): {"consumer_byte_rate": 1000.0},
     }
-    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "now.json").write_text(snapshot(state), encoding="utf-8")
     return tmp_path
 
 

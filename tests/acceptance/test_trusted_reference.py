@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.builders import client, user
@@ -13,8 +11,8 @@ from tests.support.bad_servers import serving
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
+from tests.support.schemas import valid
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 ALICE = ({"user": "alice"}, {"producer_byte_rate": 1000})
 DEFAULT_USER = ({"user": {"default": True}}, {"producer_byte_rate": 5000})
 SCOPE = {"include": [{"user": {"any": True}}]}
@@ -47,7 +45,7 @@ def merged(tmp_path: Path) -> GitRepository:
 def plan(repo: GitRepository, *arguments: str) -> Done:
     done = invoke("plan", "--trusted-ref", "main", "--current", "../live.json", "--format", "json", *arguments, cwd=repo.folder)
     if done.code in (0, 2):
-        jsonschema.validate(done.json(), json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+        valid(done.json(), "plan")
     return done
 
 
@@ -123,11 +121,7 @@ def test_another_team_s_entity_cannot_be_taken_by_giving_it_to_oneself(merged: G
 
 
 def test_a_pull_request_that_moves_the_root_does_not_make_a_part_the_whole(merged: GitRepository) -> None:
-    merged.git("checkout", "-q", "main")
-    merged.write("kafka-quotas.yaml", repository())
-    merged.write("teams/a/q.yaml", quotas(({"user": "bob"}, {"producer_byte_rate": 1})))
-    merged.commit()
-    merged.git("checkout", "-q", "-B", "pull-request")
+    merged.merge({"kafka-quotas.yaml": repository(), "teams/a/q.yaml": quotas(({"user": "bob"}, {"producer_byte_rate": 1}))})
     merged.git("rm", "-q", "kafka-quotas.yaml")
     merged.write("teams/a/cluster.yaml", cluster(scope=SCOPE, prune="always"))
     merged.git("rm", "-q", "clusters/prod.yaml")
@@ -162,10 +156,7 @@ LOGIN = (
 def test_no_connection_is_made_to_the_host_that_a_pull_request_names(merged: GitRepository, command: tuple[str, ...]) -> None:
     taken: list[str] = []
     with serving(lambda _: taken.append("ours")) as ours, serving(lambda _: taken.append("theirs")) as theirs:
-        merged.git("checkout", "-q", "main")
-        merged.write("clusters/prod.yaml", cluster(connection={"bootstrapServers": [f"127.0.0.1:{ours}"]}))
-        merged.commit()
-        merged.git("checkout", "-q", "-B", "pull-request")
+        merged.merge({"clusters/prod.yaml": cluster(connection={"bootstrapServers": [f"127.0.0.1:{ours}"]})})
         merged.write("clusters/prod.yaml", cluster(connection={"bootstrapServers": [f"127.0.0.1:{theirs}"]}))
         merged.commit()
         done = invoke(*command, "--trusted-ref", "main", cwd=merged.folder)
@@ -179,11 +170,7 @@ def connection_of(properties: str = "client.properties") -> str:
 
 
 def test_client_properties_are_those_of_the_trusted_reference(merged: GitRepository) -> None:
-    merged.git("checkout", "-q", "main")
-    merged.write("clusters/prod.yaml", connection_of())
-    merged.write("clusters/client.properties", "security.protocol=NONSENSE-OF-MAIN\n")
-    merged.commit()
-    merged.git("checkout", "-q", "-B", "pull-request")
+    merged.merge({"clusters/prod.yaml": connection_of(), "clusters/client.properties": "security.protocol=NONSENSE-OF-MAIN\n"})
     merged.write("clusters/client.properties", "security.protocol=PLAINTEXT\n")
     merged.commit()
     for extra in ((), ("--command-config", "clusters/client.properties")):
@@ -194,10 +181,7 @@ def test_client_properties_are_those_of_the_trusted_reference(merged: GitReposit
 
 
 def test_client_properties_that_a_pull_request_brings_are_refused(merged: GitRepository) -> None:
-    merged.git("checkout", "-q", "main")
-    merged.write("clusters/prod.yaml", connection_of())
-    merged.commit()
-    merged.git("checkout", "-q", "-B", "pull-request")
+    merged.merge({"clusters/prod.yaml": connection_of()})
     merged.write("clusters/client.properties", LOGIN.format("secret-1"))
     merged.commit()
     for extra in ((), ("--command-config", "clusters/client.properties")):
@@ -209,11 +193,7 @@ def test_client_properties_that_a_pull_request_brings_are_refused(merged: GitRep
 
 @pytest.mark.parametrize("place", ["clusters/client.properties", "../client.properties"])
 def test_client_properties_that_the_job_itself_made_are_used(merged: GitRepository, place: str) -> None:
-    merged.git("checkout", "-q", "main")
-    merged.write("clusters/prod.yaml", connection_of())
-    merged.write(".gitignore", "client.properties\n")
-    merged.commit()
-    merged.git("checkout", "-q", "-B", "pull-request")
+    merged.merge({"clusters/prod.yaml": connection_of(), ".gitignore": "client.properties\n"})
     merged.write(place, "security.protocol=NONSENSE-OF-THE-JOB\n")
     extra = ("--command-config", place) if place.startswith("..") else ()
     done = invoke("plan", "--trusted-ref", "main", *extra, cwd=merged.folder)
@@ -222,10 +202,7 @@ def test_client_properties_that_the_job_itself_made_are_used(merged: GitReposito
 
 
 def test_a_link_of_the_pull_request_does_not_lead_the_job_to_another_file(merged: GitRepository) -> None:
-    merged.git("checkout", "-q", "main")
-    merged.write("clusters/prod.yaml", connection_of("secrets/client.properties"))
-    merged.commit()
-    merged.git("checkout", "-q", "-B", "pull-request")
+    merged.merge({"clusters/prod.yaml": connection_of("secrets/client.properties")})
     merged.write("mine/client.properties", "security.protocol=PLAINTEXT\n")
     (merged.folder / "clusters" / "secrets").symlink_to("../mine")
     merged.commit()
@@ -293,10 +270,7 @@ def test_a_shallow_clone_that_lacks_the_reference_says_what_to_do(merged: GitRep
 
 
 def test_a_reference_whose_manifests_have_errors_is_not_trusted(merged: GitRepository) -> None:
-    merged.git("checkout", "-q", "main")
-    merged.write("clusters/prod.yaml", cluster(prune="sometimes"))
-    merged.commit()
-    merged.git("checkout", "-q", "-B", "pull-request")
+    merged.merge({"clusters/prod.yaml": cluster(prune="sometimes")})
     merged.write("clusters/prod.yaml", cluster())
     merged.commit()
     done = plan(merged)

@@ -33,15 +33,6 @@ def merged(tmp_path: Path) -> GitRepository:
     return made
 
 
-def merge(repo: GitRepository, files: dict[str, str]) -> None:
-    """More files on main, and the pull request begun anew on top of it."""
-    repo.git("checkout", "-q", "main")
-    for path, text in files.items():
-        repo.write(path, text)
-    repo.commit()
-    repo.git("checkout", "-q", "-B", "pull-request")
-
-
 @pytest.mark.parametrize("command", [("plan",), ("drift",), ("apply", "--auto-approve"), ("resolve", "--all")])
 def test_a_link_to_another_repository_at_the_path_sends_the_password_nowhere(
     merged: GitRepository, command: tuple[str, ...]
@@ -86,7 +77,7 @@ def test_a_linked_work_tree_of_the_same_repository_is_planned_against_it(merged:
 
 
 def test_a_link_inside_the_repository_at_the_path_counts_after_merge(merged: GitRepository) -> None:
-    merge(merged, {"drafts/prod.yaml": cluster(prune="always"), "drafts/q.yaml": quotas(ALICE)})
+    merged.merge({"drafts/prod.yaml": cluster(prune="always"), "drafts/q.yaml": quotas(ALICE)})
     merged.git("rm", "-rq", "quotas")
     (merged.folder / "quotas").symlink_to("drafts")
     merged.commit()
@@ -116,7 +107,7 @@ def test_a_link_of_the_commit_does_not_lead_out_of_where_it_is_read(merged: GitR
 @pytest.mark.parametrize("properties", ["certs/../client.properties", "./certs/../client.properties"])
 def test_steps_back_behind_a_link_do_not_choose_the_properties(merged: GitRepository, properties: str) -> None:
     connection = {"bootstrapServers": ["127.0.0.1:1"], "properties": properties}
-    merge(merged, {"quotas/prod.yaml": cluster(connection=connection), "quotas/certs/readme.txt": "certificates\n"})
+    merged.merge({"quotas/prod.yaml": cluster(connection=connection), "quotas/certs/readme.txt": "certificates\n"})
     (merged.folder / "quotas/client.properties").write_text("security.protocol=NONSENSE-OF-THE-JOB\n")
     own = run("plan", "quotas", "--trusted-ref", "main", cwd=merged.folder)
     assert own.code == 64
@@ -141,7 +132,7 @@ EMPTY = snapshot({user("alice"): {"producer_byte_rate": 1000.0}})
 )
 def test_a_recorded_state_that_git_tracks_is_the_reference_s(merged: GitRepository, command: tuple[str, ...]) -> None:
     given = ("--current", "live.json", "--trusted-ref", "main", "--format", "json")
-    merge(merged, {"live.json": (merged.folder.parent / "live.json").read_text()})
+    merged.merge({"live.json": (merged.folder.parent / "live.json").read_text()})
     merged.commit()
     before = run(*command, *given, cwd=merged.folder)
     merged.write("live.json", EMPTY)
@@ -157,7 +148,7 @@ def test_a_recorded_state_that_git_tracks_is_the_reference_s(merged: GitReposito
 
 
 def test_a_baseline_that_git_tracks_is_the_reference_s(merged: GitRepository) -> None:
-    merge(merged, {"baseline.json": "no baseline\n"})
+    merged.merge({"baseline.json": "no baseline\n"})
     merged.write("baseline.json", "{}\n")
     merged.commit()
     options = ("--baseline", "baseline.json", "--cluster", "prod", "--current", "../live.json", "--trusted-ref", "main")
@@ -180,7 +171,7 @@ def test_a_baseline_that_git_tracks_is_the_reference_s(merged: GitRepository) ->
     ],
 )
 def test_other_files_that_git_tracks_have_to_be_the_reference_s(merged: GitRepository, command: tuple[str, ...]) -> None:
-    merge(merged, {"given.json": "{}\n"})
+    merged.merge({"given.json": "{}\n"})
     merged.write("given.json", "[]\n")
     merged.commit()
     done = run(*command, "--trusted-ref", "main", cwd=merged.folder)
@@ -208,7 +199,7 @@ def backtest(repo: GitRepository, *options: str):
 
 
 def test_the_mapping_of_a_backtest_is_the_reference_s(merged: GitRepository) -> None:
-    merge(merged, {"mapping.yaml": MAPPING.format(unit="KiB")})
+    merged.merge({"mapping.yaml": MAPPING.format(unit="KiB")})
     (merged.folder.parent / "traffic.csv").write_text(ROWS)
     merged.write("mapping.yaml", MAPPING.format(unit="B"))
     merged.commit()
@@ -228,7 +219,7 @@ def test_the_mapping_of_a_backtest_is_the_reference_s(merged: GitRepository) -> 
     ],
 )
 def test_traffic_that_git_tracks_has_to_be_the_reference_s(merged: GitRepository, attack: str, said: str) -> None:
-    merge(merged, {"mapping.yaml": MAPPING.format(unit="KiB"), "traffic/a.csv": ROWS, "traffic/b.csv": ROWS, "o/a.csv": ROWS})
+    merged.merge({"mapping.yaml": MAPPING.format(unit="KiB"), "traffic/a.csv": ROWS, "traffic/b.csv": ROWS, "o/a.csv": ROWS})
     if attack == "change":
         merged.write("traffic/b.csv", "time,user,size\n")
     elif attack == "add":

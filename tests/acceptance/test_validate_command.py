@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.support.command import invoke
+from tests.support.manifests import snapshot
 from tests.support.schemas import valid
 
 QUOTAS = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
@@ -144,8 +145,7 @@ def test_names_from_files_cannot_write_to_the_terminal(tmp_path, write):
 def test_warnings_that_stop_a_command_make_no_manifest_invalid(tmp_path, command):
     (tmp_path / "cluster.yaml").write_text(CLUSTER % "prod")
     (tmp_path / "quotas.yaml").write_text(quotas("' a'"))
-    state = {"format_version": "1.0", "cluster": {"name": None, "id": "c", "kafka_version": None}, "entities": []}
-    (tmp_path / "now.json").write_text(json.dumps({**state, "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"}}))
+    (tmp_path / "now.json").write_text(snapshot({}))
     done = invoke(*command, ".", "--fail-on", "warning", cwd=tmp_path)
 
     assert done.code == 1

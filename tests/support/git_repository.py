@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -43,6 +44,14 @@ class GitRepository:
 
     def branch(self, name: str = "pull-request") -> None:
         self.git("checkout", "-q", "-b", name)
+
+    def merge(self, files: Mapping[str, str]) -> None:
+        """More files on main, and the pull request begun anew on top of it."""
+        self.git("checkout", "-q", "main")
+        for path, text in files.items():
+            self.write(path, text)
+        self.commit()
+        self.git("checkout", "-q", "-B", "pull-request")
 
     def state(self) -> tuple[str, str, bytes]:
         """Everything that a reader must leave alone: the files' state, the references, and the index, byte by byte."""
