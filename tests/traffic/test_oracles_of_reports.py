@@ -1,9 +1,9 @@
-"""Whole reports of unpleasant traffic: the same bytes however rows are cut and shuffled."""
+"""Whole reports of unpleasant traffic: the same bytes however rows are cut, shuffled and rebalanced."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,18 +66,24 @@ def report(recorded: TrafficSource, *, exact: bool = False) -> str:
     return document_text(BACKTEST.write(replace(found, provenance=replace(found.provenance, files=(), source="traffic"))))
 
 
-@pytest.fixture
-def as_many_as_asked(spark: SparkSession) -> Iterator[None]:
-    names = ("spark.sql.adaptive.coalescePartitions.enabled", "spark.sql.shuffle.partitions")
-    kept = {name: spark.conf.get(name) for name in names}
-    spark.conf.set(names[0], "false")
-    yield
-    for name, old in kept.items():
-        if old is not None:
-            spark.conf.set(name, old)
+PARTITIONS = "spark.sql.shuffle.partitions"
+AS_MANY_AS_ASKED = {"spark.sql.adaptive.coalescePartitions.enabled": "false"}
+REBALANCED = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1k",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": "true",
+}
+"""Of a session that cuts the partition of the client with most of the rows anew."""
 
 
-@pytest.mark.usefixtures("as_many_as_asked")
+def session_with(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
+
+
 @pytest.mark.parametrize(
     "cuts",
     [
@@ -95,12 +101,12 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
     assert sum(one.client_id == "app" for one in arrivals) > 0.85 * len(arrivals)
     found: dict[str, dict[int, str]] = {"seconds": {}, "exact": {}}
     for partitions, files in cuts.items():
-        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        session = session_with(spark, {**(AS_MANY_AS_ASKED if partitions == 1 else REBALANCED), PARTITIONS: str(partitions)})
         folder = tmp_path / str(partitions)
         write_files(folder, arrivals, files=files, seed=partitions)
 
-        def opened(folder: Path = folder) -> TrafficSource:
-            return open_traffic(find_traffic([str(folder)]), lambda: spark)
+        def opened(folder: Path = folder, session: SparkSession = session) -> TrafficSource:
+            return open_traffic(find_traffic([str(folder)]), lambda: session)
 
         found["seconds"][partitions] = report(opened())
         if partitions in (1, max(cuts)):

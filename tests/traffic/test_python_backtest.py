@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 
 import pytest
 
 from reconciler.client import JudgedTraffic, manifests
-from reconciler.errors import TrafficError, UsageError
 from tests.support.command import invoke
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot
 
@@ -54,9 +52,3 @@ def test_a_rule_of_the_cluster_refuses_as_the_command_does(folder: Path) -> None
     assert judged().report.refused
     assert '<span class="chip bad">fails' in judged()._repr_html_()
     assert invoke("backtest", "quotas", "--current", "now.json", "--traffic", LOG, cwd=folder).code == 1
-
-
-def test_times_choose_rows_of_a_log() -> None:
-    quotas = manifests(["quotas"], snapshot="now.json")
-    with pytest.raises((TrafficError, UsageError)):
-        quotas.backtest([LOG], since=datetime.datetime(2099, 1, 1, tzinfo=datetime.UTC))

@@ -184,10 +184,3 @@ def test_the_cluster_document_is_good(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
 
     assert validate_manifests([str(tmp_path)]).findings == ()
-
-
-def test_every_place_is_one() -> None:
-    places = re.findall(r"--zookeeper (\S+)", "".join(blocks("sh"))) + re.findall(r'zookeeper: "(.*?)"', PAGE)
-
-    assert len(places) == 4
-    assert {parse_connection(place)[1] for place in places} == {"/kafka"}

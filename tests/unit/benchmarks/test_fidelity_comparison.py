@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from benchmarks.fidelity.comparison import BucketId, Pair
 from benchmarks.fidelity.musts import Must, musts
 from benchmarks.fidelity.open_loop import Noise, OpenLoopRun
-from benchmarks.fidelity.page import BEGIN, END, with_figures
-from benchmarks.fidelity.prediction import Predicted
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
-from benchmarks.fidelity.tables import tables
 
 BUCKET = BucketId(key="producer_byte_rate", broker=1, user="orders", client_id="")
 
@@ -26,13 +20,6 @@ def pair(predicted: int = 0, observed: int = 0, **other: Any) -> Pair:
         observed_ms=observed,
     )  # fmt: skip
     return replace(base, **other)
-
-
-def predicted(number: int, *, key: str = "producer_byte_rate", user: str = "orders", client_id: str = "app") -> Predicted:
-    return Predicted(
-        number=number, connection="c", key=key, broker=1, user=user, client_id=client_id, at_ms=0.0, amount=100, limit=1_000.0,
-        throttle_ms=5, recorded_ms=0,
-    )  # fmt: skip
 
 
 def run(ahead: Sequence[Pair], **other: Any) -> OpenLoopRun:
@@ -95,23 +82,3 @@ def test_a_contradicted_proof_is_missed():
     assert missed(musts(found)) == [
         "seconds of its own log that were the opposite", "verdicts by whole seconds that were the opposite",
     ]  # fmt: skip
-
-
-def test_figures_are_put_between_their_marks_and_nothing_else_changes():
-    (table, *_) = tables([run([pair(100, 100)])])
-    page = f"# A page\n\nWords.\n\n{BEGIN}\nold\n{END}\n\nMore words.\n"
-
-    once = with_figures(page, [table], about="today")
-
-    assert once.startswith(f"# A page\n\nWords.\n\n{BEGIN}\n\ntoday.\n\n### mixed")
-    assert once.endswith(f"\n{END}\n\nMore words.\n")
-    assert "old" not in once
-    assert with_figures(once, [table], about="today") == once
-    with pytest.raises(SystemExit, match="no <!-- figures: begin -->"):
-        with_figures("# A page", [table], about="today")
-
-
-def test_the_page_of_the_figures_has_their_marks():
-    text = (Path(__file__).parents[3] / "benchmarks" / "fidelity" / "README.md").read_text(encoding="utf-8")
-
-    assert with_figures(text, [], about="x") != text

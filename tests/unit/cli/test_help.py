@@ -112,13 +112,6 @@ def test_a_default_stands_last_in_brackets(name: str) -> None:
         assert "[default: " not in text or text.endswith("]"), (name, action.dest)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_help_begins_with_a_capital_or_an_article(name: str) -> None:
-    first = {str(action.help).split()[0] for action in options_of(name) if action.option_strings}
-    assert first & {"the", "a", "an", "their", "its", "what", "who", "how", "where", "of"} == set()
-    assert [word for word in first if word[0].isupper()] == []
-
-
 @pytest.mark.parametrize("arguments", [(), ("-v",), ("sandbox",), ("-v", "sandbox")])
 def test_no_command_prints_the_help_to_stderr_and_ends_with_64(arguments: tuple[str, ...], tmp_path: Path) -> None:
     done = invoke(*arguments, cwd=tmp_path)

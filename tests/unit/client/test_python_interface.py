@@ -192,13 +192,10 @@ def test_nothing_shows_a_secret_or_what_a_name_would_do_to_a_terminal() -> None:
     assert all(text.isprintable() for text in shown), shown
 
 
-def test_a_string_is_no_list_of_paths() -> None:
+def test_arguments_that_cannot_work_are_refused_at_once() -> None:
     for call in (lambda: connect(paths="quotas"), lambda: manifests("quotas")):
         with pytest.raises(UsageError, match="paths is a list"):
             call()
-
-
-def test_places_that_exclude_each_other_are_refused() -> None:
     with pytest.raises(UsageError, match="give one of"):
         connect("b1:9092", zookeeper="zk1:2181")
     with pytest.raises(UsageError, match="give one of"):

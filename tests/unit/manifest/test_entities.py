@@ -134,9 +134,6 @@ def test_a_name_that_is_most_likely_a_mistake_is_a_warning_and_kept_as_it_is(ent
     assert entries_of(content)[0].declared.entity == Entity.of({entity_type: literal})
 
 
-"""Near a template or a mixed word, and neither."""
-
-
 def test_the_longest_name_of_the_protocol_is_read_and_one_byte_more_is_an_error():
     assert ids(read(f"{{match: {{user: {'n' * 32767}}}, quotas: {{}}}}")) == []
     assert ids(read(f"{{match: {{user: {'n' * 32768}}}, quotas: {{}}}}")) == ["name-too-long"]

@@ -56,49 +56,17 @@ def test_it_reads_back_and_says_what_differs() -> None:
         require_current(saved, now)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        "",
-        "[]",
-        "{}",
-        "null",
-        '{"format_version": "1.0"}',
-        "[" * 100_000,
-        text(FULL, digest=None),
-        text(FULL, digest=7),
-        text(FULL, cluster=None),
-        text(FULL, cluster={"id": 7}),
-        text(FULL, changes=None),
-        text(FULL, changes=[{"entity": {"user": 7}, "keys": {}}]),
-        text(FULL, changes=[{"entity": {"user": "a"}, "keys": {RATE: {"before": 1, "after": "much"}}}]),
-        text(FULL, changes=[{"entity": {"user": "a"}, "keys": {RATE: {"before": 1, "after": True}}}]),
-    ],
-)
-def test_what_is_no_plan_is_refused(document: str) -> None:
+def test_what_is_no_plan_or_shows_something_else_than_its_digest_stands_for_is_refused() -> None:
     with pytest.raises(FileAccessError, match=r"plan\.json is not a plan"):
-        read_saved_plan(document, name="plan.json")
+        read_saved_plan("{}", name="plan.json")
+    with pytest.raises(StalePlanError, match="was changed after it was written"):
+        read_saved_plan(text(FULL, changes=[]), name="plan.json")
 
 
 def test_a_plan_of_another_format_is_refused_as_stale() -> None:
     with pytest.raises(StalePlanError, match=r"format 2\.3, and this version reads format 1"):
         read_saved_plan(text(FULL, format_version="2.3"), name="plan.json")
     assert read_saved_plan(text(FULL, format_version="1.9"), name="plan.json").digest == FULL.digest
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"digest": "sha256:" + "1" * 64},
-        {"digest": "sha256:" + "0" * 64},
-        {"changes": []},
-        {"changes": PLAN.write(planned(change(user("payments-api"), {RATE: (10.0, 21.0)})))["changes"]},
-        {"cluster": {"name": None, "id": "c2", "kafka_version": None}},
-    ],
-)
-def test_a_plan_that_shows_something_else_than_its_digest_stands_for_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(StalePlanError, match="was changed after it was written"):
-        read_saved_plan(text(FULL, **fields), name="plan.json")
 
 
 def test_a_plan_of_another_cluster_names_both() -> None:

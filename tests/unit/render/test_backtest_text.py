@@ -64,21 +64,6 @@ def test_details_have_each_broker_and_the_assumptions() -> None:
     )
 
 
-def test_groups_that_are_over_a_limit_that_stays_are_a_section_of_their_own() -> None:
-    staying = verdict(user="bob", changed=False, verdict=Verdict.THROTTLED, seconds_over=40)
-    text = plain(backtest_view(report_of(verdict(), staying)).lines)
-    in_order(
-        text,
-        (
-            "Changed by this proposal (1 quota group: 1 clear)",
-            "user alice",
-            "Over a limit that stays (1 quota group: 1 throttled)",
-            "user bob",
-        ),
-    )
-    assert "already today" not in plain(backtest_view(report_of(verdict())).lines)
-
-
 @pytest.mark.parametrize("width", [40, 80, 100])
 def test_no_row_is_wider_than_the_terminal(width: int) -> None:
     for details in (False, True):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Reason, Summary
+from reconciler.render.backtest_text import backtest_view
 from reconciler.render.findings_text import findings_view
 from reconciler.render.html_page import policy, view_html
 from reconciler.render.plan_text import plan_view
 from tests.builders import plan, span, user
+from tests.support.backtest_reports import full
 from tests.support.markdown_views import Seen, seen
 
 KEYS = (
@@ -45,16 +49,15 @@ def page(text: str) -> Seen:
 
 
 def test_the_policy_forbids_the_browser_to_load_or_run_anything() -> None:
-    for text in (view_html(plan_view(PLAN)), view_html(findings_view(PLAN.findings))):
+    views = (plan_view(PLAN), findings_view(PLAN.findings), backtest_view(full(), page=True))
+    for text in map(view_html, views):
         found = page(text)
         assert ("meta", "content", policy()) in found.attributes
         assert "unsafe" not in policy()
-        assert not {"link", "img", "iframe", "object", "base", "embed"} & set(found.elements)
+        assert not {"link", "img", "iframe", "object", "base", "embed", "use", "image", "foreignobject"} & set(found.elements)
+        assert found.elements.count("script") <= 1
         assert all(value.startswith("#") for _, key, value in found.attributes if key in ("href", "src", "action") and value)
-        assert "url(" not in text
-        assert "@import" not in text
-        assert "http://" not in text
-        assert "https://" not in text
+        assert not re.search(r"https?://|@import|url\(|src=|[^-]style=|onclick", text)
 
 
 def test_the_table_has_a_row_a_key_and_the_note_once() -> None:
@@ -78,28 +81,3 @@ def test_the_table_has_a_row_a_key_and_the_note_once() -> None:
             "a.yaml:9:7note: why & wherefore",
         ],
     ]
-
-
-def test_it_reads_in_the_order_of_a_reviewer() -> None:
-    text = page(view_html(plan_view(PLAN))).outside("style")
-    order = [
-        "Kafka quotas: plan, prod",
-        "Blocked: 1 error.",
-        "1 tightens, 1 removed: 0 to create, 1 to update, 0 to delete. 4 unchanged, 0 unmanaged.",
-        "Cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC",
-        "Commit 1a2b3c4 with changes that are not committed",
-        "can be read, never applied",
-        "Nothing is pruned",
-        "Needs acceptance guard-needs-acceptance: why",
-        "To accept, pass --accept guard-needs-acceptance",
-        "Accepted guard-accepted",
-        "Passed guard-passed",
-        "1 KiB/s \N{RIGHTWARDS ARROW} not set",
-        "error bad-rule quotas.yaml:3:1: large",
-        "info info-rule: small",
-        "a note",
-        f"Digest {PLAN.digest}",
-    ]
-    places = [text.find(part) for part in order]
-    assert -1 not in places, dict(zip(order, places, strict=True))
-    assert places == sorted(places)
