@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Reply = Callable[[str, dict[str, str], bytes], tuple[int, str, bytes]]
+
+
+def matrix(*series: tuple[Mapping[str, str], Sequence[Sequence[object]]], **more: object) -> bytes:
+    """What a Prometheus server answers to a query of a range: of each series its labels, and times with values."""
+    result = [{"metric": labels, "values": values} for labels, values in series]
+    document = {"status": "success", "data": {"resultType": "matrix", "result": result}, **more}
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import pytest
 from tests.support.bad_servers import ScriptedBroker, refusing_port, serving
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
-from tests.support.metrics_exporter import served
+from tests.support.metrics_exporter import matrix, served
 from tests.support.schemas import valid
 
 MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"}))
@@ -142,8 +141,7 @@ def test_manifests_with_errors_fail_with_the_first_one_and_its_place(tmp_path):
 
 
 def test_a_metrics_server_without_series_of_clients_fails(tmp_path):
-    empty = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": []}}).encode()
-    with served(lambda *_: (200, "application/json", empty)) as port:
+    with served(lambda *_: (200, "application/json", matrix())) as port:
         (tmp_path / "prod.yaml").write_text(cluster("prod", traffic={"prometheus": f"http://127.0.0.1:{port}"}))
         done = invoke("doctor", "--format", "json", cwd=tmp_path)
 

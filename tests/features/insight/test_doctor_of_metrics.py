@@ -17,7 +17,7 @@ from reconciler.features.insight.rate_sources import RateRequest, read_rates
 from reconciler.model import DEFAULT, Entity
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
-from tests.support.metrics_exporter import served
+from tests.support.metrics_exporter import matrix, served
 from tests.support.schemas import valid
 
 TARGET = {"job": "kafka", "instance": "kafka-1:7071"}
@@ -33,9 +33,7 @@ def answering(series: Sequence[Mapping[str, str]], every: int = 15, **more: obje
         end = float(query["time"])
         length = int(query["query"].rpartition("[")[2].removesuffix("s]"))
         times = range(int(end - length) // every * every + every, int(end) + 1, every)
-        result = [{"metric": labels, "values": [[at, "1"] for at in times]} for labels in series]
-        document = {"status": "success", "data": {"resultType": "matrix", "result": result}, **more}
-        return 200, "application/json", json.dumps(document).encode()
+        return 200, "application/json", matrix(*((labels, [(at, "1") for at in times]) for labels in series), **more)
 
     with served(reply) as port:
         yield f"prometheus+http://127.0.0.1:{port}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.incident_log import Sender, write_log
 from tests.support.manifests import cluster, quotas, snapshot
-from tests.support.metrics_exporter import served
+from tests.support.metrics_exporter import matrix, served
 from tests.support.schemas import valid
 
 PAGE = """# HELP kafka_server_Produce_byte_rate of clients
@@ -106,8 +105,7 @@ def metrics_server(labels: dict[str, str], rate: float, **more: object) -> Itera
     def reply(_: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
         fields = urllib.parse.parse_qs(body.decode())
         asked.append((fields["query"][0], headers))
-        data = {"resultType": "matrix", "result": [{"metric": labels, "values": [[float(fields["time"][0]) - 1, str(rate)]]}]}
-        return 200, "application/json", json.dumps({"status": "success", "data": data, **more}).encode()
+        return 200, "application/json", matrix((labels, [(float(fields["time"][0]) - 1, str(rate))]), **more)
 
     with served(reply) as port:
         yield port, asked

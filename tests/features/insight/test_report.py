@@ -10,34 +10,11 @@ from reconciler.model.drift import DriftClass
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from tests.builders import cluster_spec, current, declared, user
 from tests.fakes import FakeCluster
-from tests.support import report_world
-from tests.support.report_world import EU_DECLARED, EU_LIVE, MIB, PAYMENTS, SETTLEMENT, intent
+from tests.support.report_world import intent
 
 
 def by_name(cluster: ClusterOverview) -> dict[str, EntityOverview]:
     return {str(one.entity): one for one in cluster.entities}
-
-
-def test_every_entity_that_any_side_has_is_there_once_and_in_order() -> None:
-    cluster = report_world.cluster_of("c", EU_DECLARED, EU_LIVE)
-    everything = {one.entity for one in EU_DECLARED} | EU_LIVE.keys()
-    assert [one.entity for one in cluster.entities] == sorted(everything, key=lambda entity: entity.sort_key)
-    assert (cluster.declared, cluster.live) == (len(EU_DECLARED), len(EU_LIVE))
-    assert sum(cluster.counts.values()) == len(everything)
-
-
-def test_an_entity_has_both_sides_its_class_its_owner_and_whether_it_is_protected() -> None:
-    found = by_name(report_world.cluster_of("c", EU_DECLARED, EU_LIVE))
-    one = found[str(SETTLEMENT)]
-    assert (one.declared, one.live) == ({"producer_byte_rate": 50 * MIB}, {"producer_byte_rate": 30 * MIB})
-    assert (one.drift, one.protected) == (DriftClass.DIFFERS, True)
-    payments = found[str(PAYMENTS)]
-    assert (payments.drift, payments.owner) == (DriftClass.IN_SYNC, "team-payments")
-    assert str(payments.source) == "teams/payments/quotas.yaml:9:7"
-    assert found["user=reporting"].drift is DriftClass.DIFFERS
-    assert found["user=reporting"].live is None
-    assert found["client-id=mirror-maker"].drift is DriftClass.UNMANAGED
-    assert not found["client-id=mirror-maker"].protected
 
 
 def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,12 @@ class Provider:
             **{f"{CLIENT}.id": CLIENT_ID, f"{CLIENT}.secret": SECRET, "sasl.oauthbearer.scope": "quotas", **more}
         )
 
+    def session(self) -> BrokerCluster:
+        """A connection that the broker ends with its token."""
+        security = client_properties(self.by_secret(), source="f").security
+        servers = parse_servers((self.sandbox.listeners["SESSIONS"],))
+        return BrokerCluster.open(ConnectionSettings(servers=servers, security=security))
+
 
 @pytest.fixture(scope="module")
 def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
@@ -89,13 +96,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
 def _well_behaved(provider: Provider) -> Iterator[None]:
     yield
     endpoint = provider.endpoint
-    endpoint.subject, endpoint.valid_seconds, endpoint.status, endpoint.failures, endpoint.redirect_to = (
-        "token-writer",
-        3600,
-        200,
-        0,
-        None,
-    )
+    endpoint.valid_seconds, endpoint.status, endpoint.failures, endpoint.redirect_to = 3600, 200, 0, None
     endpoint.requests.clear()
 
 
@@ -147,31 +148,21 @@ def test_an_endpoint_that_fails_for_a_moment_is_asked_again(provider, tmp_path):
 def test_tokens_are_renewed_before_they_expire_while_the_connection_lives(provider):
     """The broker ends a session with its token, so only a client with newer tokens stays connected."""
     provider.endpoint.valid_seconds = 4
-    security = client_properties(provider.by_secret(), source="f").security
-    servers = parse_servers((provider.sandbox.listeners["SESSIONS"],))
-    opened = BrokerCluster.open(ConnectionSettings(servers=servers, security=security))
-    try:
+    with closing(provider.session()) as opened:
 
         def renewed() -> bool:
             assert opened.describe(EntityFilter()) is not None
             return len(provider.endpoint.requests) >= 4
 
         wait_until(renewed)
-    finally:
-        opened.close()
 
 
 def test_a_token_that_expired_mid_run_because_the_endpoint_refuses_is_one_sentence(provider):
     provider.endpoint.valid_seconds = 4
-    security = client_properties(provider.by_secret(), source="f").security
-    servers = parse_servers((provider.sandbox.listeners["SESSIONS"],))
-    opened = BrokerCluster.open(ConnectionSettings(servers=servers, security=security))
-    try:
+    with closing(provider.session()) as opened:
         assert opened.describe(EntityFilter()) is not None
         provider.endpoint.status = 401
         refusal = first_refusal(opened)
-    finally:
-        opened.close()
     assert refusal.startswith(f"No token from {provider.endpoint.url}: the endpoint answers with HTTP status 401 (invalid_client")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import gzip
-import json
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
 from reconciler.features.prometheus.exporter_page import ExporterPage
 from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError
 from tests.support.bad_servers import serving
+from tests.support.metrics_exporter import matrix
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n"
 
@@ -136,15 +136,11 @@ def test_an_answer_of_a_megabyte_never_takes_a_gigabyte(name: str) -> None:
 
 
 def test_answers_whose_parts_are_too_many_are_refused_before_they_are_objects() -> None:
-    def matrix(**series: object) -> bytes:
-        values = {"metric": {"__name__": "kafka_server_produce_byte_rate"}, "values": [[1, "1"]]} | series
-        return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [values]}}).encode()
-
-    for body in (matrix(values=[[1, "1"]] * 500_001), matrix(metric={f"l{n}": "" for n in range(10_000)})):
+    rate = {"__name__": "kafka_server_produce_byte_rate"}
+    for body in (matrix((rate, [(1, "1")] * 500_001)), matrix(({f"l{n}": "" for n in range(10_000)}, [(1, "1")]))):
         with pytest.raises(ForeignAnswerError, match="a series has more than 500,000 samples, or labels that are too long"):
             AnswerReader().read(body)
-    warned = json.dumps({"status": "success", "warnings": [""] * 100_000, "data": {"resultType": "matrix", "result": []}})
-    assert AnswerReader().read(warned.encode()).warnings == ("more warnings than can be shown",)
+    assert AnswerReader().read(matrix(warnings=[""] * 100_000)).warnings == ("more warnings than can be shown",)
 
 
 @pytest.mark.parametrize(

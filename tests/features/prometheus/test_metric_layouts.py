@@ -1,11 +1,16 @@
-"""Series of exporters: the layouts that were read from real brokers, and what is not a client's rate."""
+"""Series of exporters: the layouts that were read from real brokers, what is not a client's rate, and the names in them."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
+import urllib.parse
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.features.prometheus.metric_layouts import (
     Layout,
@@ -13,10 +18,13 @@ from reconciler.features.prometheus.metric_layouts import (
     MetricSeries,
     Unattributed,
     broker_of,
+    decode_user,
     layout_of,
     read_series,
     selector_of,
+    unquote_client_id,
 )
+from reconciler.resolution.kafka_names import quote_client_id
 from reconciler.traffic.kinds import Kind
 
 BROKER = {"instance": "kafka-2:7071", "job": "kafka"}
@@ -189,3 +197,23 @@ def test_a_kind_is_found_among_labels_that_mean_something_else(resource: str) ->
 def test_of_two_spellings_of_one_label_the_one_with_a_value_counts() -> None:
     labels = {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "clientId": "", "client_id": "app", **BROKER}
     assert read_series(labels) == series(Kind.PRODUCE, "alice", "app")
+
+
+VECTORS = json.loads((Path(__file__).parent / "metric_names.json").read_text("utf-8"))
+"""Made with ``Sanitizer`` of kafka-clients 4.3.1, on Java 17."""
+NAMES = st.text(
+    st.one_of(st.sampled_from('ab_-AB ,="\\*?\n%~\u212a'), st.characters(codec="utf-8")), min_size=1, max_size=12
+) | st.sampled_from(["client_id", "_client_id_", "-"])
+
+
+def test_names_are_read_as_kafka_writes_them() -> None:
+    for vector in VECTORS:
+        name = vector["name"]
+        assert quote_client_id(name) == vector["client_id"], vector
+        assert (decode_user(vector["user"]), unquote_client_id(vector["client_id"])) == (name, name), vector
+
+
+@given(NAMES)
+def test_encoded_names_are_read_back(name: str) -> None:
+    assert decode_user(urllib.parse.quote(name, safe="")) == name
+    assert unquote_client_id(quote_client_id(name)) == name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,12 @@ from hypothesis import strategies as st
 
 from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError, SeveralClustersError, samples_of
 from reconciler.features.prometheus.sample_pages import PageFacts, PageWriter, page_facts
+from tests.support.metrics_exporter import matrix
 
 ALICE = {"resource": "Produce", "user": "alice", "broker_id": "1"}
 RATE = {"__name__": "kafka_server_quota_byte_rate", **ALICE}
 THROTTLE = {"__name__": "kafka_server_quota_throttle_time", **ALICE}
 START = 1_700_000_000.0
-Series = tuple[dict[str, str], Sequence[tuple[float, str]]]
-
-
-def answer(*series: Series, warnings: Sequence[str] = ()) -> bytes:
-    rows = [{"metric": labels, "values": [list(sample) for sample in samples]} for labels, samples in series]
-    document = {"status": "success", "warnings": list(warnings), "data": {"resultType": "matrix", "result": rows}}
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def page(folder: Path, *bodies: bytes, after_s: float = START - 60) -> tuple[list[dict[str, object]], PageFacts]:
@@ -42,7 +35,7 @@ def page(folder: Path, *bodies: bytes, after_s: float = START - 60) -> tuple[lis
 
 def test_only_rates_become_amounts(tmp_path: Path) -> None:
     muted = {"__name__": "kafka_server_produce_queue_size", "broker_id": "1"}
-    rows, facts = page(tmp_path, answer((THROTTLE, [(START, "7284")]), (RATE, [(START, "5.9")]), (muted, [(START, "3")])))
+    rows, facts = page(tmp_path, matrix((THROTTLE, [(START, "7284")]), (RATE, [(START, "5.9")]), (muted, [(START, "3")])))
     at = datetime.datetime.fromtimestamp(START, datetime.UTC)
     assert rows == [
         {"ts": at, "interval_ms": None, "broker": 1, "user": "alice", "client_id": None, "kind": "produce", "amount": 5,
@@ -56,29 +49,29 @@ def test_a_throttle_time_marks_the_sample_of_its_scrape(tmp_path: Path, value: s
     series = [(RATE, [(START, "5"), (START + 15, "6")])]
     if value is not None:
         series.append((THROTTLE, [(START, "NaN"), (START + 15, value)]))
-    rows, _ = page(tmp_path, answer(*series))
+    rows, _ = page(tmp_path, matrix(*series))
     assert [row["throttled"] for row in rows] == [None if value is None else False, throttled]
 
 
-def test_the_interval_is_the_time_since_the_sample_before_also_of_another_answer(tmp_path: Path) -> None:
-    rows, _ = page(tmp_path, answer((RATE, [(START, "5"), (START + 15, "NaN")])), answer((RATE, [(START + 45.5, "6")])))
+def test_the_interval_is_the_time_since_the_sample_before_also_of_another_matrix(tmp_path: Path) -> None:
+    rows, _ = page(tmp_path, matrix((RATE, [(START, "5"), (START + 15, "NaN")])), matrix((RATE, [(START + 45.5, "6")])))
     assert [(row["amount"], row["interval_ms"]) for row in rows] == [(5, None), (6, 30_500)]
 
 
 def test_a_sample_at_the_start_belongs_to_the_answer_before(tmp_path: Path) -> None:
-    rows, _ = page(tmp_path, answer((RATE, [(START, "5"), (START + 15, "6")])), after_s=START)
+    rows, _ = page(tmp_path, matrix((RATE, [(START, "5"), (START + 15, "6")])), after_s=START)
     assert [row["amount"] for row in rows] == [6]
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1", "1e300", "9e18", "1e999"])
 def test_a_value_that_is_not_a_rate_is_not_a_sample(tmp_path: Path, value: str) -> None:
-    rows, facts = page(tmp_path, answer((RATE, [(START, value)])))
+    rows, facts = page(tmp_path, matrix((RATE, [(START, value)])))
     assert (rows, facts.rows, facts.complete) == ([], 0, False)
 
 
 def test_two_replicas_of_one_broker_count_once_and_are_named(tmp_path: Path) -> None:
     first, second = ({**RATE, "instance": f"10.0.0.{number}:7071", "replica": str(number)} for number in (1, 2))
-    rows, facts = page(tmp_path, answer((first, [(START, "5"), (START + 15, "6")]), (second, [(START + 5, "7")])))
+    rows, facts = page(tmp_path, matrix((first, [(START, "5"), (START + 15, "6")]), (second, [(START + 5, "7")])))
     assert [row["amount"] for row in rows] == [5, 6]
     assert facts.replicas == {1: 1}
 
@@ -87,29 +80,29 @@ def test_two_replicas_of_one_broker_count_once_and_are_named(tmp_path: Path) -> 
 def test_brokers_of_two_clusters_with_one_id_are_refused_with_the_matcher(tmp_path: Path, client: str) -> None:
     other = {**RATE, "namespace": "staging", "user": client}
     with pytest.raises(SeveralClustersError, match=r"""broker 1 .* "prod" and "staging"\. .* --match 'namespace="staging"'"""):
-        page(tmp_path, answer(({**RATE, "namespace": "prod"}, [(START, "5")]), (other, [(START, "7")])))
+        page(tmp_path, matrix(({**RATE, "namespace": "prod"}, [(START, "5")]), (other, [(START, "7")])))
     assert not list(tmp_path.iterdir())
 
 
 def test_labels_that_are_renamed_midway_are_one_series(tmp_path: Path) -> None:
     before, after = ({**RATE, "job": job} for job in ("kafka", "kafka-brokers"))
-    rows, facts = page(tmp_path, answer((after, [(START + 30, "6")]), (before, [(START, "5"), (START + 15, "5")])))
+    rows, facts = page(tmp_path, matrix((after, [(START + 30, "6")]), (before, [(START, "5"), (START + 15, "5")])))
     assert ([row["amount"] for row in rows], facts.replicas, facts.clients) == ([5, 5, 6], {}, 1)
 
 
 def test_brokers_whose_samples_are_5_s_apart_are_two_brokers(tmp_path: Path) -> None:
-    rows, _ = page(tmp_path, answer((RATE, [(START, "5")]), ({**RATE, "broker_id": "2"}, [(START + 5, "6")])))
+    rows, _ = page(tmp_path, matrix((RATE, [(START, "5")]), ({**RATE, "broker_id": "2"}, [(START + 5, "6")])))
     assert [(row["broker"], row["amount"]) for row in rows] == [(1, 5), (2, 6)]
 
 
 def test_names_of_20000_letters_are_kept(tmp_path: Path) -> None:
     name = "x" * 20_000 + '"\\é\u202e'
-    rows, _ = page(tmp_path, answer(({**RATE, "user": name.replace("%", "%25")}, [(START, "5")])))
+    rows, _ = page(tmp_path, matrix(({**RATE, "user": name.replace("%", "%25")}, [(START, "5")])))
     assert rows[0]["user"] == name
 
 
 def test_a_warning_of_the_server_leaves_the_page_incomplete(tmp_path: Path) -> None:
-    _, facts = page(tmp_path, answer((RATE, [(START, "5")]), warnings=["store gateway 2 did not answer"]))
+    _, facts = page(tmp_path, matrix((RATE, [(START, "5")]), warnings=["store gateway 2 did not answer"]))
     assert (facts.complete, facts.warnings) == (False, ("store gateway 2 did not answer",))
 
 
@@ -118,7 +111,7 @@ def test_a_warning_of_the_server_leaves_the_page_incomplete(tmp_path: Path) -> N
     ["[[1,2,3]]", '[["a","5"]]', "[[1]]", '[[1,"x"]]', "[[]]", "7", '[[1e300,"5"]]', '[[-5,"5"]]', '[[253402300800,"5"]]'],
 )
 def test_samples_in_another_form_are_refused_and_leave_no_file(tmp_path: Path, values: str) -> None:
-    body = answer((RATE, [])).replace(b"[]}]", values.encode() + b"}]")
+    body = matrix((RATE, [])).replace(b"[]}]", values.encode() + b"}]")
     with pytest.raises(ForeignAnswerError):
         page(tmp_path, body)
     assert not list(tmp_path.iterdir())

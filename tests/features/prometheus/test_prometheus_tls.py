@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import ssl
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus.server_pages import FetchedSamples, PrometheusRequest, fetch_prometheus
 from tests.support.certificates import Authority
-from tests.support.metrics_exporter import served
+from tests.support.metrics_exporter import matrix, served
 
 NOW = datetime.datetime(2025, 11, 18, 12, 30, tzinfo=datetime.UTC)
 HOUR = datetime.datetime(2025, 11, 18, 10, tzinfo=datetime.UTC)
@@ -22,9 +21,7 @@ LABELS = {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "client
 def answer(path: str, _headers: dict[str, str], _body: bytes) -> tuple[int, str, bytes]:
     if not path.endswith("/query"):
         return 404, "text/plain", b""
-    series = [{"metric": LABELS, "values": [[HOUR.timestamp() + 60, "5000"]]}]
-    document = {"status": "success", "data": {"resultType": "matrix", "result": series}}
-    return 200, "application/json", json.dumps(document).encode()
+    return 200, "application/json", matrix((LABELS, [(HOUR.timestamp() + 60, "5000")]))
 
 
 @pytest.fixture

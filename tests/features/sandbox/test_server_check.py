@@ -7,11 +7,12 @@ import pytest
 from reconciler.features.sandbox.cluster import nearest_version
 from reconciler.features.sandbox.jars import KAFKA_VERSIONS
 from reconciler.features.sandbox.server_check import check_in_sandbox, check_on_cluster
-from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.ports import NO_PROGRESS
-from tests.builders import current, plan, span, user
+from tests.builders import current, plan, user
 from tests.fakes import FakeCluster, Faults
+
+GONE = KeyChange(key="producer_byte_rate", before=1.0, after=None, reason=Reason.ENTITY_NOT_IN_MANIFEST)
 
 
 class ZooKeeperCluster(FakeCluster):
@@ -19,21 +20,12 @@ class ZooKeeperCluster(FakeCluster):
         return True
 
 
-def creation(entity: Entity, line: int = 1, **quotas: float) -> Change:
-    keys = tuple(
-        KeyChange(key=k, before=None, after=v, reason=Reason.NOT_IN_CURRENT, source=span(line + i, column=7))
-        for i, (k, v) in enumerate(sorted(quotas.items()))
-    )
-    return Change(entity=entity, action=Action.CREATE, keys=keys)
-
-
 def checked(one: Plan, cluster: FakeCluster) -> Plan:
     return check_on_cluster(one, cluster, progress=NO_PROGRESS)
 
 
 def test_a_removal_that_no_manifest_asks_for_has_no_place() -> None:
-    gone = KeyChange(key="producer_byte_rate", before=1.0, after=None, reason=Reason.ENTITY_NOT_IN_MANIFEST)
-    change = Change(entity=user("old"), action=Action.DELETE, keys=(gone,))
+    change = Change(entity=user("old"), action=Action.DELETE, keys=(GONE,))
     (finding,) = checked(plan(change), FakeCluster(faults=Faults(refuse={user("old"): (-1, "")}))).findings
     assert finding.span is None
     assert "user=old" in finding.message
@@ -47,7 +39,7 @@ def test_an_empty_plan_asks_nobody() -> None:
 
 
 def test_in_zookeeper_mode_a_note_says_that_passing_is_no_proof() -> None:
-    done = checked(plan(creation(user("alice"), producer_byte_rate=1.0)), ZooKeeperCluster())
+    done = checked(plan(Change(entity=user("alice"), action=Action.DELETE, keys=(GONE,))), ZooKeeperCluster())
     assert [n for n in done.notes if "ZooKeeper" in n and "can still be refused" in n]
 
 
