@@ -111,6 +111,5 @@ def act_forge(folder: Path, clusters: Mapping[str, str], *arguments: str) -> Ite
         served = stack.enter_context(git_over_https(bare, folder, host="github.com", name=REPOSITORY, token=TOKEN))
         made = ActForge(folder, github, clusters, linked_requirement(folder), served.config)
         made.init(*arguments)
-        github.head_of = lambda branch: made.ref(f"refs/heads/{branch}")
         made.push()
         yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import subprocess
 from collections.abc import Mapping
@@ -29,10 +30,11 @@ class Forge:
         self.work.git("init", "-q", "--bare", str(self.remote))
         self.work.git("-C", str(self.remote), "config", "uploadpack.allowAnySHA1InWant", "true")
         self.work.git("remote", "add", "origin", str(self.remote))
+        github.head_of = lambda branch: self.ref(f"refs/heads/{branch}")
 
-    def push(self) -> str:
+    def push(self, at: datetime.datetime | None = None) -> str:
         """What is in the clone becomes the newest commit of main."""
-        commit = self.work.commit()
+        commit = self.work.commit(at=at)
         self.work.git("push", "-q", "origin", "HEAD:refs/heads/main")
         return commit
 
@@ -58,6 +60,11 @@ class Forge:
     def ref(self, name: str) -> str:
         """What a reference of the remote is at; empty when there is none."""
         return self.work.git("ls-remote", str(self.remote), name).partition("\t")[0]
+
+    def changes(self, ref: str) -> str:
+        """What a reference of the remote changes of the commit here."""
+        self.work.git("fetch", "-q", "origin", ref)
+        return self.work.git("diff", "--unified=0", "HEAD", "FETCH_HEAD")
 
     def store(self, ref: str, files: Mapping[str, str], *, run: int | None = None) -> str:
         """A commit of these files at a reference, as the workflows store it; with a run that did it, unless one is named."""

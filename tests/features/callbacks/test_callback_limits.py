@@ -1,24 +1,31 @@
-"""What a quota callback answers is checked, and what it fails with is told."""
+"""What a quota callback answers is checked, what it fails with is told, and the page and the example have all of it."""
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reconciler.errors import QuotaCallbackError
 from reconciler.features.callbacks.callback import (
+    METHODS,
     ClusterMetadata,
     DefaultQuotaCallback,
     PartitionLeader,
     Principal,
+    QuotaCallback,
     QuotaType,
     callback_limits,
 )
 from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity
+from tests.support.pages import part
 
+ROOT = Path(__file__).parents[3]
+PAGE = part("totals-and-groups", "Quota callbacks")
 PRODUCE = "producer_byte_rate"
 ALICE, ADDRESS = Entity.of({"user": "alice"}), Entity.of({"ip": "10.0.0.1"})
 
@@ -110,3 +117,25 @@ def test_a_class_that_raises_is_named_with_the_method_and_without_control_charac
 
     with pytest.raises(QuotaCallbackError, match=r"Broken failed in update_quota: RuntimeError: no.u001b.31m way"):
         callback_limits(Broken, {ALICE: {PRODUCE: 1.0}}, {1: None})
+
+
+def test_every_method_and_type_is_on_the_page() -> None:
+    assert [method for method in METHODS if f"`{method}(" not in PAGE] == []
+    assert [quota_type for quota_type in QuotaType if f"`{quota_type.value}`" not in PAGE] == []
+
+
+def test_the_example_shares_limits_by_group() -> None:
+    made = runpy.run_path(str(ROOT / "examples" / "group-quotas" / "quota_groups.py"))["GroupQuotas"]({"separator": "-"})
+    assert isinstance(made, QuotaCallback)
+    quotas = {
+        Entity.of({"user": "payments-"}): {PRODUCE: 5.0},
+        Entity.of({"user": "-"}): {PRODUCE: 7.0},
+        Entity.of({"user": "payments-api", "client-id": "x"}): {PRODUCE: 1.0},
+    }
+    table = callback_limits(lambda: made, quotas, {1: None})[PRODUCE].at(1)
+    found = {user: table.resolve(user, "any") for user in ("payments-api", "payments-batch", "orders-api", "alice")}
+    group = BucketName(user="", client_id="", other=(("group", "payments"),))
+    assert [found[user].bucket for user in ("payments-api", "payments-batch")] == [group, group]
+    assert [found[user].value for user in found] == [5.0, 5.0, 7.0, None]
+    made.remove_quota(QuotaType.PRODUCE, Entity.of({"user": "payments-"}))
+    assert made.quota_limit(QuotaType.PRODUCE, {"group": "payments"}) == 7.0

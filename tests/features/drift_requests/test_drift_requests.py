@@ -14,7 +14,7 @@ from tests.builders import user
 from tests.support import gitlab_server as gitlab
 from tests.support import manifests
 from tests.support.command import Done, invoke
-from tests.support.git_repository import GitRepository
+from tests.support.forge import Forge
 from tests.support.github_server import REPOSITORY, TOKEN, Fault, GitHubServer, github_server
 from tests.support.markdown_views import by_github
 
@@ -34,40 +34,24 @@ spec:
 """
 
 
-class Repository:
-    """A clone of main on a bare remote, whose commit is the baseline, and a snapshot in place of the cluster."""
+class Repository(Forge):
+    """The commit of main is the baseline, and a snapshot is in place of the cluster."""
 
     def __init__(self, folder: Path, github: GitHubServer) -> None:
-        self.folder, self.github = folder, github
-        self.git = GitRepository(folder / "quotas")
-        self.git.git("init", "-q", "--bare", str(folder / "remote.git"))
-        self.git.git("remote", "add", "origin", str(folder / "remote.git"))
-        self.git.write("cluster.yaml", manifests.cluster())
-        self.git.write("quotas.yaml", QUOTAS)
-        github.head_of = lambda branch: self.ref(f"refs/heads/{branch}")
+        super().__init__(folder, github)
+        self.work.write("cluster.yaml", manifests.cluster())
+        self.work.write("quotas.yaml", QUOTAS)
         github.pulls = []
         self.push()
-        self.git.git("tag", "applied")
+        self.work.git("tag", "applied")
         self.live = {ALICE: {"producer_byte_rate": 7.0 * MIB}}
-
-    def push(self) -> None:
-        self.git.commit()
-        self.git.git("push", "-q", "origin", "HEAD:refs/heads/main")
-
-    def ref(self, name: str) -> str:
-        return self.git.git("ls-remote", "origin", name).partition("\t")[0]
 
     def drift(self, mode: str = "adopt", *, token: str = TOKEN, variables: Mapping[str, str] | None = None) -> Done:
         snapshot = self.folder / "live.json"
         snapshot.write_text(manifests.snapshot(self.live))
         github = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_API_URL": self.github.url, "GITHUB_TOKEN": token}
         command = ("drift", ".", "--current", str(snapshot), "--baseline", "applied", "--propose", mode)
-        return invoke(*command, cwd=self.git.folder, env=variables or github)
-
-    def proposed(self) -> str:
-        """The changes of the branch."""
-        self.git.git("fetch", "-q", "origin", BRANCH)
-        return self.git.git("diff", "--unified=0", "HEAD", "FETCH_HEAD")
+        return invoke(*command, cwd=self.work.folder, env=variables or github)
 
     @property
     def state(self) -> list[str]:
@@ -81,16 +65,16 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
 
 
 def test_a_value_that_was_changed_on_the_cluster_comes_back_as_a_pull_request(repository: Repository) -> None:
-    before = repository.git.state()
+    before = repository.work.state()
     done = repository.drift()
     assert (done.code, "Pull request #100 proposes to adopt the drift." in done.err) == (0, True), done.err
-    assert "+      quotas: {producer_byte_rate: 7MiB} # agreed" in repository.proposed()
+    assert "+      quotas: {producer_byte_rate: 7MiB} # agreed" in repository.changes(BRANCH)
     (pull,) = repository.github.pulls
     assert (pull["title"], pull["head"]["label"]) == ("Adopt drift of prod: 1 entity", "acme:kafka-quotas/drift/prod")
     assert "**Merge to keep the values of the cluster.**" in pull["body"]
     assert "10\N{NO-BREAK SPACE}MiB/s" in pull["body"]
     assert "      - {user: alice}" in pull["body"]
-    status, _, index = repository.git.state()
+    status, _, index = repository.work.state()
     assert (status, index) == (before[0], before[2])
     assert TOKEN not in done.err
 
@@ -116,7 +100,7 @@ def audited(command: str, ended: str, commit: str | None, **more: object) -> str
 
 def keep_audit(repository: Repository, *lines: str) -> None:
     """As apply.yml keeps them."""
-    git = repository.git
+    git = repository.work
     (repository.folder / "lines").write_text("".join(f"{each}\n" for each in lines))
     blob = git.git("hash-object", "-w", str(repository.folder / "lines"))
     git.git("read-tree", "--empty")
@@ -127,10 +111,10 @@ def keep_audit(repository: Repository, *lines: str) -> None:
 
 
 def test_the_request_names_who_set_the_declared_value_and_since_when_the_cluster_differs(repository: Repository) -> None:
-    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "11MiB"))
+    repository.work.write("quotas.yaml", QUOTAS.replace("10MiB", "11MiB"))
     repository.push()
-    repository.git.git("tag", "-f", "applied")
-    commit = repository.git.git("rev-parse", "applied")
+    repository.work.git("tag", "-f", "applied")
+    commit = repository.work.git("rev-parse", "applied")
     unknown = dict.fromkeys(("url", "author", "merged_by", "merged"))
     request = unknown | {"source": "github", "number": 7, "approvers": ["carol"], "merge_commit": commit}
     job = {"source": "github", "run": "https://ci.example.org/runs/1", "commit": commit, "started_by": None}
@@ -162,14 +146,14 @@ def test_a_second_run_changes_nothing_and_other_drift_updates_the_same_one(repos
     assert repository.ref(BRANCH) == first
     repository.live = {ALICE: {"producer_byte_rate": 6.0 * MIB}, BOB: {"producer_byte_rate": 1.0 * MIB}}
     assert "Pull request #100 is updated." in repository.drift().err
-    assert "+      quotas: {producer_byte_rate: 6MiB} # agreed" in repository.proposed()
-    assert "found-on-prod-users.yaml" in repository.proposed()
+    assert "+      quotas: {producer_byte_rate: 6MiB} # agreed" in repository.changes(BRANCH)
+    assert "found-on-prod-users.yaml" in repository.changes(BRANCH)
     assert [pull["title"] for pull in repository.github.pulls] == ["Adopt drift of prod: 2 entities"]
 
 
 def test_reverting_is_a_commit_that_changes_no_file(repository: Repository) -> None:
     repository.drift("revert")
-    assert repository.proposed() == ""
+    assert repository.changes(BRANCH) == ""
     assert repository.ref(BRANCH) != repository.ref("refs/heads/main")
     (pull,) = repository.github.pulls
     assert "**Merge to restore the declared values.**" in pull["body"]
@@ -185,12 +169,12 @@ def test_a_drift_that_is_gone_closes_the_request_and_removes_the_branch(reposito
 
 def test_a_branch_that_a_person_pushed_to_is_left_alone(repository: Repository) -> None:
     repository.drift()
-    repository.git.git("fetch", "-q", "origin", BRANCH)
-    repository.git.git("checkout", "-q", "FETCH_HEAD")
-    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "8MiB"))
-    repository.git.git("commit", "-q", "-a", "--amend", "-m", "Another value")
-    repository.git.git("push", "-q", "-f", "origin", f"HEAD:{BRANCH}")
-    repository.git.git("checkout", "-q", "main")
+    repository.work.git("fetch", "-q", "origin", BRANCH)
+    repository.work.git("checkout", "-q", "FETCH_HEAD")
+    repository.work.write("quotas.yaml", QUOTAS.replace("10MiB", "8MiB"))
+    repository.work.git("commit", "-q", "-a", "--amend", "-m", "Another value")
+    repository.work.git("push", "-q", "-f", "origin", f"HEAD:{BRANCH}")
+    repository.work.git("checkout", "-q", "main")
     theirs = repository.ref(BRANCH)
     for mode in ("adopt", "revert"):
         assert "is left alone: Somebody pushed to it" in repository.drift(mode).err.replace(
@@ -212,7 +196,7 @@ def test_a_request_that_a_person_closed_is_not_opened_again_for_the_same_drift(r
 
 def test_a_merged_change_that_waits_for_its_apply_is_no_drift_to_propose(repository: Repository) -> None:
     repository.live = {ALICE: {"producer_byte_rate": 10.0 * MIB}}
-    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "11MiB"))
+    repository.work.write("quotas.yaml", QUOTAS.replace("10MiB", "11MiB"))
     repository.push()
     assert repository.drift().code == 0
     assert repository.github.pulls == []
@@ -227,9 +211,9 @@ def test_without_a_token_that_counts_nothing_is_pushed(repository: Repository, t
 
 
 def test_a_commit_that_is_not_the_newest_proposes_nothing(repository: Repository) -> None:
-    repository.git.write("README.md", "words")
+    repository.work.write("README.md", "words")
     repository.push()
-    repository.git.git("checkout", "-q", "HEAD^")
+    repository.work.git("checkout", "-q", "HEAD^")
     assert "this commit is not the newest of main" in repository.drift().err
     assert repository.ref(BRANCH) == ""
 
@@ -266,10 +250,10 @@ def test_gitlab_has_the_same_with_a_merge_request(repository: Repository) -> Non
 
 def replayed(repository: Repository) -> str:
     """The text of a pull request about a limit that the cluster has far above the declared one."""
-    repository.git.write("cluster.yaml", manifests.cluster(traffic={"source": "history"}))
-    repository.git.write("quotas.yaml", QUOTAS.replace("10MiB", "10KiB"))
+    repository.work.write("cluster.yaml", manifests.cluster(traffic={"source": "history"}))
+    repository.work.write("quotas.yaml", QUOTAS.replace("10MiB", "10KiB"))
     repository.push()
-    repository.git.git("tag", "-f", "applied")
+    repository.work.git("tag", "-f", "applied")
     repository.live = {ALICE: {"producer_byte_rate": 1024.0 * MIB}}
     done = repository.drift("revert")
     assert done.code == 0, done.err
@@ -277,8 +261,8 @@ def replayed(repository: Repository) -> str:
 
 
 def test_the_declared_values_are_replayed_against_the_traffic_of_the_cluster_manifest(repository: Repository) -> None:
-    (repository.git.folder / "history").mkdir()
-    (repository.git.folder / "history" / "kafka-request.log").write_bytes(gzip.decompress(RECORDING.read_bytes()))
+    (repository.work.folder / "history").mkdir()
+    (repository.work.folder / "history" / "kafka-request.log").write_bytes(gzip.decompress(RECORDING.read_bytes()))
     body = replayed(repository)
     assert "<summary>What recorded traffic shows" in body
     assert "throttled" in body.partition("What recorded traffic shows")[2]
@@ -286,9 +270,9 @@ def test_the_declared_values_are_replayed_against_the_traffic_of_the_cluster_man
 
 def test_a_request_is_closed_when_nothing_of_the_drift_can_be_adopted_any_more(repository: Repository) -> None:
     repository.drift()
-    repository.git.write("quotas.yaml", QUOTAS.replace("{user: alice}", "{user: [alice, bob]}"))
+    repository.work.write("quotas.yaml", QUOTAS.replace("{user: alice}", "{user: [alice, bob]}"))
     repository.push()
-    repository.git.git("tag", "-f", "applied")
+    repository.work.git("tag", "-f", "applied")
     repository.live = {ALICE: {"producer_byte_rate": 7.0 * MIB}, BOB: {"producer_byte_rate": 10.0 * MIB}}
     done = repository.drift()
     assert "user=alice is not adopted: the entry names other entities, too." in done.err

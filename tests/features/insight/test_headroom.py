@@ -11,7 +11,6 @@ from reconciler.errors import UsageError
 from reconciler.features.insight.headroom_view import headroom_lines
 from reconciler.features.insight.observe import GroupLoad, Headroom, join_limits, nearest_first, observe
 from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates
-from reconciler.features.prometheus import split_page
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
@@ -111,26 +110,24 @@ def test_a_broker_without_fresh_samples_is_named_and_left_out() -> None:
 ADMIN = {"request_percentage": 100_000.0, "controller_mutation_rate": 2.0}
 
 
-def test_a_throttle_of_mutations_is_booked_under_request_time_and_shown_at_the_mutations() -> None:
+@pytest.mark.parametrize(
+    ("limit", "rate", "key"),
+    [
+        pytest.param({}, 0.4, QuotaKey.CONTROLLER_MUTATION_RATE, id="booked under request time, and shown at the mutations"),
+        pytest.param({"request_percentage": 1.0}, 0.9, QuotaKey.REQUEST_PERCENTAGE, id="the request limit is reached"),
+    ],
+)
+def test_a_throttle_of_requests_is_that_of_the_limit_that_is_reached(
+    limit: Mapping[str, float], rate: float, key: QuotaKey
+) -> None:
     found = read(
-        {user("alice"): ADMIN},
-        series(0.4, kind=Kind.REQUEST),
+        {user("alice"): {**ADMIN, **limit}},
+        series(rate, kind=Kind.REQUEST),
         series(900.0, kind=Kind.REQUEST, measure=Measure.THROTTLE_TIME),
         series(1.9, kind=Kind.MUTATION),
     )
 
-    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.CONTROLLER_MUTATION_RATE}
-
-
-def test_a_request_limit_that_is_reached_keeps_its_throttle() -> None:
-    found = read(
-        {user("alice"): {**ADMIN, "request_percentage": 1.0}},
-        series(0.9, kind=Kind.REQUEST),
-        series(900.0, kind=Kind.REQUEST, measure=Measure.THROTTLE_TIME),
-        series(1.9, kind=Kind.MUTATION),
-    )
-
-    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
+    assert {group.key for group in found.groups if group.throttling} == {key}
 
 
 def test_connections_of_an_address_have_its_limit() -> None:
@@ -145,14 +142,6 @@ def test_a_callback_class_of_the_brokers_is_refused() -> None:
 
     with pytest.raises(UsageError, match="their own class"):
         observe(view, {}, RateRequest())
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("metrics+http://b1:7071/metrics", (None, "http://b1:7071/metrics")), ("3=metrics+http://b1/x=y", (3, "http://b1/x=y"))],
-)
-def test_a_page_may_begin_with_its_broker(text: str, expected: tuple[int | None, str]) -> None:
-    assert split_page(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,8 @@ def test_a_plan_without_changes_stays_silent_unless_the_backtest_found_a_change(
     assert content_of(plan_body(planned())).empty
     assert merged(planned(), report_of(verdict(changed=False), cluster=None)).empty
     assert not merged(planned(), report()).empty
+    unjudged = merged(planned(), report_of(unjudged=(QUIET,), cluster=None))
+    assert (unjudged.empty, "| not checked: no client |" in "\n".join(unjudged.lines)) == (False, True)
 
 
 QUIET = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=1.0, after=2.0, reason=NotJudged.NO_CLIENT)
@@ -158,9 +160,3 @@ def test_one_verdict_stands_over_the_plan_and_the_backtest(names: tuple[str, ...
     assert content.marker.verdict == wanted
     text = render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
     assert text.splitlines()[1].endswith(f"Kafka quotas for `prod`: {wanted}")
-
-
-def test_a_comment_of_an_unjudged_change_alone_is_posted() -> None:
-    content = merged(planned(), report_of(unjudged=(QUIET,), cluster=None))
-    assert not content.empty
-    assert "| not checked: no client |" in "\n".join(content.lines)

@@ -58,7 +58,7 @@ def test_a_throttled_client_passes_after_the_merge_of_the_request_that_proposes_
     create_topic(servers, topic)
     with github_server() as github:
         forge = Forge(tmp_path, github)
-        github.head_of, github.pulls = (lambda branch: forge.ref(f"refs/heads/{branch}")), []
+        github.pulls = []
         settings = {"connection": {"bootstrapServers": servers.split(",")}, "backtest": {"history": {"hours": 0}}}
         forge.work.write("prod.yaml", cluster(prune="never", traffic={"source": TRAFFIC}, **settings))
         forge.work.write("alice.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "60KB"})))

@@ -12,7 +12,7 @@ import pytest
 from tests.features.rightsizing.conftest import MIB, World, burst
 from tests.support import manifests
 from tests.support.command import Done, invoke
-from tests.support.git_repository import GitRepository
+from tests.support.forge import Forge
 from tests.support.github_server import REPOSITORY, TOKEN, GitHubServer, github_server
 
 ORDERS, PAYMENTS = (f"refs/heads/kafka-quotas/rightsize/prod/of-{owner}" for owner in ("orders", "payments"))
@@ -20,52 +20,37 @@ ORDERS, PAYMENTS = (f"refs/heads/kafka-quotas/rightsize/prod/of-{owner}" for own
 LONG_AGO = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 
 
-class Repository:
-    """A clone of main on a bare remote, with the manifests of two owners and their traffic."""
+class Repository(Forge):
+    """With the manifests of two owners and their traffic."""
 
     def __init__(self, folder: Path, github: GitHubServer) -> None:
-        self.folder, self.github = folder, github
-        self.git = GitRepository(folder / "clone")
-        self.git.git("init", "-q", "--bare", str(folder / "remote.git"))
-        self.git.git("remote", "add", "origin", str(folder / "remote.git"))
-        self.git.write("cluster.yaml", manifests.cluster())
-        self.git.write("kafka-quotas.yaml", manifests.repository(owners={"orders": {}, "payments": {}}))
+        super().__init__(folder, github)
+        self.work.write("cluster.yaml", manifests.cluster())
+        self.work.write("kafka-quotas.yaml", manifests.repository(owners={"orders": {}, "payments": {}}))
         for owner in ("orders", "payments"):
             self.limit(owner, "1MiB")
-        github.head_of = lambda branch: self.ref(f"refs/heads/{branch}")
         github.pulls = []
         self.push(LONG_AGO)
         self.use(orders=4, payments=2)
 
     def limit(self, owner: str, value: str) -> None:
         entry = ({"user": owner}, {"producer_byte_rate": value})
-        self.git.write(f"{owner}.yaml", manifests.quotas(entry, owner=owner))
+        self.work.write(f"{owner}.yaml", manifests.quotas(entry, owner=owner))
 
     def use(self, **rates: float) -> None:
         """The highest rate of each owner's user, in MiB/s."""
         World(self.folder).traffic(*(burst(user, rate * MIB) for user, rate in rates.items()))
 
-    def push(self, at: datetime.datetime) -> None:
-        self.git.commit(at=at)
-        self.git.git("push", "-q", "origin", "HEAD:refs/heads/main")
-
-    def ref(self, name: str) -> str:
-        return self.git.git("ls-remote", "origin", name).partition("\t")[0]
-
-    def run(self) -> Done:
+    def rightsize(self) -> Done:
         github = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_API_URL": self.github.url, "GITHUB_TOKEN": TOKEN}
         traffic = str(self.folder / "traffic.parquet")
-        done = invoke("rightsize", ".", "--traffic", traffic, "--write", "requests", cwd=self.git.folder, env=github)
+        done = invoke("rightsize", ".", "--traffic", traffic, "--write", "requests", cwd=self.work.folder, env=github)
         assert done.code == 0, done.err
         return done
 
     def request(self, owner: str) -> dict[str, Any]:
         (request,) = (pull for pull in self.github.pulls if pull["title"].endswith(owner))
         return request
-
-    def proposed(self, ref: str) -> str:
-        self.git.git("fetch", "-q", "origin", ref)
-        return self.git.git("diff", "--unified=0", "HEAD", "FETCH_HEAD")
 
 
 @pytest.fixture
@@ -75,12 +60,12 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
 
 
 def test_each_owner_gets_its_own_request_and_the_files_here_stay(repository: Repository) -> None:
-    before = repository.git.state()
-    done = repository.run()
+    before = repository.work.state()
+    done = repository.rightsize()
     assert "Pull request #100 proposes 1 change of orders." in done.err
-    assert '"4.75MiB"' in repository.proposed(ORDERS)
-    assert '"2.5MiB"' in repository.proposed(PAYMENTS)
-    assert "payments.yaml" not in repository.proposed(ORDERS)
+    assert '"4.75MiB"' in repository.changes(ORDERS)
+    assert '"2.5MiB"' in repository.changes(PAYMENTS)
+    assert "payments.yaml" not in repository.changes(ORDERS)
     assert sorted(pull["title"] for pull in repository.github.pulls) == [
         "Rightsize prod: 1 limit of orders",
         "Rightsize prod: 1 limit of payments",
@@ -89,26 +74,26 @@ def test_each_owner_gets_its_own_request_and_the_files_here_stay(repository: Rep
     assert "**Merge to change these limits.**" in body
     assert "`user=orders` `producer_byte_rate`" in body
     assert "clear" in body
-    assert repository.git.state()[0] == before[0]
+    assert repository.work.state()[0] == before[0]
     assert TOKEN not in done.err
 
 
 def test_a_second_run_changes_nothing_and_other_traffic_updates_the_same_request(repository: Repository) -> None:
-    repository.run()
+    repository.rightsize()
     first = repository.ref(ORDERS)
-    assert "Pull request #100 proposes this already." in repository.run().err
+    assert "Pull request #100 proposes this already." in repository.rightsize().err
     assert repository.ref(ORDERS) == first
     repository.use(orders=8, payments=2)
-    assert "Pull request #100 is updated." in repository.run().err
-    assert '"9.5MiB"' in repository.proposed(ORDERS)
+    assert "Pull request #100 is updated." in repository.rightsize().err
+    assert '"9.5MiB"' in repository.changes(ORDERS)
     assert len(repository.github.pulls) == 2
 
 
 def test_a_limit_that_was_changed_since_is_left_alone_and_its_request_closed(repository: Repository) -> None:
-    repository.run()
+    repository.rightsize()
     repository.limit("orders", "1.5MiB")
     repository.push(datetime.datetime(2027, 2, 20, tzinfo=datetime.UTC))
-    done = repository.run()
+    done = repository.rightsize()
     assert "the value was changed on 2027-02-20, and two whole weeks of traffic decide about it" in " ".join(done.out.split())
     assert "No limit of its owner needs a change now, so pull request #100 is closed." in done.err
     assert (repository.ref(ORDERS), bool(repository.ref(PAYMENTS))) == ("", True)

@@ -9,12 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.cluster import runtime_for
 from reconciler.features.sandbox.configuration import config_command_class
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
 from reconciler.files import cache_folder
@@ -28,14 +29,11 @@ from tests.support.processes import commands_with
 pytestmark = pytest.mark.kafka
 
 COMMAND = [sys.executable, "-m", "reconciler", "sandbox"]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     """A cache folder of its own, but for the jars; temporary folders go where the test can look for what is left."""
-    from reconciler.features.sandbox.cluster import runtime_for
-
     runtime_for(DEFAULT_KAFKA_VERSION)
     cache, temporary = tmp_path / "cache", tmp_path / "tmp"
     cache.mkdir()
@@ -44,28 +42,10 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "KAFKA_QUOTAS_CACHE": str(cache), "TMPDIR": str(temporary)}
 
 
-@pytest.fixture
-def sandbox(environ: dict[str, str]) -> Run:
-    """Runs ``kafka-quotas sandbox ARGUMENTS``."""
-
-    def sandbox(*arguments: str) -> subprocess.CompletedProcess[str]:
-        done = run("sandbox", *arguments, cwd=Path.cwd(), env=environ)
-        return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
-
-    return sandbox
-
-
 def left_over(environ: dict[str, str]) -> list[str]:
     """Sandbox folders, and processes that mention the temporary folder in their command line."""
     folders = [str(path) for path in Path(environ["TMPDIR"]).glob("kafka-quotas-sandbox-*")]
     return [*folders, *commands_with(environ["TMPDIR"]).values()]
-
-
-def config_command() -> list[str]:
-    from reconciler.features.sandbox.cluster import runtime_for
-
-    runtime = runtime_for(DEFAULT_KAFKA_VERSION)
-    return [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), config_command_class(DEFAULT_KAFKA_VERSION)]
 
 
 @contextlib.contextmanager
@@ -90,7 +70,9 @@ def test_without_a_command_it_runs_until_an_interrupt(environ: dict[str, str]) -
         (properties,) = (value for name, value in shown.items() if name.startswith("as "))
         login = ["--bootstrap-server", shown["with a login"].split()[0], *properties.split()]
         alter = ["--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", "producer_byte_rate=1024"]
-        subprocess.run([*config_command(), *login, *alter], check=True, capture_output=True, timeout=300)
+        runtime = runtime_for(DEFAULT_KAFKA_VERSION)
+        program = [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), config_command_class(DEFAULT_KAFKA_VERSION)]
+        subprocess.run([*program, *login, *alter], check=True, capture_output=True, timeout=300)
         value = {frozenset({("user", "carol")}): {"producer_byte_rate": 1024.0}}
         assert raw_quotas.describe(shown["bootstrap server"]) == value
         assert "Completed request" in Path(shown["requests to node 1"]).read_text("utf-8")
@@ -163,11 +145,9 @@ def test_with_record_each_node_records_what_backtest_reads(environ: dict[str, st
         (),
     ],
 )
-def test_a_wrong_call_is_a_usage_error_and_starts_nothing(
-    sandbox: Run, environ: dict[str, str], arguments: tuple[str, ...]
-) -> None:
-    done = sandbox(*arguments)
-    assert (done.returncode, done.stdout) == (64, "")
+def test_a_wrong_call_is_a_usage_error_and_starts_nothing(environ: dict[str, str], arguments: tuple[str, ...]) -> None:
+    done = run("sandbox", *arguments, cwd=Path.cwd(), env=environ)
+    assert (done.code, done.out) == (64, "")
     assert left_over(environ) == []
 
 

@@ -120,15 +120,3 @@ def test_options_that_cannot_work_end_it_at_once(folder: Path, options: tuple[st
     done = invoke("run", str(folder), "--port", "0", "--all-clusters", *options, cwd=folder)
     assert done.code == 64
     assert message in done.err
-
-
-@pytest.mark.kafka
-def test_sighup_asks_each_cluster_for_a_pass(folder: Path, tmp_path: Path, clean_kafka: Sandbox) -> None:
-    for name in ("east", "west"):
-        declare(folder, name, clean_kafka.bootstrap_servers, clusterId=clean_kafka.cluster_id)
-    with running(folder, tmp_path / "log", *FAST) as service:
-        service.until(lambda: len(service.results()) >= 2)
-        counts = [len(results(service, name)) for name in ("east", "west")]
-        service.process.send_signal(signal.SIGHUP)
-        service.until(lambda: all(len(results(service, n)) > c for n, c in zip(("east", "west"), counts, strict=True)))
-        assert service.end(signal.SIGINT) == 130

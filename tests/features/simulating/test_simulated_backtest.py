@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import random
 import re
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.documents import BACKTEST
+from tests.builders import user
+from tests.support import manifests
 from tests.support.command import Command, Done, invoke
 from tests.support.recorded_parquet import SCHEMA
 from tests.support.schemas import valid
@@ -55,13 +56,9 @@ QUOTAS: dict[str, float] = {"alice": 1700, "bob": 1000, "carol": 2000}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write(tmp_path / "history", recorded())
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
-        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
-        "entities": [{"entity": {"user": user}, "quotas": {"producer_byte_rate": rate}} for user, rate in QUOTAS.items()],
-    }
-    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "now.json").write_text(
+        manifests.snapshot({user(name): {"producer_byte_rate": rate} for name, rate in QUOTAS.items()})
+    )
     return tmp_path
 
 
@@ -87,11 +84,10 @@ JUDGED = ("limit_after", "verdict", "active_seconds", "seconds_certain", "second
 def judged_as_written(folder: Path, requests: Iterable[Request]) -> dict[str, Any]:
     """A backtest of another history, in which every quota stays and is judged."""
     write(folder / "other", requests)
-    manifest = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n  prune: never\n  backtest: "
-    manifest += "{history: {hours: 0}, fail: [{verdicts: [throttled], unchanged: true}]}\n---\n"
-    entries = "\n".join(f"    - {{match: {{user: {u}}}, quotas: {{producer_byte_rate: {int(r)}}}}}" for u, r in QUOTAS.items())
-    manifest += f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n{entries}\n"
-    (folder / "c.yaml").write_text(manifest, encoding="utf-8")
+    judged = {"history": {"hours": 0}, "fail": [{"verdicts": ["throttled"], "unchanged": True}]}
+    entries = (({"user": name}, {"producer_byte_rate": rate}) for name, rate in QUOTAS.items())
+    text = f"{manifests.cluster(prune='never', backtest=judged)}---\n{manifests.quotas(*entries)}"
+    (folder / "c.yaml").write_text(text, encoding="utf-8")
     arguments = ("c.yaml", "--current", "now.json", "--traffic", "other", "--format", "json")
     data: dict[str, Any] = invoke("backtest", *arguments, cwd=folder).json()
     return data
@@ -138,33 +134,15 @@ def test_more_traffic_is_the_history_with_larger_requests(folder: Path) -> None:
     assert data["situation"] == "With 1.5 times the traffic"
 
 
-def test_totals_of_the_cluster_keep_their_number_until_the_next_apply(folder: Path) -> None:
-    manifest = (
-        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
-        "    - {match: {user: alice}, quotas: {producer_byte_rate: {clusterTotal: 6000B}}}\n"
-        "    - {match: {user: bob}, quotas: {producer_byte_rate: 1000}}\n"
-    )
-    (folder / "quotas.yaml").write_text(manifest, encoding="utf-8")
-    lost = ("--without-broker", "3")
-    report = document(invoke("backtest", "quotas.yaml", *lost, "--traffic", "history", "--format", "json", cwd=folder))
-    limits = {row["bucket"]["user"]: row["limit_after"] for row in report["verdicts"]}
-    # A third of the total, until the next apply divides it among two.
-    assert (limits["alice"], limits["bob"]) == (2000, 1000)
-    assert any("until the next apply divides it again" in note for note in report["notes"])
-
-
 def test_a_total_throttles_with_the_number_that_brokers_keep_until_the_next_apply(folder: Path) -> None:
     write(folder / "steady", [(second, broker, "alice", 1000) for second in range(SECONDS) for broker in (1, 2, 3)])
-    (folder / "quotas.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
-        "    - {match: {user: alice}, quotas: {producer_byte_rate: {clusterTotal: 3900B}}}\n",
-        encoding="utf-8",
-    )
-
+    total = manifests.quotas(({"user": "alice"}, {"producer_byte_rate": {"clusterTotal": "3900B"}}))
+    (folder / "quotas.yaml").write_text(total, encoding="utf-8")
+    lost = ("--without-broker", "3")
+    report = document(invoke("backtest", "quotas.yaml", *lost, "--traffic", "steady", "--format", "json", cwd=folder))
     # 1,500 B/s on each of two brokers, 1,300 B/s allowed at once, and 1,950 B/s after the next apply.
-    done = invoke("backtest", "quotas.yaml", "--without-broker", "3", "--traffic", "steady", "--format", "json", cwd=folder)
-
-    assert {(row["verdict"], row["limit_after"]) for row in document(done)["verdicts"]} == {("throttled", 1300)}
+    assert {(row["verdict"], row["limit_after"]) for row in report["verdicts"]} == {("throttled", 1300)}
+    assert any("until the next apply divides it again" in note for note in report["notes"])
 
 
 def test_a_hole_is_that_of_the_broker_whose_recording_has_it(folder: Path) -> None:

@@ -122,14 +122,11 @@ def test_without_a_cluster_the_traffic_is_of_production(tmp_path: Path, forge: s
     assert invoke("validate", "--fail-on", "info", cwd=tmp_path / "a").code == 0
 
 
-def test_without_traffic_the_next_step_says_so(tmp_path: Path) -> None:
-    assert "Pull requests are not checked against traffic" in init(tmp_path, "b").out
-
-
 def test_the_next_commands_are_ones_that_work(tmp_path: Path) -> None:
     (tmp_path / "now.json").write_text(EMPTY)
     begun = init(tmp_path, "my repo")
     assert "Next:\n  kafka-quotas validate 'my repo'\n" in begun.out
+    assert "Pull requests are not checked against traffic" in begun.out
     assert "Replace OWNER/kafka-quotas and @YOUR-ORG" in begun.out
     done = init(tmp_path, "b", "--current", "now.json", "--name", "prod eu", "--ci", "none")
     assert "Replace" not in done.out
