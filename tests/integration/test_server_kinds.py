@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import javaproperties
 import pytest
 
 from reconciler.features.sandbox import Sandbox
@@ -75,8 +76,8 @@ def test_a_broker_from_before_the_quota_api_is_sent_to_its_zookeeper(tmp_path: P
 
 @pytest.mark.kafka
 def test_the_listener_of_a_controller_is_named_and_a_broker_beside_it_is_used(kafka_sandbox: Sandbox, tmp_path: Path) -> None:
-    listeners = (kafka_sandbox.folder / "node-1" / "server.properties").read_text("utf-8").splitlines()[0]
-    controller = listeners.rpartition("CONTROLLER://")[2].partition(",")[0]
+    settings = javaproperties.loads((kafka_sandbox.folder / "node-1" / "server.properties").read_text("utf-8"))
+    controller = settings["listeners"].rpartition("CONTROLLER://")[2].partition(",")[0]
 
     ((check, message, remedy),) = failures(controller, tmp_path)
     described = said(controller, tmp_path)
