@@ -48,11 +48,9 @@ class Night:
         self.seen = ""
 
     def declare(self, rate: str, *, everybody: str | None = None) -> None:
-        entries = f"    - match: {{user: payments-api}}\n      quotas: {{producer_byte_rate: {rate}}}\n"
-        if everybody:
-            entries += f"    - match: {{user: {{default: true}}}}\n      quotas: {{producer_byte_rate: {everybody}}}\n"
-        head = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: payments}\nspec:\n  quotas:\n"
-        (self.folder / "quotas" / "payments.yaml").write_text(head + entries)
+        everyone = [({"user": {"default": True}}, {"producer_byte_rate": everybody})] if everybody else []
+        text = quotas(({"user": "payments-api"}, {"producer_byte_rate": rate}), *everyone)
+        (self.folder / "quotas" / "payments.yaml").write_text(text)
 
     def apply(self, *options: str) -> Done:
         server = ("--bootstrap-server", self.sandbox.bootstrap_servers)
@@ -117,8 +115,7 @@ def test_every_command_does_what_the_page_says(tmp_path: Path, clean_kafka: Sand
 def test_the_freeze_that_the_page_shows_keeps_the_pipeline_away(tmp_path: Path, clean_kafka: Sandbox) -> None:
     night = Night(tmp_path, clean_kafka)
     (frozen,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec:\n  prune: never\n"
-    (tmp_path / "quotas" / "cluster.yaml").write_text(head + frozen)
+    (tmp_path / "quotas" / "cluster.yaml").write_text(cluster(prune="never") + frozen)
     night.declare("30MiB", everybody="5MiB")
     refused = night.apply("--format", "json")
     assert (refused.code, refused.json()["failure_reason"]) == (3, "frozen")

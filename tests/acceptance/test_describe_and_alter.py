@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
+from tests.support.manifests import prod_cluster, quotas
+from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
-ROOT = Path(__file__).parents[2]
 MIB = 1024.0**2
 
 
@@ -36,10 +36,6 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path, clean_kafka: Sandbox) -> Shell:
     return Shell(tmp_path, clean_kafka)
-
-
-def schema(name: str) -> dict[str, object]:
-    return json.loads((ROOT / "schemas" / f"{name}.v1.schema.json").read_text(encoding="utf-8"))
 
 
 def raw(names: dict[str, str | None]) -> raw_quotas.RawEntity:
@@ -76,8 +72,8 @@ def test_altering_is_reported_audited_and_can_be_reverted(shell: Shell) -> None:
     assert "verified on 1 broker." in done.out
     assert shell.live() == {alice: {"producer_byte_rate": 200 * MIB, "request_percentage": 1000.0}}
     (line,) = (shell.folder / "audit.jsonl").read_text().splitlines()
-    jsonschema.validate(json.loads(line), schema("audit"))
-    assert (json.loads(line)["command"], json.loads(line)["result"]) == ("alter", "done")
+    audited = valid(json.loads(line), "audit")
+    assert (audited["command"], audited["result"]) == ("alter", "done")
     back = invoke(
         *("revert", "report.json", "--bootstrap-server", shell.server, "--auto-approve", "--accept", "too-many-removals"),
         cwd=shell.folder,
@@ -95,42 +91,12 @@ def test_what_a_broker_refuses_is_told_in_its_words_and_ours(shell: Shell) -> No
     assert "ip-host-name" in done.err
 
 
-CLUSTER = """
-apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {{name: test}}
-spec:
-  prune: never
-  clusterId: {cluster_id}
-  connection: {{bootstrapServers: ["{server}"]}}
-  scope: {{include: [{{user: {{any: true}}}}]}}
-"""
-QUOTAS = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 1GB}
-"""
-
-
-@pytest.fixture
-def managed(shell: Shell) -> Shell:
-    cluster_id = shell.describe("--format", "json").json()["cluster"]["id"]
-    (shell.folder / "cluster.yaml").write_text(CLUSTER.format(cluster_id=cluster_id, server=shell.server))
-    (shell.folder / "quotas.yaml").write_text(QUOTAS)
-    return shell
-
-
-def test_another_cluster_than_the_manifests_name_is_neither_shown_nor_altered(managed: Shell) -> None:
-    path = managed.folder / "cluster.yaml"
-    path.write_text(CLUSTER.format(cluster_id="4L6g3nShT-eMCtK--X86sw", server=managed.server))
-    altered = invoke(
-        "alter", ".", "--name", "client-id=a", "--add", "producer_byte_rate=2GB", "--auto-approve", cwd=managed.folder
-    )
-    shown = invoke("describe", ".", cwd=managed.folder)
+def test_another_cluster_than_the_manifests_name_is_neither_shown_nor_altered(shell: Shell) -> None:
+    (shell.folder / "cluster.yaml").write_text(prod_cluster("4L6g3nShT-eMCtK--X86sw", shell.server))
+    (shell.folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1GB"})))
+    altered = invoke("alter", ".", "--name", "client-id=a", "--add", "producer_byte_rate=2GB", "--auto-approve", cwd=shell.folder)
+    shown = invoke("describe", ".", cwd=shell.folder)
 
     assert (altered.code, shown.code, shown.out) == (3, 3, "")
     assert "4L6g3nShT-eMCtK--X86sw" in altered.err
-    assert managed.live() == {}
+    assert shell.live() == {}

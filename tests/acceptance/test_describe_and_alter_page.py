@@ -10,15 +10,9 @@ import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support.command import run
+from tests.support.pages import page, shown_commands
 
-PAGE = (Path(__file__).parents[2] / "docs" / "describe-and-alter.md").read_text("utf-8")
-SHOWN = [
-    (command, printed)
-    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
-    for command, printed in re.findall(
-        r"^\$ kafka-quotas ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE
-    )
-]
+SHOWN = shown_commands("describe-and-alter")
 EXIT_CODES = {"Refused": 3, "kafka-quotas: there is no": 64, "kafka-quotas: --name": 64, "kafka-quotas: '": 64}
 
 
@@ -34,11 +28,12 @@ def as_on_the_page(printed: str, cluster_id: str) -> str:
 @pytest.mark.large
 @pytest.mark.kafka
 def test_every_command_prints_what_the_page_says(tmp_path: Path, clean_kafka: Sandbox) -> None:
-    (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (manifest,) = re.findall(r"```yaml\n(.*?)```", page("describe-and-alter"), re.DOTALL)
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas" / "payments.yaml").write_text(manifest)
     for command, printed in SHOWN:
-        arguments = shlex.split(command.replace("b1:9092", clean_kafka.bootstrap_servers).replace("\\\n", ""))
+        program, *arguments = shlex.split(command.replace("b1:9092", clean_kafka.bootstrap_servers).replace("\\\n", ""))
+        assert program == "kafka-quotas"
         done = run(*arguments, cwd=tmp_path)
         assert as_on_the_page(done.err + done.out, clean_kafka.cluster_id) == printed, command
         expected = next((code for words, code in EXIT_CODES.items() if printed.startswith(words)), 0)
@@ -46,4 +41,4 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path, clean_kafka: Sa
 
 
 def test_all_commands_of_the_page_are_found() -> None:
-    assert len(SHOWN) == PAGE.count("\n$ ") == 15
+    assert len(SHOWN) == page("describe-and-alter").count("\n$ ") == 15

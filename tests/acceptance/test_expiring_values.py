@@ -22,20 +22,25 @@ MIB = 2.0**20
 PAST, FUTURE = "2020-12-01", "2999-12-01"
 
 
+KEY = "producer_byte_rate"
+BEFORE = {"at": f"{FUTURE}T00:00:00Z", "expired": False, "then": 10 * MIB}
+AFTER = {"at": f"{PAST}T00:00:00Z", "expired": True, "was": 20 * MIB}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "quotas").mkdir()
     return tmp_path
 
 
 def manifests(folder: Path, until: str, *, value: object = "20MiB", then: object = "10MiB", **spec: Any) -> None:
+    (folder / "quotas").mkdir(exist_ok=True)
     entry = {"value": value, "until": until} | ({} if then is None else {"then": then})
     (folder / "quotas" / "prod.yaml").write_text(cluster(**spec))
-    (folder / "quotas" / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": entry})))
+    (folder / "quotas" / "quotas.yaml").write_text(quotas(({"user": "alice"}, {KEY: entry}), ({"user": "bob"}, {KEY: 5 * MIB})))
 
 
-def live(folder: Path, value: float | None) -> None:
-    state = {} if value is None else {user("alice"): {"producer_byte_rate": value}}
+def set_live(folder: Path, value: float) -> None:
+    state = {user("alice"): {KEY: value}, user("bob"): {KEY: 5 * MIB}}
     (folder / "live.json").write_text(snapshot(state))
 
 
@@ -53,7 +58,7 @@ def key_of(done: Done) -> dict[str, Any]:
 
 def test_a_plan_shows_until_when_a_value_applies_and_what_follows(folder: Path) -> None:
     manifests(folder, FUTURE)
-    live(folder, 10 * MIB)
+    set_live(folder, 10 * MIB)
 
     assert key_of(plan(folder, "--format", "json"))["expiry"] == {"at": f"{FUTURE}T00:00:00Z", "expired": False, "then": 10 * MIB}
     for page in ("text", "markdown", "html"):
@@ -64,7 +69,7 @@ def test_a_plan_shows_until_when_a_value_applies_and_what_follows(folder: Path) 
 
 def test_after_the_expiry_a_plan_names_the_reason_and_guards_accept_it(folder: Path) -> None:
     manifests(folder, PAST, then="1MiB")
-    live(folder, 20 * MIB)
+    set_live(folder, 20 * MIB)
     done = plan(folder, "--format", "json")
 
     assert key_of(done)["expiry"] == {"at": f"{PAST}T00:00:00Z", "expired": True, "was": 20 * MIB}
@@ -79,7 +84,7 @@ def test_guards_measure_an_expired_value_that_the_base_does_not_have(folder: Pat
     manifests(folder, FUTURE, then="10MiB")
     repository.commit("twenty until a far day")
     manifests(folder, PAST, then="1MiB")
-    live(folder, 20 * MIB)
+    set_live(folder, 20 * MIB)
 
     done = plan(folder, "--base", "HEAD", "--format", "json").json()
     assert [guard["id"] for guard in done["guards"] if guard["status"] == "needs-acceptance"] == ["large-reduction"]
@@ -90,7 +95,7 @@ def test_guards_measure_an_expired_value_that_the_base_does_not_have(folder: Pat
 
 def test_a_plan_from_before_the_expiry_is_stale_afterwards_and_states_why(folder: Path) -> None:
     manifests(folder, PAST)
-    live(folder, 10 * MIB)
+    set_live(folder, 10 * MIB)
     saved = read_saved_plan(_planned_before(folder), name="plan.json")
     now = read_saved_plan(plan(folder, "--format", "json").out, name="now.json")
     with pytest.raises(StalePlanError, match=rf"user=alice producer_byte_rate expired on {PAST}, after the plan was made"):
@@ -107,22 +112,8 @@ def _planned_before(folder: Path) -> str:
     return json.dumps(document)
 
 
-KEY = "producer_byte_rate"
-
-BEFORE = {"at": f"{FUTURE}T00:00:00Z", "expired": False, "then": 10 * MIB}
-
-AFTER = {"at": f"{PAST}T00:00:00Z", "expired": True, "was": 20 * MIB}
-
-
-def write(folder: Path, until: str, *, live: float, then: object = "10MiB", value: object = "20MiB") -> None:
-    entry = {"value": value, "until": until} | ({} if then is None else {"then": then})
-    (folder / "prod.yaml").write_text(cluster())
-    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {KEY: entry}), ({"user": "bob"}, {KEY: 5 * MIB})))
-    (folder / "live.json").write_text(snapshot({user("alice"): {KEY: live}, user("bob"): {KEY: 5 * MIB}}))
-
-
 def resolve(folder: Path, *arguments: str, name: str = "alice") -> Done:
-    return invoke("resolve", ".", "--current", "live.json", "--name", f"user={name}", *arguments, cwd=folder)
+    return invoke("resolve", "quotas", "--current", "live.json", "--name", f"user={name}", *arguments, cwd=folder)
 
 
 def expiry_of(done: Done) -> dict[str, Any] | None:
@@ -146,7 +137,8 @@ def expiry_of(done: Done) -> dict[str, Any] | None:
     ],
 )
 def test_resolve_shows_that_a_limit_is_temporary(until, live, state, expiry, tmp_path):
-    write(tmp_path, until, live=live)
+    manifests(tmp_path, until)
+    set_live(tmp_path, live)
 
     assert expiry_of(resolve(tmp_path, "--state", state, "--format", "json")) == expiry
     assert expiry_of(resolve(tmp_path, "--state", state, "--format", "json", name="bob")) is None
@@ -157,8 +149,9 @@ def test_resolve_shows_that_a_limit_is_temporary(until, live, state, expiry, tmp
 
 @pytest.mark.parametrize(("then", "follows"), [("10MiB", "10 MiB/s"), (None, "no value of its own")])
 def test_describe_has_a_column_for_people_and_a_note_beside_what_programs_read(then, follows, tmp_path):
-    write(tmp_path, FUTURE, live=20 * MIB, then=then)
-    arguments = ("describe", ".", "--current", "live.json")
+    manifests(tmp_path, FUTURE, then=then)
+    set_live(tmp_path, 20 * MIB)
+    arguments = ("describe", "quotas", "--current", "live.json")
     table = invoke(*arguments, "--format", "table", cwd=tmp_path)
     plain = invoke(*arguments, "--format", "text", cwd=tmp_path)
     quiet = invoke(*arguments, "--format", "text", "--quiet", cwd=tmp_path)

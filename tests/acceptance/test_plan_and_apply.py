@@ -4,60 +4,30 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import COMMAND, Done, environment, invoke
+from tests.support.broker_folder import BrokerFolder
+from tests.support.schemas import valid
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.kafka
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 ALICE = frozenset({("user", "alice")})
 EVERYBODY = frozenset({("user", None)})
 
 
-class Repository:
-    """A folder with manifests, and the shared broker as its cluster."""
-
-    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
-        self.folder = folder
-        self.server = sandbox.bootstrap_servers
-        self.cluster()
-        self.quotas("    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n")
-
-    def cluster(self, **spec: str) -> None:
-        lines = [f"  {key}: {value}\n" for key, value in {"prune": "confirm", **spec}.items()]
-        connection = f'  connection: {{bootstrapServers: ["{self.server}"]}}\n'
-        head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: test}\nspec:\n"
-        (self.folder / "cluster.yaml").write_text(head + connection + "".join(lines))
-
-    def quotas(self, entries: str) -> None:
-        head = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: team}\nspec:\n  quotas:\n"
-        (self.folder / "quotas.yaml").write_text(head + entries)
-
-    def run(self, *arguments: str) -> Done:
-        return invoke(*arguments, cwd=self.folder)
-
-    def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
-        return raw_quotas.describe(self.server)
-
-
 @pytest.fixture
-def repository(tmp_path: Path, clean_kafka: Sandbox) -> Repository:
-    return Repository(tmp_path, clean_kafka)
+def repository(tmp_path: Path, clean_kafka: Sandbox) -> BrokerFolder:
+    made = BrokerFolder(tmp_path, clean_kafka, prune="confirm")
+    made.declare(alice="10MiB")
+    return made
 
 
-def valid(document: object, schema: str) -> None:
-    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.v1.schema.json").read_text()))
-
-
-def test_from_a_first_plan_to_an_empty_one(repository: Repository) -> None:
+def test_from_a_first_plan_to_an_empty_one(repository: BrokerFolder) -> None:
     planned = repository.run("plan", "--detailed-exitcode")
     assert planned.code == 2
     assert "+ user=alice" in planned.out
@@ -77,15 +47,15 @@ def test_from_a_first_plan_to_an_empty_one(repository: Repository) -> None:
     assert (again.code, again.json()["result"]) == (0, "nothing_to_do")
 
 
-def test_without_a_terminal_and_without_auto_approve_nothing_is_written(repository: Repository) -> None:
+def test_without_a_terminal_and_without_auto_approve_nothing_is_written(repository: BrokerFolder) -> None:
     done = repository.run("apply")
     assert done.code == 3
     assert "--auto-approve" in done.out + done.err
     assert repository.live() == {}
 
 
-def test_a_tripped_guard_refuses_until_it_is_accepted_by_name(repository: Repository) -> None:
-    repository.quotas("    - match: {user: {default: true}}\n      quotas: {producer_byte_rate: 1MiB}\n")
+def test_a_tripped_guard_refuses_until_it_is_accepted_by_name(repository: BrokerFolder) -> None:
+    repository.quotas(({"user": {"default": True}}, {"producer_byte_rate": "1MiB"}))
     planned = repository.run("plan", "--format", "json", "--detailed-exitcode")
     assert planned.code == 2
     assert planned.json()["applyable"] is False
@@ -102,7 +72,7 @@ def test_a_tripped_guard_refuses_until_it_is_accepted_by_name(repository: Reposi
     assert repository.live() == {EVERYBODY: {"producer_byte_rate": 1024**2}}
 
 
-def test_pruning_asks_and_then_removes_what_no_manifest_declares(repository: Repository) -> None:
+def test_pruning_asks_and_then_removes_what_no_manifest_declares(repository: BrokerFolder) -> None:
     raw_quotas.alter(repository.server, {frozenset({("client-id", "old")}): {"consumer_byte_rate": 5.0}})
     refused = repository.run("apply", "--auto-approve")
     assert refused.code == 3
@@ -112,7 +82,7 @@ def test_pruning_asks_and_then_removes_what_no_manifest_declares(repository: Rep
     assert repository.live() == {ALICE: {"producer_byte_rate": 10 * 1024**2}}
 
 
-def test_a_saved_plan_is_applied_only_while_it_is_what_would_be_written(repository: Repository) -> None:
+def test_a_saved_plan_is_applied_only_while_it_is_what_would_be_written(repository: BrokerFolder) -> None:
     assert repository.run("plan", "--out", "json=plan.json").code == 0
     raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 77.0}})
     stale = repository.run("apply", "--auto-approve", "--plan", "plan.json", "--format", "json")
@@ -124,7 +94,7 @@ def test_a_saved_plan_is_applied_only_while_it_is_what_would_be_written(reposito
     assert repository.run("apply", "--auto-approve", "--plan", "plan.json").code == 0
 
 
-def test_a_saved_plan_that_is_applied_already_is_no_failure_and_writes_nothing(repository: Repository) -> None:
+def test_a_saved_plan_that_is_applied_already_is_no_failure_and_writes_nothing(repository: BrokerFolder) -> None:
     assert repository.run("plan", "--out", "json=plan.json").code == 0
     saved = ("apply", "--auto-approve", "--plan", "plan.json")
     assert repository.run(*saved).code == 0
@@ -138,10 +108,7 @@ def test_a_saved_plan_that_is_applied_already_is_no_failure_and_writes_nothing(r
     assert (document["result"], document["message"]) == ("nothing_to_do", "the saved plan is already applied")
     assert repository.run(*saved, "--expect-digest", "sha256:" + "0" * 64).code == 3
 
-    repository.quotas(
-        "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
-        "    - match: {user: bob}\n      quotas: {producer_byte_rate: 1MiB}\n"
-    )
+    repository.declare(alice="10MiB", bob="1MiB")
     later = repository.run(*saved, "--record-baseline", "later.json")
     assert later.code == 0
     assert "already applied. 1 other change is planned now. Plan again" in later.out
@@ -151,8 +118,8 @@ def test_a_saved_plan_that_is_applied_already_is_no_failure_and_writes_nothing(r
     assert repository.run(*saved).code == 3
 
 
-def test_an_apply_that_is_refused_shows_the_plan_that_it_refused(repository: Repository) -> None:
-    repository.quotas("    - match: {user: {default: true}}\n      quotas: {producer_byte_rate: 1MiB}\n")
+def test_an_apply_that_is_refused_shows_the_plan_that_it_refused(repository: BrokerFolder) -> None:
+    repository.quotas(({"user": {"default": True}}, {"producer_byte_rate": "1MiB"}))
     refused = repository.run("apply", "--auto-approve")
     assert refused.code == 3
     assert "+ user=<default>" in refused.out
@@ -164,8 +131,8 @@ def test_an_apply_that_is_refused_shows_the_plan_that_it_refused(repository: Rep
     assert (stale.code, "+ user=<default>" in stale.out) == (3, True)
 
 
-def test_the_wrong_cluster_is_refused(repository: Repository) -> None:
-    repository.cluster(clusterId="4L6g3nShT-eMCtK--X86sw")
+def test_the_wrong_cluster_is_refused(repository: BrokerFolder) -> None:
+    repository.cluster(prune="confirm", clusterId="4L6g3nShT-eMCtK--X86sw")
     for command in (("plan",), ("apply", "--auto-approve")):
         done = repository.run(*command)
         assert done.code == 3
@@ -177,24 +144,8 @@ def test_the_wrong_cluster_is_refused(repository: Repository) -> None:
     assert repository.live() == {}
 
 
-def test_a_reader_that_goes_away_is_one_message(repository: Repository) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*COMMAND, "plan"],
-            cwd=repository.folder,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-            check=False,
-        )
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "No space left" in done.stderr
-
-
 @pytest.mark.parametrize(("answer", "code", "written"), [("yes\n", 0, True), ("y\n", 3, False), ("\n", 3, False)])
-def test_at_a_terminal_only_yes_applies(repository: Repository, answer: str, code: int, written: bool) -> None:
+def test_at_a_terminal_only_yes_applies(repository: BrokerFolder, answer: str, code: int, written: bool) -> None:
     terminal = Terminal(repository.folder, "apply")
     terminal.wait_for("Only 'yes' is accepted")
     assert "user=alice" in terminal.seen
@@ -203,7 +154,7 @@ def test_at_a_terminal_only_yes_applies(repository: Repository, answer: str, cod
     assert bool(repository.live()) == written
 
 
-def test_an_interrupt_at_the_question_writes_nothing(repository: Repository) -> None:
+def test_an_interrupt_at_the_question_writes_nothing(repository: BrokerFolder) -> None:
     terminal = Terminal(repository.folder, "apply")
     terminal.wait_for("Only 'yes' is accepted")
     terminal.process.send_signal(signal.SIGINT)

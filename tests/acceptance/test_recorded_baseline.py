@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import Done, invoke
-from tests.support.manifests import cluster, quotas
+from tests.support.broker_folder import BrokerFolder
+from tests.support.command import Done
 from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
@@ -20,36 +20,24 @@ ALICE = frozenset({("user", "alice")})
 RATE = "producer_byte_rate"
 
 
-class Folder:
-    """Manifests for one user, and the shared broker as their cluster."""
-
-    def __init__(self, path: Path, sandbox: Sandbox) -> None:
-        self.path = path
-        self.server = sandbox.bootstrap_servers
-        (path / "cluster.yaml").write_text(cluster(connection={"bootstrapServers": [self.server]}, prune="never"))
-        self.declare(1000)
-
-    def declare(self, rate: int) -> None:
-        (self.path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {RATE: rate})))
+class Folder(BrokerFolder):
+    """Manifests for one user, alice."""
 
     def apply(self, *arguments: str) -> Done:
-        return invoke("apply", "--auto-approve", *arguments, cwd=self.path)
+        return self.run("apply", "--auto-approve", *arguments)
 
     def drift(self, *arguments: str) -> Done:
-        return invoke(
-            "drift", "--baseline", "baseline.json", "--detailed-exitcode", "--format", "json", *arguments, cwd=self.path
-        )
-
-    def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
-        return raw_quotas.describe(self.server)
+        return self.run("drift", "--baseline", "baseline.json", "--detailed-exitcode", "--format", "json", *arguments)
 
     def baseline(self) -> Any:
-        return json.loads((self.path / "baseline.json").read_text())
+        return json.loads((self.folder / "baseline.json").read_text())
 
 
 @pytest.fixture
 def folder(tmp_path: Path, clean_kafka: Sandbox) -> Folder:
-    return Folder(tmp_path, clean_kafka)
+    made = Folder(tmp_path, clean_kafka)
+    made.declare(alice=1000)
+    return made
 
 
 def test_from_a_clean_apply_to_drift_of_each_class(folder: Folder) -> None:
@@ -59,7 +47,7 @@ def test_from_a_clean_apply_to_drift_of_each_class(folder: Folder) -> None:
     assert folder.baseline()["entities"] == [{"entity": {"user": "alice"}, "quotas": {RATE: 1000}}]
     in_sync = folder.drift()
     assert (in_sync.code, in_sync.json()["entities"]) == (0, []), in_sync.err
-    folder.declare(2000)
+    folder.declare(alice=2000)
     assert folder.drift().json()["entities"][0]["class"] == "unapplied"
     raw_quotas.alter(folder.server, {ALICE: {RATE: 7.0}})
     changed = folder.drift()
@@ -109,8 +97,8 @@ def mangled(plan: dict[str, Any]) -> dict[str, object]:
 
 
 def test_nothing_that_is_missing_or_mismatched_is_ever_written(folder: Folder) -> None:
-    plan = invoke("plan", "--format", "json", cwd=folder.path).json()
-    saved = folder.path / "plan.json"
+    plan = folder.run("plan", "--format", "json").json()
+    saved = folder.folder / "plan.json"
     codes = {}
     for what, document in mangled(plan).items():
         saved.write_text("" if document is None else json.dumps(document))
@@ -139,10 +127,10 @@ def test_nothing_that_is_missing_or_mismatched_is_ever_written(folder: Folder) -
 
 
 def test_guards_and_changes_of_a_saved_plan_are_not_believed(folder: Folder) -> None:
-    (folder.path / "quotas.yaml").write_text(quotas(({"user": {"default": True}}, {RATE: 5})))
-    plan = invoke("plan", "--format", "json", cwd=folder.path).json()
+    folder.quotas(({"user": {"default": True}}, {RATE: 5}))
+    plan = folder.run("plan", "--format", "json").json()
     assert plan["applyable"] is False
     plan |= {"applyable": True, "guards": [{**guard, "status": "accepted"} for guard in plan["guards"]]}
-    (folder.path / "plan.json").write_text(json.dumps(plan))
+    (folder.folder / "plan.json").write_text(json.dumps(plan))
     assert folder.apply("--plan", "plan.json").code == 3
     assert folder.live() == {}

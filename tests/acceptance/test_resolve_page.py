@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 
 from tests.builders import DEFAULT, client, ip, pair, user
 from tests.support import manifests
 from tests.support.command import invoke
+from tests.support.pages import page, shown_commands
 
-PAGE = (Path(__file__).parents[2] / "docs" / "resolve.md").read_text("utf-8")
-SHOWN = [
-    (command, printed)
-    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
-    for command, printed in re.findall(r"^\$ ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE)
-]
+SHOWN = shown_commands("resolve")
 MIB = 1024.0**2
 LIVE = {
     user(DEFAULT): {"producer_byte_rate": 5 * MIB},
@@ -28,19 +23,12 @@ LIVE = {
 }
 
 
-def prepare(folder: Path) -> None:
-    (folder / "prod.json").write_text(manifests.snapshot(LIVE, "lu69iAKIJEwaUOPC1DZgJg"))
-
-
 def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
-    prepare(tmp_path)
+    (tmp_path / "prod.json").write_text(manifests.snapshot(LIVE, "lu69iAKIJEwaUOPC1DZgJg"))
+    assert len(SHOWN) == page("resolve").count("\n$ ") == 4
     for command, printed in SHOWN:
         program, *arguments = shlex.split(command.replace("\\\n", ""))
         assert program == "kafka-quotas"
         done = invoke(*arguments, cwd=tmp_path)
         assert done.err + done.out == printed, command
         assert done.code == (64 if "usr=" in command else 0), command
-
-
-def test_all_commands_of_the_page_are_found() -> None:
-    assert len(SHOWN) == PAGE.count("\n$ ") == 4

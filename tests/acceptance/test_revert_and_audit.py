@@ -3,56 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import COMMAND, Done, environment, invoke
+from tests.support.broker_folder import BrokerFolder
+from tests.support.command import running
 from tests.support.polling import wait_until
 from tests.support.schemas import valid
 
 pytestmark = pytest.mark.kafka
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
-ALICE, BOB = frozenset({("user", "alice")}), frozenset({("user", "bob")})
+ALICE, RATE = frozenset({("user", "alice")}), "producer_byte_rate"
 MIB = 1024.0**2
 APPLY = ("apply", "--auto-approve", "--accept", "large-reduction")
 REVERT = ("revert", "--auto-approve", "--accept", "too-many-removals", "--accept", "large-reduction", "report.json")
 
 
-class Repository:
-    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
-        self.folder = folder
-        self.server = sandbox.bootstrap_servers
-        head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: test}\n"
-        connection = f'spec:\n  prune: never\n  connection: {{bootstrapServers: ["{self.server}"]}}\n'
-        (folder / "cluster.yaml").write_text(head + connection)
-
-    def declare(self, **rates: str) -> None:
-        entries = "".join(f"    - match: {{user: {u}}}\n      quotas: {{producer_byte_rate: {r}}}\n" for u, r in rates.items())
-        (self.folder / "quotas.yaml").write_text(
-            f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {{name: t}}\nspec:\n  quotas:\n{entries}"
-        )
-
-    def run(self, *arguments: str) -> Done:
-        return invoke(*arguments, cwd=self.folder)
-
-    def live(self) -> dict[raw_quotas.RawEntity, float]:
-        return {entity: quotas["producer_byte_rate"] for entity, quotas in raw_quotas.describe(self.server).items()}
-
+class Repository(BrokerFolder):
     def audit(self) -> list[Any]:
-        schema = json.loads((SCHEMAS / "audit.v1.schema.json").read_text())
-        found = [json.loads(line) for line in (self.folder / "audit.jsonl").read_text().splitlines()]
-        for one in found:
-            jsonschema.validate(one, schema)
-        return found
+        """The lines of the audit file."""
+        return [valid(json.loads(line), "audit") for line in (self.folder / "audit.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture
@@ -95,32 +70,23 @@ def test_every_run_leaves_a_line_however_it_ends(repository: Repository) -> None
 
 
 def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(repository: Repository) -> None:
-    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 100 * MIB}})
+    raw_quotas.alter(repository.server, {ALICE: {RATE: 100 * MIB}})
     repository.declare(alice="10MiB")
     stepping = (*APPLY, "--step-down", "2", "--report", "report.json")
     planned = repository.run("plan", ".", "--step-down", "2", "--format", "json").json()
     ways = [note for note in planned["notes"] if "steps:" in note]
     assert ways == ["producer_byte_rate of user=alice in 4 steps: 100 MiB/s → 50 MiB/s → 25 MiB/s → 12.5 MiB/s → 10 MiB/s."]
-    process = subprocess.Popen(
-        [*COMMAND, *stepping, "--step-wait", "600", "--audit", "audit.jsonl"],
-        cwd=repository.folder,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_until(lambda: repository.live() == {ALICE: 50 * MIB})
-        os.kill(process.pid, signal.SIGINT)
-        assert process.wait(300) == 4
-    finally:
-        process.kill()
-        process.wait()
+    with running(*stepping, "--step-wait", "600", "--audit", "audit.jsonl", cwd=repository.folder) as process:
+        wait_until(lambda: repository.live() == {ALICE: {RATE: 50 * MIB}})
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=300)
+    assert process.returncode == 4
     report = json.loads((repository.folder / "report.json").read_text())
     valid(report, "apply-report")
     assert (report["result"], report["failure_reason"]) == ("partial", "interrupted")
-    assert report["changes"][0]["reached"] == {"producer_byte_rate": [50 * MIB]}
+    assert report["changes"][0]["reached"] == {RATE: [50 * MIB]}
     assert repository.audit()[-1]["result"] == "partial"
     assert repository.run(*REVERT, ".", "--validate-only").code == 0
     assert repository.run(*stepping, "--step-wait", "0").code == 0
-    assert repository.live() == {ALICE: 10 * MIB}
+    assert repository.live() == {ALICE: {RATE: 10 * MIB}}
     assert repository.run(*stepping, "--format", "json").json()["result"] == "nothing_to_do"

@@ -26,22 +26,21 @@ def validated(folder: Path, cluster: str, match: str) -> list[str]:
     return [one["id"] for one in document["findings"] if one["severity"] == "error"]
 
 
-@pytest.mark.parametrize("match", ["{user: a}", "{user: CN=a}", "{user: {default: true}}", "{user: mirror-1}"])
-def test_the_first_manifest_leaves_every_user_to_the_operators(tmp_path: Path, match: str) -> None:
-    assert validated(tmp_path, ALL_EXCLUDED, match) == ["outside-scope"]
-
-
+USERS = ["{user: a}", "{user: CN=a}", "{user: {default: true}}", "{user: mirror-1}"]
 OTHERS = ["{client-id: app}", "{user: a, client-id: app}", "{user: {default: true}, client-id: app}", "{ip: 10.0.0.1}"]
 
 
-@pytest.mark.parametrize("match", OTHERS)
-def test_the_first_manifest_owns_the_rest(tmp_path: Path, match: str) -> None:
-    assert validated(tmp_path, ALL_EXCLUDED, match) == []
-
-
 @pytest.mark.parametrize(
-    ("match", "errors"),
-    [("{user: mirror-1}", []), ("{user: CN=mirror-1}", []), ("{user: a}", ["outside-scope"]), *((one, []) for one in OTHERS)],
+    ("cluster", "match", "errors"),
+    [
+        *((ALL_EXCLUDED, match, ["outside-scope"]) for match in USERS),
+        *((each, match, []) for each in (ALL_EXCLUDED, SOME_INCLUDED) for match in OTHERS),
+        (SOME_INCLUDED, "{user: mirror-1}", []),
+        (SOME_INCLUDED, "{user: CN=mirror-1}", []),
+        (SOME_INCLUDED, "{user: a}", ["outside-scope"]),
+    ],
 )
-def test_the_second_manifest_owns_the_ignored_users_too(tmp_path: Path, match: str, errors: list[str]) -> None:
-    assert validated(tmp_path, SOME_INCLUDED, match) == errors
+def test_the_first_manifest_leaves_users_to_the_operators_and_the_second_only_theirs(
+    tmp_path: Path, cluster: str, match: str, errors: list[str]
+) -> None:
+    assert validated(tmp_path, cluster, match) == errors

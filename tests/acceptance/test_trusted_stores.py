@@ -1,6 +1,8 @@
-"""``--trusted-ref`` and what a properties file names: a pull request cannot swap an authority, a certificate or a token."""
+"""``--trusted-ref``: a pull request swaps neither the ZooKeeper nor an authority, a certificate or a token."""
 
 from __future__ import annotations
+
+import secrets
 
 import pytest
 
@@ -15,22 +17,59 @@ OAUTH = (
     "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;\n"
 )
 
+ZOOKEEPER_TLS = (
+    "zookeeper.ssl.client.enable=true\nzookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.truststore.location={}/secret/file\n"
+)
+BROKERS = {"bootstrapServers": ["127.0.0.1:1"]}
 
-@pytest.mark.parametrize("kind", ["trust store", "token"])
-def test_a_pull_request_cannot_swap_a_file_that_the_properties_name(kind, tmp_path):
+
+def trust_store() -> bytes:
+    return Authority().trust_store("x")
+
+
+def token() -> bytes:
+    return secrets.token_hex(9).encode()
+
+
+def authority() -> bytes:
+    return Authority().pem.encode()
+
+
+@pytest.mark.parametrize(
+    ("properties", "content", "place"),
+    [
+        (TRUST, trust_store, BROKERS),
+        (OAUTH, token, BROKERS),
+        (ZOOKEEPER_TLS, authority, {"zookeeper": "127.0.0.1:1/kafka"}),
+    ],
+)
+def test_a_pull_request_cannot_swap_a_file_that_the_properties_name(properties, content, place, tmp_path):
     made = GitRepository(tmp_path / "repository")
     (made.folder / "secret").mkdir()
-    contents = [Authority().trust_store("x"), Authority().trust_store("x")] if kind == "trust store" else [b"a.b.c", b"d.e.f"]
-    made.write("prod.yaml", cluster(connection={"bootstrapServers": ["127.0.0.1:1"], "properties": "client.properties"}))
+    made.write("prod.yaml", cluster(connection={**place, "properties": "client.properties"}))
     made.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1000})))
-    made.write("client.properties", TRUST if kind == "trust store" else OAUTH.format(made.folder))
-    (made.folder / "secret/file").write_bytes(contents[0])
+    made.write("client.properties", properties.format(made.folder))
+    (made.folder / "secret/file").write_bytes(content())
     made.commit()
     made.branch()
     same = invoke("plan", "--trusted-ref", "main", cwd=made.folder)
-    assert "127.0.0.1:1: connection refused" in same.err
-    (made.folder / "secret/file").write_bytes(contents[1])
+    assert same.code == 1
+    assert "127.0.0.1:1: connection refused" in same.err or "ZooKeeper at 127.0.0.1:1 cannot be reached" in same.err
+    (made.folder / "secret/file").write_bytes(content())
     made.commit()
     swapped = invoke("plan", "--trusted-ref", "main", cwd=made.folder)
     assert swapped.code == 3
     assert "differs from main. A change to it counts only after merge" in swapped.err
+
+
+def test_another_zookeeper_counts_only_after_merge(tmp_path):
+    made = GitRepository(tmp_path / "repository")
+    made.write("prod.yaml", cluster(connection={"zookeeper": "127.0.0.1:1/kafka"}))
+    made.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1000})))
+    made.commit()
+    made.branch()
+    made.write("prod.yaml", cluster(connection={"zookeeper": "127.0.0.2:2/mine"}))
+    made.commit()
+
+    assert "ZooKeeper at 127.0.0.1:1 " in invoke("plan", "--trusted-ref", "main", cwd=made.folder).err
+    assert "ZooKeeper at 127.0.0.2:2 " in invoke("plan", cwd=made.folder).err

@@ -24,3 +24,12 @@ def before(name: str, heading: str) -> str:
     above, found, _ = page(name).partition(f"\n## {heading}\n")
     assert found, (name, heading)
     return above
+
+
+def shown_commands(name: str) -> list[tuple[str, str]]:
+    """Each command in the console blocks of a page, and what the page says it prints."""
+    return [
+        shown
+        for block in re.findall(r"```console\n(.*?)```", page(name), re.DOTALL)
+        for shown in re.findall(r"^\$ ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE)
+    ]
