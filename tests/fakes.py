@@ -7,7 +7,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
+from reconciler.errors import AuthorizationError, OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
 from reconciler.model.entity import DEFAULT, Entity, EntityType
 from reconciler.model.plan import Alteration, AlterationResult
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas, same_value
@@ -23,13 +23,13 @@ ONE_BROKER = (BrokerNode(id=1, host="127.0.0.1", port=9092),)
 class FakeClock:
     """Time that passes only when somebody waits."""
 
-    def __init__(self, *, moves: bool = False) -> None:
-        """``moves``: also the time of day passes."""
+    def __init__(self, *, at: datetime.datetime = NOON, moves: bool = False) -> None:
+        """``at``: the time of day at the begin. ``moves``: also the time of day passes."""
         self.seconds = 0.0
-        self._moves = moves
+        self._at, self._moves = at, moves
 
     def now(self) -> datetime.datetime:
-        return NOON + datetime.timedelta(seconds=self.seconds if self._moves else 0.0)
+        return self._at + datetime.timedelta(seconds=self.seconds if self._moves else 0.0)
 
     def monotonic(self) -> float:
         return self.seconds
@@ -210,3 +210,18 @@ def _component_matches(component: FilterComponent, entity: Entity) -> bool:
             return name is DEFAULT
         case FilterKind.SPECIFIED:
             return name is not None
+
+
+class WithCallback(FakeCluster):
+    """Answers, or refuses, the question about the callback of the brokers, and counts how often it was asked."""
+
+    def __init__(self, answer: str | AuthorizationError | None = None) -> None:
+        super().__init__()
+        self._callback = answer
+        self.asked = 0
+
+    def quota_callback(self) -> str | None:
+        self.asked += 1
+        if isinstance(self._callback, AuthorizationError):
+            raise self._callback
+        return self._callback

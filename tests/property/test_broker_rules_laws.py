@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Alteration
 from reconciler.model.quota import QuotaKey, ValueType
-from reconciler.resolution.broker_rules import needs_broker, refusal, value_refusal
+from reconciler.resolution.broker_rules import refusal, value_refusal
 from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
-from tests.builders import ip, user
+from tests.builders import user
 
 keys = st.sampled_from(list(QuotaKey))
 values = st.one_of(st.floats(), st.integers(1, 2**64).map(float), st.integers(1, 10**6).map(lambda n: n + 1e-6))
@@ -46,13 +46,6 @@ def test_removals_neither_help_nor_hurt(entity, ops):
 def test_what_is_refused_stays_refused_with_more_ops(entity, ops, more):
     if refusal(Alteration(entity=entity, ops=ops)) is not None:
         assert refusal(Alteration(entity=entity, ops={**more, **ops})) is not None
-
-
-@given(address=st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
-def test_every_address_as_python_writes_it_is_a_literal(address):
-    for text in {str(address), address.exploded, str(address).upper()}:
-        assert ip_verdict(text) is IpVerdict.LITERAL
-        assert not needs_broker(ip(text))
 
 
 @given(text=st.text(alphabet="0123456789abcdefg:.%[]x", max_size=24))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents import SNAPSHOT, read_snapshot, snapshot_chunks
+from reconciler.documents import SNAPSHOT, snapshot_chunks
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.state import same_value
 from reconciler.render.state_text import state_as_text
@@ -49,11 +49,3 @@ def test_coloured_text_is_the_same_text(state):
 @given(STATES)
 def test_json_written_piece_by_piece_is_the_document_of_a_snapshot(state):
     assert "".join(snapshot_chunks(current(state))) == SNAPSHOT.text(current(state))
-
-
-@given(state=STATES)
-def test_json_reads_back(state, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "described.json"
-    path.write_text("".join(snapshot_chunks(current(state))), encoding="utf-8")
-
-    same(read_snapshot(path).entities, state)

@@ -14,7 +14,8 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Plan
 from reconciler.workflows.intent import load_intent
 from reconciler.workflows.plan import plan_from
-from tests.builders import NOON, current, pair, user
+from tests.builders import current, pair, user
+from tests.fakes import FakeClock
 
 HEAD = "apiVersion: kafka-quotas/v1\n"
 CLUSTER = HEAD + "kind: Cluster\nmetadata: {name: prod}\nspec: {prune: always}\n"
@@ -36,17 +37,6 @@ VALUES = st.fixed_dictionaries(
 ENTRIES = st.dictionaries(st.sampled_from(list(ENTITIES)), VALUES, min_size=1)
 
 
-class Noon:
-    def now(self):
-        return NOON
-
-    def monotonic(self):
-        return 0.0
-
-    def sleep(self, seconds):
-        raise AssertionError("a plan does not wait")
-
-
 def planned(files: dict[str, list[str]]) -> Plan:
     """Each file is a list of documents, each document the text of its entries."""
     with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +45,9 @@ def planned(files: dict[str, list[str]]) -> Plan:
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("---\n".join(texts) if texts else CLUSTER, encoding="utf-8")
-        return plan_from(load_intent([folder], cluster=None), current(LIVE), accepted=(), source=ManifestCommit(), clock=Noon())
+        return plan_from(
+            load_intent([folder], cluster=None), current(LIVE), accepted=(), source=ManifestCommit(), clock=FakeClock()
+        )
 
 
 def entry(entity: Entity, values: dict[str, str], shuffle: random.Random) -> str:

@@ -132,9 +132,3 @@ def test_names_may_have_any_character(folder: Path) -> None:
 def test_the_literal_name_of_the_default_is_warned_about(folder: Path) -> None:
     done = backtest(folder, "--set", "user=<default>:producer_byte_rate=1")
     assert "The default user is written as user alone, without a name" in done.err
-
-
-def test_a_snapshot_and_a_live_cluster_exclude_each_other(folder: Path) -> None:
-    done = backtest(folder, "--set", "user=a:producer_byte_rate=1", "--current", "now.json", "--bootstrap-server", "127.0.0.1:1")
-    assert done.code == 64
-    assert "--current and --bootstrap-server exclude each other" in done.err

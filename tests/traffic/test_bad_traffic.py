@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from reconciler.errors import TrafficError
 from tests.support.command import Command, invoke, run
 from tests.support.local_traffic import open_anywhere, open_here
 from tests.traffic.conftest import RECORDINGS
-from tests.traffic.log_lines import fetch_request, fetch_response, line
+from tests.traffic.log_lines import line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,15 +130,6 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
     assert [one.id for one in cells.segments()] == ["broker-1", "broker-2"]
 
 
-def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(tmp_path: Path) -> None:
-    log = tmp_path / "kafka-request.log"
-    days = ["2026-11-21", "1970-01-01", "2026-11-21", "2031-02-03"]
-    log.write_text("\n".join(line(at=f"{day} 13:00:00,000", correlation_id=n) for n, day in enumerate(days)), encoding="utf-8")
-    facts = opened(None, log, max_unreadable=0.5)
-    (covered,) = facts.coverage
-    assert (covered.requests, covered.start.year, covered.end.year, facts.unreadable) == (3, 2026, 2031, 1)
-
-
 def test_sums_of_minutes_are_means_and_no_requests(tmp_path: Path) -> None:
     from reconciler.traffic import find_traffic
 
@@ -163,16 +153,6 @@ def test_sums_of_seconds_are_never_judged_as_requests(tmp_path: Path) -> None:
         assert isinstance(found, RequestSource) is whole
         assert found.facts.requests == 2
         found.close()
-
-
-def test_what_is_no_log_is_said(tmp_path: Path) -> None:
-    (tmp_path / "photo.log").write_bytes(random.Random(1).randbytes(5000))
-    with pytest.raises(TrafficError, match="no line has 'Completed request:'"):
-        opened(None, tmp_path)
-    (tmp_path / "idle.log").write_text(line("FETCH", 12, request=fetch_request(replicaId=2), response=fetch_response(1)))
-    (tmp_path / "photo.log").write_bytes(gzip.compress(b"x"))
-    with pytest.raises(TrafficError, match="rename it"):
-        opened(None, tmp_path)
 
 
 def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:

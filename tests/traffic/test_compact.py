@@ -1,71 +1,42 @@
-"""Logs to cells: the same sums as the requests, whatever the files, and nothing half-written taken for whole."""
+"""A folder of per-second totals: its addresses, its totals of clients, and documents that it cannot be read by."""
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-from collections.abc import Iterator
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.sources.log_files import find_logs
+from reconciler.features.compacting.segments import Compaction, SourceFile
+from reconciler.traffic import Kind, Reading, SegmentFolder, find_traffic
+from reconciler.traffic.seconds.stored_rows import open_folder, save_client_totals
+from tests.support.all_kinds import rows, write
 from tests.support.placed_totals import no_spark
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
-    from reconciler.traffic.seconds.folder import Segment
-    from reconciler.traffic.shuffle.on_spark import SparkRows
-
-    Rows: TypeAlias = tuple[Path, SparkRows[pa.RecordBatch]]
-
-pytestmark = pytest.mark.spark
-LOG = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"
+ADDRESSES = ["0:0:0:0:0:0:0:1", "10.0.0.7", "10.0.0.8"]
 
 
-@pytest.fixture(scope="module")
-def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
-    from reconciler.traffic.sources.on_spark import request_log_rows
-
-    folder = tmp_path_factory.mktemp("logs of a broker")
-    lines = gzip.decompress(LOG.read_bytes()).splitlines(keepends=True)
-    half = len(lines) // 2
-    (folder / "kafka-request.log.1").write_bytes(b"".join(lines[:half]))
-    (folder / "kafka-request.log").write_bytes(b"".join(lines[half:]))
-    with contextlib.closing(request_log_rows(spark, find_logs([f"7={folder}"]), also=("file",))) as found:
-        yield folder, found
-
-
-def compacted(rows: Rows, target: Path) -> tuple[Segment, ...]:
-    from reconciler.features.compacting.segments import Compaction, SourceFile
-
-    folder, kept = rows
-    files = {
-        path.resolve(): SourceFile(path=path, id=f"id-{number}", size=path.stat().st_size)
-        for number, path in enumerate(sorted(folder.iterdir()))
-    }
-    return Compaction(files=files, folder=SegmentFolder(target)).on_spark(kept)
+@pytest.fixture
+def folder(tmp_path: Path) -> SegmentFolder:
+    """Two segments of the same requests."""
+    source = tmp_path / "a.parquet"
+    write(source, rows())
+    made = SegmentFolder(tmp_path / "now")
+    for name in ("a", "b"):
+        known = SourceFile(path=source, id=name, size=source.stat().st_size)
+        batches = find_traffic([str(source)]).batches(Reading(also=("file",)))
+        Compaction(files={source: known}, folder=made).in_process(batches)
+    return made
 
 
-def test_a_document_that_is_none_is_told(tmp_path: Path) -> None:
-    folder = SegmentFolder(tmp_path)
-    folder.fresh("run")
-    (tmp_path / "segments" / "x.json").write_text("{}")
-    with pytest.raises(TrafficError, match=r"x\.json does not describe per-second totals"):
-        folder.segments()
+def test_connections_have_an_address_and_no_names_in_each_segment(folder: SegmentFolder) -> None:
+    connections = [one for one in open_folder(folder, no_spark).series if one.kind is Kind.CONNECTION]
+    assert [(one.user, one.client_id, one.ip) for one in connections] == [(None, None, ip) for ip in ADDRESSES]
 
 
-def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: Rows, tmp_path: Path) -> None:
-    from reconciler.traffic.seconds.stored_rows import open_folder, save_client_totals
-
-    compacted(rows, tmp_path)
-    folder = SegmentFolder(tmp_path)
-    (kept,) = (tmp_path / "clients").iterdir()
+def test_clients_that_are_kept_added_up_are_those_of_the_segments(folder: SegmentFolder, tmp_path: Path) -> None:
+    (kept,) = (tmp_path / "now" / "clients").iterdir()
     found = open_folder(folder, no_spark).series
 
     kept.write_bytes(b"not Parquet at all")
@@ -76,3 +47,14 @@ def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: Rows, tm
     save_client_totals(folder)
     assert list(kept.parent.iterdir()) == [kept]
     assert open_folder(folder, no_spark).series == found
+
+
+def test_totals_of_a_later_format_or_of_no_document_are_refused(folder: SegmentFolder, tmp_path: Path) -> None:
+    document = tmp_path / "now" / "segments" / "a.json"
+    segment = json.loads(document.read_text(encoding="utf-8"))
+    document.write_text(json.dumps(segment | {"format_version": "2.0"}), encoding="utf-8")
+    with pytest.raises(TrafficError, match="of another version of this tool"):
+        open_folder(folder, no_spark)
+    document.write_text("{}", encoding="utf-8")
+    with pytest.raises(TrafficError, match=r"a\.json does not describe per-second totals"):
+        folder.segments()

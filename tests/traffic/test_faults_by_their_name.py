@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -44,25 +43,6 @@ def test_a_wrong_row_of_parquet_names_its_column_and_value(tmp_path: Path, wrong
     assert words in done.err
     assert f"2 of {2 + good} rows cannot be read" in done.err
     assert "request line" not in done.err
-
-
-def test_one_log_under_two_brokers_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
-    (tmp_path / "a").mkdir()
-    lines = [line(correlation_id=number, at=f"2026-11-21 13:00:0{number},123") for number in range(5)]
-    (tmp_path / "a" / "kafka-request.log").write_text("\n".join(lines) + "\n", "utf-8")
-    shutil.copytree(tmp_path / "a", tmp_path / "b")
-    done = invoke("backtest", "quotas.yaml", "--traffic", "1=a", "--traffic", "2=b", cwd=tmp_path)
-    assert done.code == 1
-    assert "every line that is given for broker 2 is also given for another broker" in done.err
-
-    # A copy of a file of the same broker counts once, as before.
-    done = invoke("backtest", "quotas.yaml", "--traffic", "1=a", "--traffic", "1=b", cwd=tmp_path)
-    assert done.code in {0, 3}, done.err
-    with (tmp_path / "b" / "kafka-request.log").open("a", encoding="utf-8") as log:
-        log.write(line(correlation_id=99, at="2026-11-21 13:00:09,123") + "\n")
-    done = invoke("backtest", "quotas.yaml", "--traffic", "1=a", "--traffic", "2=b", cwd=tmp_path)
-    assert done.code in {0, 3}, done.err
 
 
 @pytest.mark.parametrize(("logs", "source", "verdict"), [(True, "log-cells", "inconclusive"), (False, "cells", "clear")])

@@ -21,30 +21,31 @@ def found(*arguments: str | Path) -> dict[int, list[str]]:
     return {b.broker: [Path(f).name for f in b.files] for b in find_logs([str(a) for a in arguments])}
 
 
-def test_a_folder_name_tells_the_broker(tmp_path: Path) -> None:
-    touch(tmp_path, "node-1/kafka-request.log", "node-2/logs/kafka-request.log", "kafka-broker-03/kafka-request.log.2")
-    assert found(tmp_path) == {1: ["kafka-request.log"], 2: ["kafka-request.log"], 3: ["kafka-request.log.2"]}
-
-
-def test_an_id_before_the_path_wins(tmp_path: Path) -> None:
-    touch(tmp_path, "node-1/kafka-request.log")
-    assert found(f"42={tmp_path}/node-1") == {42: ["kafka-request.log"]}
-
-
-def test_a_file_whose_name_looks_like_an_id_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    touch(tmp_path, "1=request.log")
+@pytest.mark.parametrize(
+    ("files", "arguments", "expected"),
+    [
+        (
+            ["node-1/kafka-request.log", "node-2/logs/kafka-request.log", "kafka-broker-03/kafka-request.log.2"],
+            ["."],
+            {1: ["kafka-request.log"], 2: ["kafka-request.log"], 3: ["kafka-request.log.2"]},
+        ),
+        (["node-1/kafka-request.log"], ["42=node-1"], {42: ["kafka-request.log"]}),
+        (["1=request.log"], ["1=request.log"], {0: ["1=request.log"]}),
+        (
+            ["a/kafka-request.log", "b/kafka-request.log", "node-1/kafka-request.log"],
+            ["a", "node-1", "b"],
+            {number: ["kafka-request.log"] for number in (0, 1, 2)},
+        ),
+        (["kafka-request.log"], [".", "kafka-request.log"], {0: ["kafka-request.log"]}),
+    ],
+    ids=["names of folders", "an id before the path", "a file with the name of an id", "counted around known ids", "twice"],
+)
+def test_arguments_tell_files_and_their_brokers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], arguments: list[str], expected: dict[int, list[str]]
+) -> None:
+    touch(tmp_path, *files)
     monkeypatch.chdir(tmp_path)
-    assert found("1=request.log") == {0: ["1=request.log"]}
-
-
-def test_arguments_without_any_id_are_counted_around_the_known_ones(tmp_path: Path) -> None:
-    touch(tmp_path, "a/kafka-request.log", "b/kafka-request.log", "node-1/kafka-request.log")
-    assert found(tmp_path / "a", tmp_path / "node-1", tmp_path / "b") == {i: ["kafka-request.log"] for i in (0, 1, 2)}
-
-
-def test_one_path_given_twice_is_read_once(tmp_path: Path) -> None:
-    touch(tmp_path, "kafka-request.log")
-    assert found(tmp_path, tmp_path / "kafka-request.log") == {0: ["kafka-request.log"]}
+    assert found(*arguments) == expected
 
 
 def test_data_segments_hidden_and_other_logs_are_left(tmp_path: Path) -> None:

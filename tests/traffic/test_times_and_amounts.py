@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError
-from tests.support.command import invoke
 from tests.support.local_traffic import open_here
-from tests.support.recorded_parquet import START, Flow, write_traffic
+from tests.support.recorded_parquet import START
 
 if TYPE_CHECKING:
     from reconciler.traffic.traffic_source import Facts
@@ -88,32 +86,6 @@ def test_amounts_that_no_sum_can_hold_are_unreadable(tmp_path: Path) -> None:
     assert (facts.requests, facts.unreadable) == (5, 6)
     rows = [row for row in traffic_rows(find_traffic([str(path)])) if row.status == "charged"]
     assert sorted((row.records, row.overhead) for row in rows) == [(0, 7), (0, 7), (5, 0), (7, 0), (2**42, 0)]
-
-
-def test_a_row_of_2120_is_not_counted_to_another_client(tmp_path: Path) -> None:
-    users = [Flow(user=user, amount=1_000, end_s=30) for user in ("alice", "bob")]
-    write_traffic(tmp_path / "good.parquet", users)
-    rows = pq.read_table(tmp_path / "good.parquet")
-    wrong = rows.slice(0, 1).set_column(0, "ts", pa.array([WRONG_US["2120"]], pa.timestamp("us", "UTC")))
-    wrong = wrong.set_column(wrong.schema.get_field_index("amount"), "amount", pa.array([10**9]))
-    pq.write_table(pa.concat_tables([rows, wrong]), tmp_path / "rows.parquet")
-    (tmp_path / "quotas.yaml").write_text(
-        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: t}\nspec:\n  quotas:\n"
-        + "".join(f"    - match: {{user: {user}}}\n      quotas: {{producer_byte_rate: 10KiB}}\n" for user in ("alice", "bob"))
-        + "---\napiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: c}\n"
-        + "spec: {prune: never, backtest: {history: {hours: 0}}}\n",
-        encoding="utf-8",
-    )
-    done = invoke(
-        *("backtest", "quotas.yaml", "--traffic", "rows.parquet", "--max-unreadable", "5%", "--format", "json", "--exact"),
-        cwd=tmp_path,
-    )
-    document = json.loads(done.out)
-    assert [(one["bucket"], one["verdict"], one["peak"]) for one in document["verdicts"]] == [
-        ({"user": "alice"}, "clear", document["verdicts"][0]["peak"]),
-        ({"user": "bob"}, "clear", document["verdicts"][0]["peak"]),
-    ]
-    assert document["provenance"]["unreadable"]["lines"] == 1
 
 
 def test_the_night_of_the_clock_change_is_counted_as_unclear(tmp_path: Path) -> None:

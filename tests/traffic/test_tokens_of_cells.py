@@ -46,11 +46,6 @@ def test_cells_of_several_clients_come_in_any_order(seed: int) -> None:
         assert found[number] == judge_seconds(number, seconds, amounts, (np.nan, 2.0), Window())
 
 
-def test_without_cells_there_is_nothing_to_say() -> None:
-    tables = {key.value: Resolver(QUOTAS, key) for key in KEY_OF_KIND.values()}
-    assert tokens_by_seconds([], group_series([], None, tables), [], Window()) == {}
-
-
 def _columns(cells: list[Cell]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     series, seconds, amounts = (np.asarray(column, dtype=np.int64) for column in zip(*cells, strict=True))
     return series, seconds, amounts

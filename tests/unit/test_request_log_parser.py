@@ -13,7 +13,7 @@ import pytest
 from reconciler.errors import TrafficError
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
-from reconciler.traffic.sources.request_log import LOG_KINDS, parse_lines, schema
+from reconciler.traffic.sources.request_log import LOG_KINDS, parse_lines
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request
 
 
@@ -112,9 +112,3 @@ def test_ties_depend_on_connection_and_number_alone() -> None:
     assert len(set(together.values())) == 600
     apart = {(row["connection"], row["correlation_id"]): row["tie"] for text in reversed(texts) for row in rows(text, broker=2)}
     assert apart == together
-
-
-def test_batches_have_the_schema_that_is_asked_for() -> None:
-    (batch,) = parse_lines([line().encode()], broker=1, file="f", also=("file", "cluster"))
-    assert batch.schema == schema(("file", "cluster"))
-    assert list(parse_lines([b"nothing"], broker=1, file="f")) == []

@@ -9,7 +9,7 @@ from reconciler.model.cluster import CallbackClass
 from reconciler.model.drift import DriftClass
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from tests.builders import cluster_spec, current, declared, user
-from tests.fakes import FakeCluster
+from tests.fakes import FakeCluster, WithCallback
 from tests.support.report_world import intent
 
 
@@ -26,13 +26,8 @@ def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> No
     assert not found.complete
 
 
-class WithCallback(FakeCluster):
-    def quota_callback(self) -> str | None:
-        return "com.example.Quotas"
-
-
 def test_quotas_that_brokers_resolve_in_their_own_way_are_in_doubt() -> None:
-    found = overview_of(intent("c"), current({}), source=WithCallback())
+    found = overview_of(intent("c"), current({}), source=WithCallback("com.example.Quotas"))
     assert found.callback is not None
     assert "com.example.Quotas" in found.callback
     assert overview_of(intent("c"), current({}), source=FakeCluster()).callback is None

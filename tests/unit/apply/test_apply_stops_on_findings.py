@@ -10,8 +10,8 @@ from reconciler.model.plan import ApplyResult
 from reconciler.ports import NO_PROGRESS
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
-from tests.builders import NOON, user
-from tests.fakes import FakeCluster
+from tests.builders import user
+from tests.fakes import FakeClock, FakeCluster
 
 MANIFEST = """apiVersion: kafka-quotas/v1
 kind: ClientQuotas
@@ -22,17 +22,6 @@ spec:
 """
 
 
-class Noon:
-    def now(self):
-        return NOON
-
-    def monotonic(self):
-        return 0.0
-
-    def sleep(self, seconds):
-        raise AssertionError(seconds)
-
-
 @pytest.mark.parametrize(("fail_on", "stops"), [(Severity.WARNING, True), (Severity.ERROR, False)])
 def test_a_quota_that_a_live_default_hides(tmp_path: Path, fail_on: Severity, stops: bool) -> None:
     (tmp_path / "a.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -40,7 +29,7 @@ def test_a_quota_that_a_live_default_hides(tmp_path: Path, fail_on: Severity, st
     intent = load_intent([str(tmp_path)], cluster=None, fail_on=fail_on)
 
     def run():
-        return apply_manifests(intent, cluster, Approval(), dialogue=UNASKED, clock=Noon(), progress=NO_PROGRESS)
+        return apply_manifests(intent, cluster, Approval(), dialogue=UNASKED, clock=FakeClock(), progress=NO_PROGRESS)
 
     if stops:
         with pytest.raises(ManifestError, match="client-id-never-wins"):

@@ -14,7 +14,7 @@ from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
 from reconciler.workflows.plan import make_plan
 from tests.builders import user
-from tests.fakes import FakeCluster
+from tests.fakes import FakeClock, FakeCluster
 
 FRIDAY = datetime.datetime(2026, 11, 20, 17, 30, tzinfo=datetime.UTC)
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -23,22 +23,6 @@ WEEKEND = "freeze: [{days: [fri], hours: 18:00-24:00, timeZone: Europe/Berlin}, 
 
 
 CALLED_C1 = FakeCluster(identity=ClusterIdentity(id="c1", kafka_version="4.3"))
-
-
-class At:
-    """A clock that stands still until somebody waits."""
-
-    def __init__(self, now: datetime.datetime) -> None:
-        self.moment = now
-
-    def now(self) -> datetime.datetime:
-        return self.moment
-
-    def monotonic(self) -> float:
-        return self.moment.timestamp()
-
-    def sleep(self, seconds: float) -> None:
-        self.moment += datetime.timedelta(seconds=seconds)
 
 
 def manifests(folder: Path, *lines: str, name: str = "alice") -> str:
@@ -50,11 +34,13 @@ def manifests(folder: Path, *lines: str, name: str = "alice") -> str:
 
 def applied(path: str, cluster: FakeCluster, now: datetime.datetime, *accepted: str) -> ApplyReport:
     intent = load_intent([path], cluster=None)
-    return apply_manifests(intent, cluster, Approval(accepted=accepted), dialogue=UNASKED, clock=At(now), progress=NO_PROGRESS)
+    return apply_manifests(
+        intent, cluster, Approval(accepted=accepted), dialogue=UNASKED, clock=FakeClock(at=now, moves=True), progress=NO_PROGRESS
+    )
 
 
 def planned(path: str, cluster: FakeCluster, now: datetime.datetime, name: str | None = None) -> Plan:
-    return make_plan(load_intent([path], cluster=name), cluster, accepted=(), clock=At(now))
+    return make_plan(load_intent([path], cluster=name), cluster, accepted=(), clock=FakeClock(at=now, moves=True))
 
 
 def test_outside_of_the_windows_and_when_accepted_it_is_written(tmp_path: Path) -> None:

@@ -15,20 +15,9 @@ from reconciler.planning import quotas_after
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
 from reconciler.workflows.plan_effects import with_effects
 from tests.builders import cluster_spec, current, ip, plan, user
-from tests.fakes import FakeCluster
+from tests.fakes import FakeCluster, WithCallback
 
 KEY = "producer_byte_rate"
-
-
-class WithCallback(FakeCluster):
-    def __init__(self, answer: str | AuthorizationError | None) -> None:
-        super().__init__()
-        self._callback = answer
-
-    def quota_callback(self) -> str | None:
-        if isinstance(self._callback, AuthorizationError):
-            raise self._callback
-        return self._callback
 
 
 def change(entity: Entity, *keys: tuple[str, float | None, float | None]) -> Change:

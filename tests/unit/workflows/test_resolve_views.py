@@ -17,22 +17,9 @@ from reconciler.resolution.views import ViewKind
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.resolve import current_view, is_unknown, manifests_view, notes_about, planned_view
 from tests.builders import cluster_spec, current, declared, desired, ip, pair, user
-from tests.fakes import FakeCluster
+from tests.fakes import FakeCluster, WithCallback
 
 PRODUCE = "producer_byte_rate"
-
-
-class Broker(FakeCluster):
-    """Answers, or refuses, the question about the callback."""
-
-    def __init__(self, callback: str | AuthorizationError | None = None) -> None:
-        super().__init__()
-        self._callback = callback
-
-    def quota_callback(self) -> str | None:
-        if isinstance(self._callback, AuthorizationError):
-            raise self._callback
-        return self._callback
 
 
 def of_version(version: str | None, **entities: float) -> CurrentState:
@@ -41,7 +28,7 @@ def of_version(version: str | None, **entities: float) -> CurrentState:
 
 
 def test_a_callback_is_named_escaped_and_makes_every_answer_about_clients_unknown() -> None:
-    view = current_view(of_version("4.3", a=1.0), source=Broker("io.example.Own\x1b"))
+    view = current_view(of_version("4.3", a=1.0), source=WithCallback("io.example.Own\x1b"))
     answer, address = (view.answers().answer(asked) for asked in (user("a"), ip("10.0.0.7")))
     assert answer.quotas == {}
     assert set(answer.unknown) == set(KEYS)
@@ -52,7 +39,7 @@ def test_a_callback_is_named_escaped_and_makes_every_answer_about_clients_unknow
 
 
 def test_without_the_right_to_ask_it_is_said_that_nobody_could_check() -> None:
-    view = current_view(of_version("4.3", a=1.0), source=Broker(AuthorizationError("no DescribeConfigs", operation="x")))
+    view = current_view(of_version("4.3", a=1.0), source=WithCallback(AuthorizationError("no DescribeConfigs", operation="x")))
     assert view.caveats.callback is None
     assert [note for note in view.notes if "No broker answered whether" in note and "no DescribeConfigs" in note]
 
@@ -80,7 +67,7 @@ def test_who_cannot_tell_is_named(origin: ObservedFrom, who: str) -> None:
     ],
 )
 def test_what_a_version_does_otherwise_is_said(version: str | None, static: bool, words: str | None) -> None:
-    view = current_view(of_version(version, a=1.0), source=Broker())
+    view = current_view(of_version(version, a=1.0), source=WithCallback())
     assert bool(view.caveats.static_defaults) is static
     assert len(view.notes) == (words is not None)
     assert words is None or words in view.notes[0]
@@ -88,7 +75,7 @@ def test_what_a_version_does_otherwise_is_said(version: str | None, static: bool
     assert bool(unlimited.unknown) is static
 
 
-class OldBroker(Broker):
+class OldBroker(WithCallback):
     """Tells its settings, or refuses to."""
 
     def __init__(self, settings: dict[QuotaKey, float] | AuthorizationError) -> None:
@@ -133,7 +120,7 @@ def test_where_nobody_else_tells_the_cluster_document_does() -> None:
     state = of_version("4.3", a=1.0)
     for view in (
         current_view(state, source=object(), spec=spec),
-        current_view(state, source=Broker(AuthorizationError("no", operation="DescribeConfigs")), spec=spec),
+        current_view(state, source=WithCallback(AuthorizationError("no", operation="DescribeConfigs")), spec=spec),
         manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0), callback=spec.brokers.callback)),
     ):
         answer = view.answers().answer(user("a"))
@@ -141,14 +128,14 @@ def test_where_nobody_else_tells_the_cluster_document_does() -> None:
         assert all("quota_groups:Groups" in reason for reason in answer.unknown.values())
         assert not any("resolve quotas as Kafka does" in note for note in view.notes)
     # Brokers that tell know better.
-    assert current_view(state, source=Broker(), spec=spec).answers().answer(user("a")).quotas[PRODUCE].value == 1.0
-    assert "io.example.Own" in (current_view(state, source=Broker("io.example.Own"), spec=spec).caveats.callback or "")
+    assert current_view(state, source=WithCallback(), spec=spec).answers().answer(user("a")).quotas[PRODUCE].value == 1.0
+    assert "io.example.Own" in (current_view(state, source=WithCallback("io.example.Own"), spec=spec).caveats.callback or "")
 
 
 def test_after_the_plan_unmanaged_entities_and_those_outside_the_scope_still_hold() -> None:
     live = {user("a"): {PRODUCE: 1.0, "odd_key": 1.0}, user("gone"): {PRODUCE: 2.0}, user("other"): {PRODUCE: 3.0}}
     scope = Scope(exclude=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="other")),)),))
-    before = current_view(current(live), source=Broker())
+    before = current_view(current(live), source=WithCallback())
     wanted = declared(user("a"), consumer_byte_rate=5.0)
     kept = planned_view(intent_of(wanted, prune=Prune.NEVER, scope=scope), before)
     assert kept.kind is ViewKind.PLANNED
@@ -160,7 +147,9 @@ def test_after_the_plan_unmanaged_entities_and_those_outside_the_scope_still_hol
 
 
 def test_notes_about_an_answer_name_what_stands_beside_it() -> None:
-    view = current_view(current({pair(DEFAULT, DEFAULT): {PRODUCE: 1.0}, ip("db.internal"): {ADDRESS_KEY: 2.0}}), source=Broker())
+    view = current_view(
+        current({pair(DEFAULT, DEFAULT): {PRODUCE: 1.0}, ip("db.internal"): {ADDRESS_KEY: 2.0}}), source=WithCallback()
+    )
     answers = view.answers()
     for asked, words in [
         (user("a"), f"another {PRODUCE}"),
