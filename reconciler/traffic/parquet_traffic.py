@@ -184,6 +184,10 @@ def _with_stored_totals(rows: AnyRows, parts: Sequence[Part], read: Callable[[Se
 
 def _parquet_of(path: Path) -> tuple[str, ...]:
     files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
+    log = next((file for file in path.rglob("*request*.log*") if ".parquet" not in file.name), None) if path.is_dir() else None
+    if log is not None:
+        msg = f"--traffic {escaped(str(path))}: the folder has Parquet files and request logs, such as {escaped(log.name)}"
+        raise UsageError(f"{msg}. Give one kind at a time, or compact them into one folder")
     return shown_files(path, files, what="all Parquet files of the folder are hidden, as after a job that did not finish")
 
 

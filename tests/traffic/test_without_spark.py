@@ -217,6 +217,16 @@ def test_small_parquet_and_csv_need_neither_java_nor_pyspark(folder: Path) -> No
     assert "6 mapped files of brokers 0, 1, 2" in done.out
 
 
+def test_a_folder_of_two_formats_is_refused_rather_than_read_in_part(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    (tmp_path / "history").mkdir()
+    all_kinds.write(tmp_path / "history" / "all.parquet", all_kinds.rows())
+    (tmp_path / "history" / "kafka-request.log.1").write_text(line() + "\n", encoding="utf-8")
+    done = backtest(tmp_path, "--traffic", "history")
+    assert (done.code, done.out) == (64, "")
+    assert "history: the folder has Parquet files and request logs, such as kafka-request.log.1. Give one kind" in done.err
+
+
 JAVA = "needs Java"
 
 

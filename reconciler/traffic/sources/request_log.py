@@ -74,7 +74,9 @@ _UNPLACED: Final = dict.fromkeys((CHARGED, UNKNOWN_PARTITIONS), UNCLEAR_TIME)
 _SHOWN: Final = 200
 """Characters of a line that cannot be read, in ``detail``."""
 _CONNECTIONS_KEPT: Final = 100_000
-NOT_A_LOG: Final = "no line has 'Completed request:'. Is the logger kafka.request.logger at DEBUG, and is this its file?"
+NOT_A_LOG: Final = (
+    "no line has 'Completed request:'. Is the logger kafka.request.logger at DEBUG, and is this its file? CSV needs a --mapping"
+)
 _READABLE: Final = (
     "A line of a broker has its date and time first, and JSON behind 'Completed request:' (kafka-quotas explain record-traffic). "
     "Brokers before 2.8 write no JSON: give their metrics (kafka-quotas explain prometheus)."
