@@ -1,4 +1,4 @@
-"""The page of a report: self-contained, everything of strangers escaped, and the same data as the JSON document."""
+"""The page of a report: self-contained, everything of strangers escaped, the data of the JSON document, and what is in doubt."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reconciler.features.insight import report_page
-from reconciler.features.insight.report import Overview
+from reconciler.features.insight.report import ClusterOverview, EntityOverview, Overview, overview_of
 from reconciler.features.insight.report_page import embedded, report_html
+from reconciler.model.cluster import CallbackClass
+from reconciler.model.drift import DriftClass
 from reconciler.render.html_page import page_script, policy
+from reconciler.resolution.reserved_users import GROUP_CALLBACK
+from tests.builders import cluster_spec, current, declared, user
+from tests.fakes import FakeCluster, WithCallback
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen
+from tests.support.report_world import intent
 
 COMPANY = report_world.company()
 PAGE_JS = str(Path(report_page.__file__).parent / "page")
@@ -123,3 +130,29 @@ def test_clusters_have_a_row_each_and_one_that_was_not_read_says_so() -> None:
     text = page(COMPANY).outside("script", "style")
     assert "staging: no Kafka broker can be reached (b1.staging:9092: connection refused) (unreachable)" in text
     assert "1 cluster could not be read, 1 cluster differs from the manifests, 1 cluster has what the manifests declare." in text
+
+
+def by_name(cluster: ClusterOverview) -> dict[str, EntityOverview]:
+    return {str(one.entity): one for one in cluster.entities}
+
+
+def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> None:
+    whole = intent("c", declared(user("a"), producer_byte_rate=1.0))
+    part = replace(whole, desired=replace(whole.desired, complete=False))
+    live = {user("a"): {"producer_byte_rate": 1.0}, user("b"): {"producer_byte_rate": 2.0}}
+    found = overview_of(part, current(live), source=FakeCluster(live))
+    assert {name: one.drift for name, one in by_name(found).items()} == {"user=a": DriftClass.IN_SYNC, "user=b": None}
+    assert not found.complete
+
+
+def test_quotas_that_brokers_resolve_in_their_own_way_are_in_doubt() -> None:
+    found = overview_of(intent("c"), current({}), source=WithCallback("com.example.Quotas"))
+    assert found.callback is not None
+    assert "com.example.Quotas" in found.callback
+    assert overview_of(intent("c"), current({}), source=FakeCluster()).callback is None
+
+
+def test_limits_of_clients_are_in_doubt_where_the_brokers_have_the_plugin_of_groups() -> None:
+    wanted = intent("c")
+    written = replace(wanted, spec=cluster_spec(name="c", callback=CallbackClass(name=GROUP_CALLBACK)))
+    assert "this page does not resolve groups" in (overview_of(written, current({}), source=FakeCluster()).callback or "")

@@ -147,12 +147,9 @@ def test_answers_whose_parts_are_too_many_are_refused_before_they_are_objects() 
     ("encoding", "body"), [("br", b"x"), ("gzip", b"no gzip"), ("gzip", gzip.compress(b"{}" * 99, mtime=0)[:-4])]
 )
 def test_an_answer_that_cannot_be_unpacked_is_named(encoding: str, body: bytes) -> None:
-    with serving(answering(f"200 OK\r\ncontent-encoding: {encoding}", body)) as port:
-        address = f"http://127.0.0.1:{port}"
-        with pytest.raises(TrafficError, match="does not answer as Prometheus does"):
-            PrometheusApi(address, sleep=lambda _: None).range_samples("{}", end_s=1.0, length_s=3600)
-        with pytest.raises(TrafficError, match=r"is not a metrics page|does not answer"):
-            ExporterPage(address, names=("kafka_.+",)).read()
+    refused = pytest.raises(TrafficError, match="does not answer as Prometheus does")
+    with serving(answering(f"200 OK\r\ncontent-encoding: {encoding}", body)) as port, refused:
+        PrometheusApi(f"http://127.0.0.1:{port}", sleep=lambda _: None).range_samples("{}", end_s=1.0, length_s=3600)
 
 
 def test_a_long_answer_at_its_deadline_is_asked_for_in_parts() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import pytest
 
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from tests.builders import plan, user
-from tests.features.pull_requests.conftest import comment, github_job, gitlab_job
+from tests.features.pull_requests.conftest import comment, gitlab_job
 from tests.support import gitlab_server as gitlab
-from tests.support.command import environment, invoke
+from tests.support.command import invoke
 from tests.support.comments import plan_body
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, Fault
 from tests.support.hostile_names import HOSTILE
@@ -125,20 +123,6 @@ def test_an_api_that_fails_is_exit_code_1_or_only_a_warning(folder, github):
     assert f"GitHub's API at {github.url}: the rate limit is reached. Only 120 s of waiting are left" in failed.err
     assert warned.err.startswith("kafka-quotas: warning: no comment was posted: cannot read pull request 7")
     assert warned.out == ""
-
-
-def test_without_the_extra_the_message_says_how_to_install_it(folder):
-    program = "import sys; sys.modules['urllib3'] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "comment", "--state", "applying", "--cluster", "prod"]
-    env = environment(github_job("https://github.example.org", folder))
-
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
-
-    assert done.returncode == 1
-    assert done.stderr == (
-        "kafka-quotas: posting comments needs urllib3, which is not installed. "
-        "Install the extra github (kafka-quotas explain install)\n"
-    )
 
 
 def test_the_token_is_in_no_output_whatever_goes_wrong(folder, github):

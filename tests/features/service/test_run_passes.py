@@ -1,9 +1,11 @@
-"""What the long-running service writes, and when it rather does not."""
+"""What the long-running service writes, and when it rather does not, by guards, signals and recorded traffic."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import json
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -242,3 +244,72 @@ def test_a_broker_that_left_changes_the_parts_of_a_total_only_where_nobody_has_t
     assert world.cluster.entities == {ALICE: {RATE: part * MIB}}
     if policy == "confirm":
         assert "its total was divided by 4 brokers and now by 3" in world.outcomes[0].message
+
+
+LOG = Path(__file__).parents[3] / "examples" / "quickstart" / "kafka-request.log.gz"
+RULE = {"verdicts": ["throttled"], "match": {"user": "bob"}, "reason": "bob is never throttled"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(LOG, tmp_path / LOG.name)
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "bob"}, {"producer_byte_rate": "10KiB"})), "utf-8")
+    return tmp_path
+
+
+def judging(
+    folder: Path,
+    *rules: Mapping[str, object],
+    applies: bool = True,
+    source: str = LOG.name,
+    report: Path | None = None,
+) -> ServiceWorld:
+    judged = {"history": {"hours": 0}, **({"fail": list(rules)} if rules else {})}
+    (folder / "cluster.yaml").write_text(
+        cluster_document(prune="never", traffic={"source": f"./{source}"}, backtest=judged), "utf-8"
+    )
+    return ServiceWorld(folder, FakeCluster(), applies=applies, report=report)
+
+
+def test_a_rule_that_recorded_traffic_violates_stops_the_write(folder: Path) -> None:
+    service = judging(folder, RULE)
+
+    # The answer for a plan is kept: its traffic may go.
+    service.run(250, {50: (folder / LOG.name).unlink})
+
+    assert service.results == ["refused"] * 3
+    assert (service.cluster.writes, service.cluster.entities) == (0, {})
+    assert {outcome.reason for outcome in service.outcomes} == {"backtest"}
+    assert all("bob is never throttled" in outcome.message for outcome in service.outcomes)
+
+
+def test_a_limit_that_recorded_traffic_allows_is_written(folder: Path) -> None:
+    report = folder.with_name("report.json")
+    service = judging(folder, RULE, report=report)
+    (folder / "quotas.yaml").write_text(quotas(({"user": "bob"}, {"producer_byte_rate": "10MiB"})), "utf-8")
+
+    service.run(50)
+
+    assert service.results == ["applied"]
+    assert service.cluster.entities == {BOB: {"producer_byte_rate": 10 * 1024.0 * 1024}}
+    (prediction,) = json.loads(report.read_text())["predictions"]
+    assert (prediction["entity"], prediction["verdict"], prediction["share"]) == ({"user": "bob"}, "clear", 0.0)
+
+
+@pytest.mark.parametrize("applies", [True, False])
+def test_without_a_rule_the_result_is_in_the_log(folder: Path, applies: bool) -> None:
+    service = judging(folder, applies=applies)
+
+    service.run(50)
+
+    assert service.results == ["applied" if applies else "differs"]
+    assert any("Backtest: The proposed quotas would have throttled 1 of 1 quota group" in line for line in service.log)
+
+
+def test_traffic_that_is_not_there_stops_no_write_and_is_named(folder: Path) -> None:
+    service = judging(folder, RULE, source="gone.log")
+
+    service.run(50)
+
+    assert service.results == ["applied"]
+    assert any("Nothing was checked against traffic" in line and "gone.log" in line for line in service.log)

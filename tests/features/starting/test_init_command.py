@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.features.sandbox.spec import Sandbox
 from tests.builders import client, pair, user
-from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import snapshot
 
@@ -197,18 +195,3 @@ def test_what_a_snapshot_holds_becomes_manifests_whose_plan_is_empty(tmp_path: P
     assert invoke("validate", cwd=tmp_path / "repo").code == 0
     planned = invoke("plan", "--current", "../now.json", "--format", "json", "--detailed-exitcode", cwd=tmp_path / "repo")
     assert (planned.code, planned.json()["summary"]["unchanged"]) == (0, 4)
-
-
-@pytest.mark.kafka
-def test_what_a_broker_has_becomes_manifests_whose_plan_is_empty(tmp_path: Path, clean_kafka: Sandbox) -> None:
-    server = clean_kafka.bootstrap_servers
-    raw_quotas.alter(server, {frozenset({("user", "alice")}): {"producer_byte_rate": 9e9}})
-    raw_quotas.settled(server)
-    (tmp_path / "my.properties").write_text("client.id=me\n")
-    done = init(tmp_path, "repo", "--bootstrap-server", server, "--command-config", "my.properties")
-    assert done.code == 0, done.err
-    assert "--command-config my.properties\n" in done.out
-    (path,) = (tmp_path / "repo/clusters").iterdir()
-    assert "properties" not in path.read_text(encoding="utf-8")
-    planned = invoke("plan", "repo", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
-    assert (planned.code, planned.json()["summary"]["unchanged"]) == (0, 1), planned.err
