@@ -26,6 +26,10 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
     if staying := counts.unchanged.get(Verdict.THROTTLED, 0):
         words = f"{words}. {count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"
         tone = Tone.WARN if tone is Tone.GOOD else tone
+    # No limit changes in a situation: those that stay are what it asks about.
+    if report.situation is not None and (perhaps := counts.unchanged.get(Verdict.POSSIBLE, 0)):
+        words = f"{words}. {count_of(perhaps, 'quota group')} might be over a limit that stays"
+        tone = Tone.WARN if tone is Tone.GOOD else tone
     if unknown is None:
         return f"{words}.", tone
     nothing_judged = not any(counts.changed.values()) and not counts.unchanged.get(Verdict.THROTTLED)

@@ -126,6 +126,13 @@ def test_the_answer_names_the_situation_and_notes_say_how_it_is_simulated(folder
     assert "each client's traffic of broker 3 moves to brokers 1 and 2 in equal parts, 50 % each" in text
 
 
+def test_the_answer_names_groups_of_which_whole_seconds_do_not_decide(folder: Path) -> None:
+    # 1,600 B/s is below the limit of 1,700 B/s, and eleven seconds of it in a window of ten are above.
+    write(folder / "steady", [(second, 1, "alice", 800) for second in range(SECONDS)])
+    answer = "With 2 times the traffic: no limit of a recorded client changes. 1 quota group might be over a limit that stays."
+    assert f"Backtest: {answer}\n" in simulate(folder, "--factor", "2", history="steady").out
+
+
 def test_more_traffic_is_the_history_with_larger_requests(folder: Path) -> None:
     data = document(simulate(folder, "--factor", "1.5", "--format", "json"))
     expected = judged_as_written(folder, [(s, b, u, size * 3 // 2) for s, b, u, size in recorded()])
