@@ -218,14 +218,19 @@ def test_an_audit_file_says_which_commit_was_applied(repository: GitRepository) 
     assert "which limit throttled the client" in {one["what"] for one in by_date["missing"]}
 
 
+def throttled(folder: Path, user: str) -> tuple[GitRepository, tuple[str, ...]]:
+    """The repository and the log of a throttled user, and the options that ask why."""
+    made = GitRepository(folder / "repository")
+    made.write(MANIFEST, manifests.quotas(({"user": user}, {"producer_byte_rate": "50KB"})))
+    made.commit("Limit \x1b[31m it", at=START - datetime.timedelta(minutes=5))
+    senders = (Sender(user=user, client_id="x", size=90_000, every_s=0.5, begin_s=30, end_s=60),)
+    write_log(folder / "request.log", senders, {user: LIMIT})
+    return made, ("--name", f"user={user}", *AT, *TRAFFIC)
+
+
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     evil = "a'b $(touch pwned)\n\x1b[31m\u202e;`id`"
-    repository = GitRepository(tmp_path / "repository")
-    repository.write(MANIFEST, manifests.quotas(({"user": evil}, {"producer_byte_rate": "50KB"})))
-    repository.commit("Limit \x1b[31m it", at=START - datetime.timedelta(minutes=5))
-    senders = (Sender(user=evil, client_id="x", size=90_000, every_s=0.5, begin_s=30, end_s=60),)
-    write_log(tmp_path / "request.log", senders, {evil: LIMIT})
-    asked = ("--name", f"user={evil}", *AT, *TRAFFIC)
+    repository, asked = throttled(tmp_path, evil)
 
     text = why(repository, *asked)
     report = document(why(repository, *asked, "--format", "json"))
@@ -238,13 +243,7 @@ def test_hostile_names_are_escaped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a'b $(touch pwned);`id`", '"q" -x'])
 def test_commands_can_be_pasted(name: str, tmp_path: Path) -> None:
-    repository = GitRepository(tmp_path / "repository")
-    repository.write(MANIFEST, manifests.quotas(({"user": name}, {"producer_byte_rate": "50KB"})))
-    repository.commit("Limit it", at=START - datetime.timedelta(minutes=5))
-    senders = (Sender(user=name, client_id="x", size=90_000, every_s=0.5, begin_s=30, end_s=60),)
-    write_log(tmp_path / "request.log", senders, {name: LIMIT})
-
-    asked = ("--name", f"user={name}", *AT, *TRAFFIC)
+    repository, asked = throttled(tmp_path, name)
     (command,) = document(why(repository, *asked, "--format", "json"))["commands"]
 
     words = shlex.split(command)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import socket
+import ssl
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +18,11 @@ import pytest
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.compacting.compact import CompactOptions, compact_traffic
 from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
-from reconciler.features.prometheus.server_pages import fetch_prometheus
+from reconciler.features.prometheus.server_pages import FetchedSamples, fetch_prometheus
 from reconciler.ports import NO_PROGRESS, NoProgress
 from reconciler.workflows import PrometheusRequest
 from tests.support.bad_servers import serving
+from tests.support.certificates import Authority
 from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.metrics_exporter import matrix, served
 
@@ -256,3 +259,52 @@ def test_a_partial_answer_is_used_named_and_read_again(tmp_path: Path) -> None:
     assert "isPartial" in " ".join(map(str, first.notes))
     assert (len(first.pages_read), len(second.pages_read), len(third.pages_read)) == (1, 1, 0)
     assert second.notes == third.notes == ()
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """Its certificate, and one for the client with its key, are in files."""
+    made = Authority()
+    client = made.sign("reader")
+    for name, text in (("ca.pem", made.pem), ("client.pem", client.chain), ("client.key", client.key_pem())):
+        (tmp_path / name).write_text(text)
+    return made
+
+
+def tls_server(folder: Path, authority: Authority) -> ssl.SSLContext:
+    own = authority.sign("server")
+    (folder / "server.pem").write_text(own.pem())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(folder / "ca.pem")
+    return context
+
+
+def fetch_over_tls(folder: Path, port: int, login: str) -> FetchedSamples:
+    (folder / "prometheus.login").write_text(login)
+    asked = request(port, folder / "store", http_config=folder / "prometheus.login")
+    return fetch_prometheus(dataclasses.replace(asked, address=f"https://127.0.0.1:{port}"), now=NOW)
+
+
+def test_a_client_certificate_from_files_is_shown_to_the_server(tmp_path: Path, authority: Authority) -> None:
+    login = "tls_config: {ca_file: ca.pem, cert_file: client.pem, key_file: client.key}\n"
+    with served(Server(ALICE), tls=tls_server(tmp_path, authority)) as port:
+        assert fetch_over_tls(tmp_path, port, login).rows > 0
+
+
+@pytest.mark.parametrize(
+    "login", ["tls_config: {ca_file: ca.pem}\n", "http_headers: {X-Scope-OrgID: {values: [a]}}\n"], ids=["client", "server"]
+)
+def test_a_certificate_that_is_missing_is_an_error_at_once(login: str, tmp_path: Path, authority: Authority) -> None:
+    with (
+        served(Server(ALICE), tls=tls_server(tmp_path, authority)) as port,
+        pytest.raises(TrafficError, match="Check tls_config in the file of --http-config"),
+    ):
+        fetch_over_tls(tmp_path, port, login)
+
+
+def test_a_field_of_tls_that_is_not_read_is_refused(tmp_path: Path, authority: Authority) -> None:
+    assert authority
+    with pytest.raises(UsageError, match="insecure_skip_verify"):
+        fetch_over_tls(tmp_path, 1, "tls_config: {insecure_skip_verify: true}\n")

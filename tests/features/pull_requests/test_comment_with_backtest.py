@@ -22,6 +22,7 @@ from reconciler.features.pull_requests.sticky_comment import (
 )
 from reconciler.model import (
     BacktestReport,
+    BucketVerdict,
     FailedBucket,
     RuleOutcome,
     Verdict,
@@ -146,27 +147,6 @@ def test_a_plan_without_changes_stays_silent_unless_the_backtest_found_a_change(
 QUIET = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=1.0, after=2.0, reason=NotJudged.NO_CLIENT)
 
 
-@pytest.mark.parametrize(
-    ("names", "found", "wanted"),
-    [
-        (("alice",), report(), "blocked"),
-        (("alice",), report_of(HIT, cluster="prod"), "throttles clients"),
-        (("alice",), report_of(verdict(verdict=Verdict.POSSIBLE), cluster="prod"), "throttles clients"),
-        (("alice",), report_of(verdict(verdict=Verdict.INCONCLUSIVE), cluster="prod"), "inconclusive"),
-        (("quiet",), report_of(cluster="prod", unjudged=(QUIET,)), "not checked"),
-        (("alice", "quiet"), report_of(verdict(), cluster="prod", unjudged=(QUIET,)), "not checked"),
-        (("alice", "nowhere"), report_of(verdict(), cluster="prod"), "not checked"),
-        (("alice",), report_of(verdict(), cluster="prod"), "ready"),
-        ((), report_of(verdict(changed=False), cluster="prod"), "no change"),
-    ],
-)
-def test_one_verdict_stands_over_the_plan_and_the_backtest(names: tuple[str, ...], found: BacktestReport, wanted: str) -> None:
-    content = merged(planned(*names), found)
-    assert content.marker.verdict == wanted
-    text = render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
-    assert text.splitlines()[1].endswith(f"Kafka quotas for `prod`: {wanted}")
-
-
 GUARD = GuardResult(
     id="large-reduction",
     status=GuardStatus.NEEDS_ACCEPTANCE,
@@ -184,31 +164,45 @@ def changed(*guards: GuardResult, **more: Any) -> Plan:
     return plan(raised("alice"), guards=guards, **more)
 
 
-CLEAR = report_of(verdict(), cluster="prod")
+def judged(*verdicts: BucketVerdict, **more: Any) -> BacktestReport:
+    return report_of(*verdicts, cluster="prod", **more)
+
+
+CLEAR = judged(verdict())
+KEPT = KeptEntity(entity=user("bob"), quotas={"request_percentage": 5.0}, since="main:a.yaml:3:5")
 
 
 @pytest.mark.parametrize(
-    ("found", "report", "wanted"),
+    ("found", "report", "wanted", "conclusion"),
     [
-        (changed(findings=(ERROR,)), CLEAR, Conclusion.FAILURE),
-        (changed(), report_of(HIT, rules=(RULE,), cluster="prod"), Conclusion.FAILURE),
-        (changed(GUARD), CLEAR, Conclusion.ACTION_REQUIRED),
-        (changed(GUARD), None, Conclusion.ACTION_REQUIRED),
-        (changed(), None, Conclusion.NEUTRAL),
-        (changed(), report_of(HIT, cluster="prod"), Conclusion.NEUTRAL),
-        (changed(), report_of(verdict(verdict=Verdict.INCONCLUSIVE), cluster="prod"), Conclusion.NEUTRAL),
-        (plan(kept=(KeptEntity(entity=user("bob"), quotas={"request_percentage": 5.0}, since="main:a.yaml:3:5"),)), None,
-         Conclusion.NEUTRAL),
-        (changed(), CLEAR, Conclusion.SUCCESS),
-        (changed(replace(GUARD, status=GuardStatus.ACCEPTED, advice=None)), CLEAR, Conclusion.SUCCESS),
-        (plan(), None, Conclusion.SUCCESS),
+        (changed(findings=(ERROR,)), CLEAR, "blocked", Conclusion.FAILURE),
+        (changed(), report(), "blocked", Conclusion.FAILURE),
+        (changed(GUARD), CLEAR, "needs acceptance", Conclusion.ACTION_REQUIRED),
+        (changed(GUARD), None, "needs acceptance", Conclusion.ACTION_REQUIRED),
+        (changed(), None, "not checked", Conclusion.NEUTRAL),
+        (changed(), judged(HIT), "throttles clients", Conclusion.NEUTRAL),
+        (changed(), judged(verdict(verdict=Verdict.POSSIBLE)), "throttles clients", Conclusion.NEUTRAL),
+        (changed(), judged(verdict(verdict=Verdict.INCONCLUSIVE)), "inconclusive", Conclusion.NEUTRAL),
+        (planned("quiet"), judged(unjudged=(QUIET,)), "not checked", Conclusion.NEUTRAL),
+        (planned("alice", "quiet"), judged(verdict(), unjudged=(QUIET,)), "not checked", Conclusion.NEUTRAL),
+        (planned("alice", "nowhere"), CLEAR, "not checked", Conclusion.NEUTRAL),
+        (plan(kept=(KEPT,)), None, "not removed", Conclusion.NEUTRAL),
+        (changed(), CLEAR, "ready", Conclusion.SUCCESS),
+        (changed(replace(GUARD, status=GuardStatus.ACCEPTED, advice=None)), CLEAR, "ready", Conclusion.SUCCESS),
+        (planned(), judged(verdict(changed=False)), "no change", Conclusion.SUCCESS),
+        (plan(), None, "no change", Conclusion.SUCCESS),
     ],
-)  # fmt: skip
-def test_what_apply_would_refuse_never_passes(found: Plan, report: BacktestReport | None, wanted: Conclusion) -> None:
-    check = plan_comment(found, report=report).check
-    assert check is not None
-    assert check.conclusion is wanted
-    assert check.passes <= found.applyable
+)
+def test_one_verdict_stands_over_plan_and_backtest_and_what_apply_would_refuse_never_passes(
+    found: Plan, report: BacktestReport | None, wanted: str, conclusion: Conclusion
+) -> None:
+    content = plan_comment(found, report=report)
+    assert content.marker.verdict == wanted
+    text = render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
+    assert text.splitlines()[1].endswith(f"Kafka quotas for `prod`: {wanted}")
+    assert content.check is not None
+    assert content.check.conclusion is conclusion
+    assert content.check.passes <= found.applyable
 
 
 @pytest.fixture
