@@ -55,8 +55,8 @@ class Clients:
         """This limit for each of them."""
         return {Entity.of({"client-id": self.names[role]}): {key: limit} for role, key in self.KEYS.items()}
 
-    def recorded(self, folder: Path, *, limit: float | None, seconds: float, pause_s: float = 0.0) -> Recording:
-        """A run of both at once under a limit, and the lines that the broker logged of it."""
+    def recorded(self, folder: Path, *, limit: float | None, seconds: float, least: int = 0) -> Recording:
+        """A run of both at once under a limit, of at least so many requests each, and the lines that the broker logged of it."""
         raw_quotas.remove_all(self._sandbox.bootstrap_servers)
         if limit is not None:
             wanted = {raw(entity): dict(quotas) for entity, quotas in self.quotas(limit).items()}
@@ -69,7 +69,7 @@ class Clients:
             "consumer": lambda client: client.fetch_records(self._topic)[1],
         }
         with ThreadPoolExecutor(max_workers=len(asks)) as pool:
-            runs = {role: pool.submit(self._ask, role, ask, seconds, pause_s) for role, ask in asks.items()}
+            runs = {role: pool.submit(self._ask, role, ask, seconds, least) for role, ask in asks.items()}
             throttles = {role: run.result() for role, run in runs.items()}
         sent = {role: len(found) for role, found in throttles.items()}
         wait_until(lambda: all(self._lines(log, role) >= count for role, count in sent.items()))
@@ -78,15 +78,14 @@ class Clients:
         own.write_bytes(log.content())
         return Recording(own, {role: sum(ms > 0 for ms in found) for role, found in throttles.items()}, sent)
 
-    def _ask(self, role: str, ask: Callable[[WireClient], int], seconds: float, pause_s: float) -> list[int]:
+    def _ask(self, role: str, ask: Callable[[WireClient], int], seconds: float, least: int) -> list[int]:
         server = self._sandbox.sasl_bootstrap_servers
         assert server is not None
         throttles: list[int] = []
         begin = time.monotonic()
         with WireClient(server, self._sandbox.user("alice"), self.names[role]) as client:
-            while (now := time.monotonic() - begin) < seconds:
-                if now >= len(throttles) * pause_s:
-                    throttles.append(ask(client))
+            while time.monotonic() - begin < seconds or len(throttles) < least:
+                throttles.append(ask(client))
         return throttles
 
     def _lines(self, log: RequestLogTail, role: str) -> int:
@@ -137,8 +136,9 @@ def test_a_log_of_throttled_clients_clears_no_higher_limit(clients: Clients, tmp
                 assert str(row.reason).startswith(f"the old limit of 19.53 KiB/s throttled {row.recorded.throttled} of ")
                 assert "They need at least" in str(row.reason)
 
-    # What these clients do without a limit: each of the higher limits throttles them.
-    free = clients.recorded(tmp_path / "free", limit=None, seconds=1.0)
+    # What these clients do without a limit: each of the higher limits throttles them, also on a slow machine.
+    enough = int(2 * 11 * max(HIGHER) / BATCH)
+    free = clients.recorded(tmp_path / "free", limit=None, seconds=1.0, least=enough)
     for limit in HIGHER:
         rows = judge(free.log, {}, clients.quotas(limit), exact=True)
         assert {row.verdict for row in rows.values()} == {Verdict.THROTTLED}

@@ -34,7 +34,8 @@ class InitArguments:
     name: str | None = option(
         "--name",
         metavar="NAME",
-        help="use this name for the cluster in the manifests [default: its id]",
+        help="use this name for the cluster in the manifests. Without a cluster, --traffic is of the example's cluster of this "
+        "name [default: its id, or production]",
     )
     ci: str = option(
         "--ci",
@@ -63,7 +64,7 @@ class InitArguments:
 def init(args: InitArguments) -> Result:
     """Write the files."""
     from reconciler.features.starting.export import require_free
-    from reconciler.features.starting.repository import Setting, make_repository, require_workflows
+    from reconciler.features.starting.repository import TEMPLATE_CLUSTERS, Setting, make_repository, require_workflows
 
     access = args.place.access(args.current)
     if args.place.command_config and not args.place.named:
@@ -75,8 +76,11 @@ def init(args: InitArguments) -> Result:
     folder = Path(args.folder)
     require_free(folder, overwrite=args.overwrite)
     state = _state(args, access)
-    if args.name is not None and state is None:
-        raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current. Give one")
+    if args.name is not None and state is None and (args.traffic is None or args.name not in TEMPLATE_CLUSTERS):
+        raise UsageError(
+            "--name names the cluster of --bootstrap-server, --zookeeper or --current, or with --traffic one of the example: "
+            f"{' or '.join(TEMPLATE_CLUSTERS)}. Give one"
+        )
     if args.adopt and state is None:
         raise UsageError("--adopt adopts the quotas of --bootstrap-server, --zookeeper or --current. Give one")
     made = make_repository(
@@ -86,6 +90,7 @@ def init(args: InitArguments) -> Result:
             version=reconciler.__version__,
             workflows=args.workflows,
             traffic=args.traffic,
+            cluster=args.name or TEMPLATE_CLUSTERS[-1],
         ),
         overwrite=args.overwrite,
         state=state,
@@ -157,7 +162,9 @@ def _lines(args: InitArguments, made: Made) -> list[Line]:
             line("Pull requests are not checked against traffic, since none is named: kafka-quotas explain record-traffic")
         )
     elif args.traffic is not None and made.export is None:
-        lines.append(line(f"The traffic is of {made.clusters[-1]}. Move spec.traffic if it is of another cluster."))
+        name = args.name or made.clusters[-1]
+        others = [other for other in made.clusters if other != name]
+        lines.append(line(f"The traffic is of {name}. --name {others[0]} chooses the other one."))
     lines.append(line(("Next:", Style.STRONG)))
     lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
     return lines

@@ -141,6 +141,8 @@ class Setting:
     """``OWNER/NAME@COMMIT`` of the reusable workflows. ``None``: a placeholder."""
     traffic: str | None = None
     """As ``--traffic`` of ``backtest`` takes it."""
+    cluster: str = TEMPLATE_CLUSTERS[-1]
+    """The cluster of the template that this traffic is of."""
 
     def traffic_of(self, cluster: str) -> MetricServer | TrafficPlace | None:
         """``spec.traffic`` of this cluster. On a forge, a nightly job keeps the totals of a folder in a reference."""
@@ -172,7 +174,7 @@ def make_repository(
     files = tuple(template_files(setting))
     export = None
     clusters: tuple[str, ...] = TEMPLATE_CLUSTERS
-    of_traffic = clusters[-1]
+    of_traffic = setting.cluster
     if state is not None:
         owners = owners_by_prefix(state.entities) if adopt else {}
         traffic = setting.traffic_of(name_of_cluster(state))
@@ -197,11 +199,10 @@ def make_repository(
 
 
 def _with_traffic(files: Sequence[ExportedFile], setting: Setting) -> Iterator[ExportedFile]:
-    """The template, with traffic in the manifest of its last cluster."""
-    cluster = TEMPLATE_CLUSTERS[-1]
-    traffic = setting.traffic_of(cluster)
+    """The template, with traffic in the manifest of one of its clusters."""
+    traffic = setting.traffic_of(setting.cluster)
     for file in files:
-        if traffic is not None and file.path == f"{CLUSTER_FOLDER}/{cluster}.yaml":
+        if traffic is not None and file.path == f"{CLUSTER_FOLDER}/{setting.cluster}.yaml":
             yield replace(file, text=f"{file.text.rstrip()}\n{traffic_setting(traffic)}\n")
         else:
             yield file

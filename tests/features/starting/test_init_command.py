@@ -83,6 +83,8 @@ def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_pat
         ("github", "s3a://lake/seconds", {"source": "s3a://lake/seconds", "days": 14}),
         ("github", "/var/log/a 'b': c", {"source": "refs/kafka-quotas/traffic/prod"}),
         ("gitlab", "/srv/a 'b': c", {"source": "refs/kafka-quotas/traffic/prod"}),
+        ("gitlab", "s3a://lake/seconds", {"source": "s3a://lake/seconds", "days": 14}),
+        ("none", "/srv/history", {"source": "/srv/history"}),
         ("none", "table:lake.quotas", {"source": "table:lake.quotas", "days": 14}),
     ],
 )
@@ -110,13 +112,16 @@ def nightly_of(repository: Path) -> tuple[str, str] | None:
     return job and (job["parallel"]["matrix"][0]["CLUSTER"][0], job["variables"]["TRAFFIC"])
 
 
+@pytest.mark.parametrize(("name", "other"), [("staging", "production"), ("production", "staging")])
 @pytest.mark.parametrize("forge", ["github", "gitlab"])
-def test_without_a_cluster_the_traffic_is_of_production(tmp_path: Path, forge: str) -> None:
-    done = init(tmp_path, "a", "--traffic", "/srv/logs", "--ci", forge)
-    assert "The traffic is of production." in done.out
-    traffic = yaml.safe_load((tmp_path / "a/clusters/production.yaml").read_text("utf-8"))["spec"]["traffic"]
-    assert traffic == {"source": "refs/kafka-quotas/traffic/production"}
-    assert nightly_of(tmp_path / "a") == ("production", "/srv/logs")
+def test_without_a_cluster_the_traffic_is_of_the_one_that_is_named(tmp_path: Path, forge: str, name: str, other: str) -> None:
+    named = () if name == "production" else ("--name", name)
+    done = init(tmp_path, "a", "--traffic", "/srv/logs", "--ci", forge, *named)
+    assert f"The traffic is of {name}. --name {other} chooses the other one." in done.out
+    specs = {each: yaml.safe_load((tmp_path / f"a/clusters/{each}.yaml").read_text("utf-8"))["spec"] for each in (name, other)}
+    assert specs[name]["traffic"] == {"source": f"refs/kafka-quotas/traffic/{name}"}
+    assert "traffic" not in specs[other]
+    assert nightly_of(tmp_path / "a") == (name, "/srv/logs")
     assert invoke("validate", "--fail-on", "info", cwd=tmp_path / "a").code == 0
 
 
@@ -167,6 +172,7 @@ def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(t
         (("--workflows", "acme/kafka-quotas@main"), "OWNER/NAME@COMMIT"),
         (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "none"), "Pass --ci, too"),
         (("--name", "prod"), "Give one"),
+        (("--name", "prod", "--traffic", "/srv/logs"), "staging or production"),
         (("--command-config", "x"), "--command-config needs --bootstrap-server or --zookeeper"),
         (("--current", "x", "--bootstrap-server", "y:1"), "exclude each other"),
     ],
