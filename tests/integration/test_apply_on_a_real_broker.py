@@ -68,15 +68,11 @@ def cluster(clean_kafka: Sandbox) -> Iterator[QuotaCluster]:
     connected.close()
 
 
-def raw(state: State) -> dict[raw_quotas.RawEntity, dict[str, float]]:
-    return {frozenset((t, None if n is DEFAULT else n) for t, n in e.parts): dict(q) for e, q in state.items()}
-
-
 def seed(sandbox: Sandbox, state: State) -> None:
     raw_quotas.remove_all(sandbox.bootstrap_servers)
-    raw_quotas.alter(sandbox.bootstrap_servers, raw(state))
+    raw_quotas.alter(sandbox.bootstrap_servers, raw_quotas.raw(state))
     deadline = time.monotonic() + 20
-    while raw_quotas.describe(sandbox.bootstrap_servers) != raw(state):
+    while raw_quotas.describe(sandbox.bootstrap_servers) != raw_quotas.raw(state):
         assert time.monotonic() < deadline, "the broker does not show what was written"
 
 
@@ -102,7 +98,7 @@ def test_apply_leaves_exactly_the_desired_state_in_scope_and_everything_else_as_
     assert report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
     assert report.verified
     outside = {entity: quotas for entity, quotas in live.items() if not scope.contains(entity)}
-    assert raw_quotas.describe(clean_kafka.bootstrap_servers) == raw({**outside, **want})
+    assert raw_quotas.describe(clean_kafka.bootstrap_servers) == raw_quotas.raw({**outside, **want})
     assert make_plan(intent(want, scope), cluster, accepted=(), clock=SystemClock()).changes == ()
 
 

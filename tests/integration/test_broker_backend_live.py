@@ -17,7 +17,7 @@ from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter
 from tests.builders import user
 from tests.support import raw_quotas
-from tests.support.bad_servers import CuttingProxy, serving
+from tests.support.bad_servers import Relay, serving
 
 pytestmark = pytest.mark.kafka
 
@@ -42,8 +42,8 @@ def sasl_servers(kafka_sandbox: Sandbox) -> str:
 
 
 @pytest.fixture
-def proxied(clean_kafka: Sandbox) -> Iterator[tuple[BrokerCluster, CuttingProxy]]:
-    proxy = CuttingProxy(clean_kafka.nodes[0].port)
+def proxied(clean_kafka: Sandbox) -> Iterator[tuple[BrokerCluster, Relay]]:
+    proxy = Relay(clean_kafka.nodes[0].port)
     with serving(proxy) as port:
         cluster = open_cluster(f"127.0.0.1:{port}")
         yield cluster, proxy
@@ -72,7 +72,7 @@ def test_a_read_whose_answer_is_lost_is_asked_of_another_address(proxied):
 
 
 def test_a_write_that_was_not_sent_because_its_server_is_gone_is_sent_to_another(clean_kafka):
-    proxy = CuttingProxy(clean_kafka.nodes[0].port)
+    proxy = Relay(clean_kafka.nodes[0].port)
     with serving(proxy) as port:
         cluster = open_cluster(f"127.0.0.1:{port}")
     deadline = time.monotonic() + 10

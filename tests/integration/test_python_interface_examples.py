@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import inspect
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,9 @@ import pytest
 
 from reconciler import client
 from reconciler.features.sandbox.spec import Sandbox
+from tests.builders import user
 from tests.support import raw_quotas
-from tests.support.manifests import prod_cluster
+from tests.support.manifests import prod_cluster, quotas, snapshot
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -23,18 +23,11 @@ ROOT = Path(__file__).parents[2]
 ADDRESS = "b1:9092"
 """The broker of the examples; the real one takes its place."""
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: payments}
-spec:
-  quotas:
-    - match: {user: payments}
-      quotas: {producer_byte_rate: 20MiB, consumer_byte_rate: 40MB}
-"""
+MANIFEST = quotas(({"user": "payments"}, {"producer_byte_rate": "20MiB", "consumer_byte_rate": "40MB"}))
+PAYMENTS, EVERYBODY = frozenset({("user", "payments")}), frozenset({("user", None)})
 LIVE: dict[raw_quotas.RawEntity, dict[str, float]] = {
-    frozenset({("user", "payments")}): {"producer_byte_rate": 20_000_000.0, "consumer_byte_rate": 40_000_000.0},
-    frozenset({("user", None)}): {"producer_byte_rate": 5_000_000.0},
+    PAYMENTS: {"producer_byte_rate": 20_000_000.0, "consumer_byte_rate": 40_000_000.0},
+    EVERYBODY: {"producer_byte_rate": 5_000_000.0},
 }
 """What every example starts with."""
 
@@ -64,14 +57,8 @@ def prod(clean_kafka: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas" / "cluster.yaml").write_text(prod_cluster(clean_kafka.cluster_id, servers), encoding="utf-8")
     (tmp_path / "quotas" / "payments.yaml").write_text(MANIFEST, encoding="utf-8")
-    entities = [{"entity": dict(entity), "quotas": quotas} for entity, quotas in LIVE.items()]
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": clean_kafka.cluster_id, "kafka_version": "4.3"},
-        "observed": {"at": "2026-01-02T12:00:00Z", "from": "broker"},
-        "entities": entities,
-    }
-    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    entities = {user("payments"): LIVE[PAYMENTS], user(): LIVE[EVERYBODY]}
+    (tmp_path / "now.json").write_text(snapshot(entities, clean_kafka.cluster_id), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return clean_kafka
 

@@ -15,7 +15,7 @@ from reconciler.errors import GuardRefusedError, StalePlanError
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
-from tests.support.manifests import prod_cluster
+from tests.support.manifests import prod_cluster, quotas
 from tests.support.pages import before
 from tests.support.polling import wait_until
 
@@ -23,14 +23,6 @@ pytestmark = pytest.mark.kafka
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "airflow"
-QUOTAS = """apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {{name: {name}}}
-spec:
-  quotas:
-    - match: {{user: {user}}}
-      quotas: {{producer_byte_rate: {rate}}}
-"""
 PAYMENTS = frozenset({("user", "payments")})
 LIVE: dict[raw_quotas.RawEntity, dict[str, float]] = {PAYMENTS: {"producer_byte_rate": 8_388_608.0}}
 
@@ -47,8 +39,8 @@ def prod(clean_kafka: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return clean_kafka
 
 
-def declare(rate: str, *, name: str = "payments", user: str = "payments") -> None:
-    Path("quotas", f"{name}.yaml").write_text(QUOTAS.format(name=name, user=user, rate=rate))
+def declare(rate: str) -> None:
+    Path("quotas", "payments.yaml").write_text(quotas(({"user": "payments"}, {"producer_byte_rate": rate})))
 
 
 def live(prod: Sandbox) -> float:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka.protocol.admin import CreateTopicsRequest
 
-from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.simulating.release import Release, ReleaseUnderQuota, created_after, release_report
 from reconciler.model import ClusterSpec
 from reconciler.model.entity import Entity
 from tests.support import raw_quotas
-from tests.support.polling import wait_until
 from tests.support.wire_client import WireClient
 
 if TYPE_CHECKING:
@@ -43,12 +41,6 @@ class Deployer:
 
     def create(self, numbers: list[int], *, version: int, connection: WireClient) -> tuple[list[int], int]:
         """Ask for these topics: those that the controller refuses, and how long it throttles, in milliseconds."""
-        answer = connection.ask(self.request(numbers, version=version))
-        assert {topic.error_code for topic in answer.topics} <= {0, REFUSED}, answer
-        refused = {topic.name for topic in answer.topics if topic.error_code == REFUSED}
-        return [number for number in numbers if f"{self.name}-{number}" in refused], int(answer.throttle_time_ms)
-
-    def request(self, numbers: list[int], *, version: int) -> CreateTopicsRequest:
         topics = [
             CreateTopicsRequest.CreatableTopic(
                 name=f"{self.name}-{number}",
@@ -59,11 +51,10 @@ class Deployer:
             )
             for number in numbers
         ]
-        return CreateTopicsRequest[version](topics=topics, timeout_ms=30_000, validate_only=False)
-
-    def created(self) -> int:
-        with admin_client(self._sandbox.bootstrap_servers) as client:
-            return sum(topic.startswith(self.name) for topic in client.list_topics())
+        answer = connection.ask(CreateTopicsRequest[version](topics=topics, timeout_ms=30_000, validate_only=False))
+        assert {topic.error_code for topic in answer.topics} <= {0, REFUSED}, answer
+        refused = {topic.name for topic in answer.topics if topic.error_code == REFUSED}
+        return [number for number in numbers if f"{self.name}-{number}" in refused], int(answer.throttle_time_ms)
 
     def connect(self) -> WireClient:
         assert self._sandbox.sasl_bootstrap_servers is not None
@@ -93,17 +84,3 @@ def test_an_older_client_is_refused_nothing_and_waits_as_long(clean_kafka: Sandb
         refused, throttle_ms = deployer.create(list(range(RELEASE.topics)), version=5, connection=connection)
     # The connection is not read until then: that long waits what else is asked on it.
     assert (refused, throttle_ms / 1000) == ([], pytest.approx(created_after(RELEASE.topics, RELEASE, LIMIT, 11.0), rel=0.1))
-
-
-def test_an_older_client_that_gives_up_loses_the_topics_that_wait(clean_kafka: Sandbox) -> None:
-    deployer = Deployer(clean_kafka)
-    with deployer.connect() as connection:
-        for number in range(RELEASE.topics):
-            connection.send(deployer.request([number], version=5))
-        wait_until(lambda: deployer.created() >= deployer.predicted.at_once)
-    with deployer.connect() as connection:
-        left = [RELEASE.topics]
-        # Each answer comes once the throttle before it is over: by then the broker would have read more of the first connection.
-        while left:
-            left, _ = deployer.create(left, version=7, connection=connection)
-    assert deployer.predicted.at_once < deployer.created() <= deployer.predicted.at_once + 3

@@ -1,15 +1,18 @@
-"""What docs/record-traffic.md says makes a broker log its requests: a real broker gets each snippet of the page."""
+"""What docs/record-traffic.md says makes a broker log its requests: real brokers get each snippet and each command of it."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
-from tests.support import raw_quotas
+from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
+from tests.support import config_command, raw_quotas
+from tests.support.command import invoke
 from tests.support.pages import part
 from tests.support.polling import wait_until
 
@@ -84,3 +87,45 @@ def test_a_broker_with_the_snippet_logs_its_requests(
     broker = start_kafka(SandboxSpec(kafka_version=version, java_options=(option.format(file),)))
 
     wait_until(lambda: logs_requests(broker, log), within_s=WITHIN_S)
+
+
+ALICE = Login(name="alice", password="alice-secret")
+TOPIC = "orders"
+
+
+def commands(section: str) -> list[list[str]]:
+    """The arguments of each command in a section of the page, with the program first."""
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", part("record-traffic", section), re.DOTALL)).replace("\\\n", " ")
+    return [shlex.split(line) for line in blocks.splitlines()]
+
+
+def produce(broker: Sandbox) -> float:
+    """What the client saw as its longest throttle, in milliseconds."""
+    sent = produce_steadily(
+        broker.sasl_bootstrap_servers or "", TOPIC, client_id="app", bytes_per_second=200_000, seconds=3, login=ALICE
+    )
+    return sent.throttle_ms_max
+
+
+@pytest.mark.large
+def test_the_request_log_goes_on_and_off_and_the_default_quota_throttles_no_client(
+    start_kafka: Callable[[SandboxSpec], Sandbox],
+) -> None:
+    broker = start_kafka(SandboxSpec(users=(ALICE,)))
+    create_topic(broker.bootstrap_servers, TOPIC)
+    (expose,) = commands("Make clients visible")
+    words = [broker.bootstrap_servers if word == "b1:9092" else word for word in expose]
+    invoke(*words[1:], "--auto-approve", cwd=broker.folder)
+    everybody = frozenset({("user", None), ("client-id", None)})
+    assert raw_quotas.settled(broker.bootstrap_servers) == {everybody: {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12}}
+    switch_on, switch_off = (line[3:] for line in commands("Enable the request log") if line[:1] == ["kafka-configs"])
+    log = broker.nodes[0].log_file
+    config_command.run(broker, *switch_on)
+    assert produce(broker) == 0
+    wait_until(lambda: b"Completed request:" in log.read_bytes())
+
+    config_command.run(broker, *switch_off)
+    wait_until(lambda: log.read_bytes().count(b"kafka.request.logger") > 0)
+    before = log.read_bytes().count(b"Completed request:")
+    produce(broker)
+    assert log.read_bytes().count(b"Completed request:") <= before + 5

@@ -74,7 +74,7 @@ class ThrottledBroker:
         """Makes these the cluster's only quotas, and returns when they are enforced."""
         servers = self._sandbox.bootstrap_servers
         raw_quotas.remove_all(servers)
-        raw = {frozenset((kind, None if name is DEFAULT else name) for kind, name in e.parts): dict(q) for e, q in state.items()}
+        raw = raw_quotas.raw(state)
         raw_quotas.alter(servers, raw)
         wait_until(lambda: raw_quotas.describe(servers) == raw)
         # A broker shows what it is about to enforce. It takes changes in order: once it shows the next one, it is done.

@@ -14,7 +14,6 @@ from reconciler.model.plan import Alteration
 from tests.builders import client, ip, pair, user
 from tests.support import config_command, raw_quotas, zookeeper_tree
 from tests.support.hostile_names import HOSTILE
-from tests.support.raw_quotas import RawEntity
 from tests.support.zookeeper_session import zookeeper_cluster
 
 pytestmark = pytest.mark.kafka
@@ -54,14 +53,6 @@ def alterations_to(state: Mapping[Entity, Mapping[str, float | None]]) -> list[A
     return [Alteration(entity=entity, ops=dict(quotas)) for entity, quotas in state.items()]
 
 
-def raw(state: Mapping[Entity, Mapping[str, float]]) -> dict[RawEntity, dict[str, float]]:
-    """The same as ``raw_quotas`` has it."""
-    return {
-        frozenset((kind, None if name is DEFAULT else name) for kind, name in entity.parts): dict(quotas)
-        for entity, quotas in state.items()
-    }
-
-
 PLACES = (
     user("a"), user(), client("c"), client(), pair("a", "c"), pair("a", DEFAULT), pair(DEFAULT, "c"), pair(DEFAULT, DEFAULT),
     ip("10.0.0.1"), ip(), user("a b/ü"), pair("z*", "~"), pair("z*", "+"),
@@ -94,7 +85,7 @@ def tree(client_of_tree: zookeeper_tree.KazooClient) -> dict[str, object]:
 
 
 def raw_changes(alteration: Alteration) -> Mapping[raw_quotas.RawEntity, Mapping[str, float | None]]:
-    (entity,) = raw({alteration.entity: {}})
+    (entity,) = raw_quotas.raw({alteration.entity: {}})
     return {entity: alteration.ops}
 
 
@@ -131,7 +122,7 @@ def test_a_change_leaves_the_notification_that_kafka_leaves(zookeeper_kafka: San
         zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster,
     ):
         before = nodes.get_children("/config/changes")
-        raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw(changes))
+        raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw_quotas.raw(changes))
         by_kafka = told(nodes, before)
         zookeeper_tree.remove_all(nodes)
         before = nodes.get_children("/config/changes")
@@ -147,13 +138,13 @@ def test_the_broker_reads_what_was_written_to_its_nodes(zookeeper_kafka: Sandbox
     with zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster:
         assert {result.error_code for result in cluster.alter(alterations_to(state), validate_only=False)} == {0}
 
-        assert raw_quotas.describe(zookeeper_kafka.bootstrap_servers) == raw(state)
+        assert raw_quotas.describe(zookeeper_kafka.bootstrap_servers) == raw_quotas.raw(state)
         assert cluster.current_state().entities == state
 
 
 def test_what_kafkas_own_tool_wrote_is_read_and_the_other_way_round(zookeeper_kafka: Sandbox) -> None:
     entity = pair("CN=a b;O=x", DEFAULT)
-    (there,) = raw({entity: {}})
+    (there,) = raw_quotas.raw({entity: {}})
     config_command.alter(zookeeper_kafka, {there: {"producer_byte_rate": 1048576.0, "request_percentage": 250.5}})
     with zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster:
         assert cluster.current_state().entities == {entity: {"producer_byte_rate": 1048576.0, "request_percentage": 250.5}}

@@ -26,6 +26,7 @@ from reconciler.workflows.intent import load_intent
 from tests.fakes import FakeClock
 from tests.support import manifests
 from tests.support.bad_servers import serving
+from tests.support.change_set import APPLY
 from tests.support.command import Done, run, running
 from tests.support.kafka_tree import make_kafka
 from tests.support.write_proxy import Gate, hang_up, read_frame
@@ -36,16 +37,6 @@ from tests.support.zookeeper_tree import nodes_below, zookeeper_client
 pytestmark = pytest.mark.kafka
 
 GUARDS = ("too-many-changes", "too-many-removals")
-
-APPLY = (
-    "apply",
-    ".",
-    "--auto-approve",
-    "--quiet",
-    "--format",
-    "json",
-    *(word for guard in GUARDS for word in ("--accept", guard)),
-)
 
 PRODUCE, CONSUME = "producer_byte_rate", "consumer_byte_rate"
 

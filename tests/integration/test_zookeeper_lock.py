@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -12,7 +11,6 @@ from kazoo.security import READ_ACL_UNSAFE, make_acl
 from reconciler.errors import AuthorizationError, BackendError, LockedError
 from reconciler.model.plan import Alteration
 from tests.builders import user
-from tests.support.command import run
 from tests.support.polling import wait_until
 from tests.support.zookeeper_session import expire_session, zookeeper_cluster
 from tests.support.zookeeper_tree import nodes_below
@@ -20,20 +18,6 @@ from tests.support.zookeeper_tree import nodes_below
 pytestmark = pytest.mark.kafka
 
 ALICE = Alteration(entity=user("alice"), ops={"producer_byte_rate": 1024.0}, before={"producer_byte_rate": None})
-MANIFEST = """\
-apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {name: old}
-spec: {prune: never, connection: {zookeeper: "%s"}}
----
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: a}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 1024}
-"""
 
 
 def test_while_one_holds_the_lock_another_is_refused_and_told_who_it_is(place: str, witness: KazooClient) -> None:
@@ -96,17 +80,3 @@ def test_where_no_lock_can_be_made_nothing_is_written(place: str, witness: Kazoo
         one.exclusive("alice"),
     ):
         pytest.fail("no lock")
-
-
-def test_apply_says_who_holds_the_lock_and_exits_as_refused(place: str, witness: KazooClient, tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(MANIFEST % place)
-    with zookeeper_cluster(place) as one, one.exclusive("alice@desk, process 1"):
-        refused = run("apply", "--auto-approve", "--format", "json", cwd=tmp_path)
-        assert (refused.code, refused.json()["failure_reason"]) == (3, "locked")
-        assert "alice@desk, process 1" in refused.json()["message"]
-        assert witness.get_children("/config/users") == []
-        assert run("apply", "--validate-only", "--auto-approve", cwd=tmp_path).code == 0
-    done = run("apply", "--auto-approve", "--format", "json", cwd=tmp_path)
-    assert (done.code, done.json()["result"]) == (0, "done"), done.err
-    assert witness.get_children("/config/users") == ["alice"]
-    assert "kafka-quotas" not in witness.get_children("/")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.security import READ_ACL_UNSAFE, make_acl, make_digest_acl
 
 from reconciler.backends.security.logins import SaslLogin
-from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+from reconciler.backends.zookeeper.settings import ZooKeeperSecurity
 from reconciler.errors import AuthorizationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from reconciler.model.plan import Alteration
@@ -22,6 +20,7 @@ from tests.support import raw_quotas
 from tests.support.kafka_tree import CONTROLLER, MIGRATION, everything, make_kafka
 from tests.support.polling import wait_until
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
+from tests.support.zookeeper_session import zookeeper_cluster
 from tests.support.zookeeper_tree import zookeeper_client
 
 pytestmark = pytest.mark.kafka
@@ -29,23 +28,15 @@ pytestmark = pytest.mark.kafka
 ALICE = Alteration(entity=user("alice"), ops={"producer_byte_rate": 1024.0})
 
 
-@contextlib.contextmanager
-def cluster(place: str, *, security: ZooKeeperSecurity | None = None) -> Iterator[ZooKeeperCluster]:
-    servers, chroot = parse_connection(place)
-    opened = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot, security=security or ZooKeeperSecurity()))
-    with contextlib.closing(opened):
-        yield opened
-
-
 def test_the_brokers_among_which_totals_are_divided_are_those_that_are_registered(
     server: ZooKeeperServer, witness: KazooClient
 ) -> None:
     witness.create("/brokers/ids/12", b"{}")
-    with cluster(f"{server.address}/one") as opened:
+    with zookeeper_cluster(f"{server.address}/one") as opened:
         assert opened.current_state().brokers == (1, 12)
     witness.delete("/brokers/ids/12")
     without_brokers(witness)
-    with cluster(f"{server.address}/one") as opened:
+    with zookeeper_cluster(f"{server.address}/one") as opened:
         assert opened.current_state().brokers == ()
 
 
@@ -91,7 +82,7 @@ def test_a_tree_that_must_not_be_written_is_found_out_before_anything_is(
     with zookeeper_client(server.address) as root:
         root.add_auth("digest", "super:super")
         before = everything(root)
-        with cluster(f"{server.address}/one") as opened, pytest.raises(kind, match=words) as raised:
+        with zookeeper_cluster(f"{server.address}/one") as opened, pytest.raises(kind, match=words) as raised:
             opened.alter([ALICE], validate_only=False)
         assert everything(root) == before
         assert "Nothing was written" in str(raised.value)
@@ -101,7 +92,7 @@ def test_a_tree_that_must_not_be_written_is_found_out_before_anything_is(
 def test_a_controller_that_takes_over_between_the_checks_and_the_write_stops_it(
     server: ZooKeeperServer, witness: KazooClient
 ) -> None:
-    with cluster(f"{server.address}/one") as opened:
+    with zookeeper_cluster(f"{server.address}/one") as opened:
         opened.alter([ALICE], validate_only=True)
         # As a KRaft controller registers itself: the epoch and /controller, together.
         witness.set("/controller_epoch", b"2")
@@ -114,7 +105,7 @@ def test_a_controller_that_takes_over_between_the_checks_and_the_write_stops_it(
 
 
 def test_another_broker_that_became_the_controller_changes_nothing(server: ZooKeeperServer, witness: KazooClient) -> None:
-    with cluster(f"{server.address}/one") as opened:
+    with zookeeper_cluster(f"{server.address}/one") as opened:
         opened.alter([ALICE], validate_only=True)
         witness.set("/controller_epoch", b"2")
         assert [result.error for result in opened.alter([ALICE], validate_only=False)] == [None]
@@ -125,7 +116,7 @@ def test_a_migrated_cluster_can_still_be_read(server: ZooKeeperServer, witness: 
     witness.create("/config/users/alice", b'{"version":1,"config":{"producer_byte_rate":"1024"}}')
     during_migration(witness)
     without_brokers(witness)
-    with cluster(f"{server.address}/one") as opened:
+    with zookeeper_cluster(f"{server.address}/one") as opened:
         assert opened.current_state().entities == {user("alice"): {"producer_byte_rate": 1024.0}}
 
 
@@ -135,10 +126,10 @@ def test_a_server_without_its_majority_is_read_and_never_written(tmp_path: Path)
             make_kafka(client)
             client.create("/config/users/alice", b'{"version":1,"config":{"producer_byte_rate":"1024"}}')
         server.alone_of_three(local_sessions=False)
-        with pytest.raises(UnreachableError, match="its ensemble has no majority"), cluster(server.address):
+        with pytest.raises(UnreachableError, match="its ensemble has no majority"), zookeeper_cluster(server.address):
             pass
         server.alone_of_three(local_sessions=True)
-        with cluster(server.address) as opened:
+        with zookeeper_cluster(server.address) as opened:
             assert opened.current_state().entities == {user("alice"): {"producer_byte_rate": 1024.0}}
             with pytest.raises(UnsupportedClusterError, match=r"read-only: it has lost the majority.*Nothing was written"):
                 opened.alter([ALICE], validate_only=True)
@@ -177,14 +168,14 @@ def test_below_the_acls_of_brokers_only_their_identity_writes_and_new_nodes_get_
     others = ZooKeeperSecurity(login=SaslLogin(mechanism="DIGEST-MD5", username="other", password="other-secret"))
     for security in (None, others):
         with (
-            cluster(sandbox.zookeeper, security=security) as opened,
+            zookeeper_cluster(sandbox.zookeeper, security=security) as opened,
             pytest.raises(AuthorizationError, match=r"ACLs do not let this client write /config/changes\."),
         ):
             opened.alter(wanted, validate_only=False)
     assert raw_quotas.describe(sandbox.bootstrap_servers) == {frozenset({("user", "sibling")}): {"producer_byte_rate": 1.0}}
 
     brokers = ZooKeeperSecurity(login=SaslLogin(mechanism="DIGEST-MD5", username="kafka", password="kafka-secret"))
-    with cluster(sandbox.zookeeper, security=brokers) as opened:
+    with zookeeper_cluster(sandbox.zookeeper, security=brokers) as opened:
         with opened.exclusive("a test"):
             assert [result.error for result in opened.alter(wanted, validate_only=False)] == [None] * 4
         assert set(opened.current_state().entities) == {alteration.entity for alteration in wanted}

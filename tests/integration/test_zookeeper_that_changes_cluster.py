@@ -13,7 +13,7 @@ from reconciler.errors import OtherClusterError, OutcomeUnknownError, Unreachabl
 from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter
 from tests.builders import user
-from tests.support.bad_servers import SwitchingProxy, serving
+from tests.support.bad_servers import Relay, serving
 from tests.support.kafka_tree import everything, make_kafka
 from tests.support.polling import wait_until
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
@@ -56,7 +56,7 @@ def test_an_address_that_leads_to_another_cluster_later_gets_no_write(
     server: ZooKeeperServer, place: str, witness: KazooClient, other: ZooKeeperServer, request_of: str
 ) -> None:
     del place, witness
-    proxy = SwitchingProxy(server.port)
+    proxy = Relay(server.port)
     with serving(proxy) as port, zookeeper_cluster(f"127.0.0.1:{port}/one") as cluster:
         assert cluster.alter([limit(1.0)], validate_only=False)[0].error_code == 0
         with zookeeper_client(f"127.0.0.1:{other.port}") as there:

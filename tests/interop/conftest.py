@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.chromium import Chromium, chromium
-from tests.support.hdfs_server import HdfsServer, hdfs_server
+from tests.support.hdfs_server import HadoopStore, hdfs_server
 from tests.support.s3_server import S3Server, s3_server
 
 
 @pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopStore]:
     with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
         yield server
 

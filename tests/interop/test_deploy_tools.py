@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.airflow_dag import airflow_command
 from tests.support.command import run
 from tests.support.lake_days import days_of_parquet
 
@@ -49,23 +48,18 @@ def test_kubernetes_would_take_the_manifests(tools: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("job", ["Airflow", "Kubernetes"])
-def test_the_command_of_a_daily_job_runs_and_runs_again(job: str, tmp_path: Path) -> None:
+def test_the_command_of_the_daily_job_runs_and_runs_again(tmp_path: Path) -> None:
     days_of_parquet(tmp_path / "traffic", 1)
     (tmp_path / "spark.properties").write_text("spark.sql.shuffle.partitions=2\n")
-    settings = {"TRAFFIC": "traffic", "OUT": f"file://{tmp_path}/lake", "PROPERTIES": "spark.properties", "MASTER": "local[2]"}
-    if job == "Airflow":
-        command = airflow_command(replace=False, **settings)
-    else:
-        pod = yaml.safe_load((DEPLOY / "kubernetes-compact.yaml").read_text())["spec"]["jobTemplate"]["spec"]["template"]
-        own = {
-            "--traffic": "traffic",
-            "--folder": f"file://{tmp_path}/lake",
-            "--properties-file": "spark.properties",
-            "--conf": "spark.driver.memory=1g",
-        }
-        pairs = [argument.partition("=") for argument in pod["spec"]["containers"][0]["args"]]
-        command = [f"{name}{equals}{own.get(name, value)}" for name, equals, value in pairs]
+    pod = yaml.safe_load((DEPLOY / "kubernetes-compact.yaml").read_text())["spec"]["jobTemplate"]["spec"]["template"]
+    own = {
+        "--traffic": "traffic",
+        "--folder": f"file://{tmp_path}/lake",
+        "--properties-file": "spark.properties",
+        "--conf": "spark.driver.memory=1g",
+    }
+    pairs = [argument.partition("=") for argument in pod["spec"]["containers"][0]["args"]]
+    command = [f"{name}{equals}{own.get(name, value)}" for name, equals, value in pairs]
     first, again = (run(*command, cwd=tmp_path) for _ in range(2))
     assert (first.code, first.json()["days"]) == (0, ["2026-11-20"]), first.err
     assert (again.code, again.json()) == (0, first.json()), again.err

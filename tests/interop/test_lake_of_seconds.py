@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command import Done, environment, run
-from tests.support.hdfs_server import HdfsServer
+from tests.support.hdfs_server import HadoopStore
 from tests.support.lake_days import days_of_parquet
 from tests.support.lake_tables import iceberg_tables, pyspark_variables
 from tests.support.manifests import quotas
-from tests.support.s3_server import S3Server
 
 pytestmark = pytest.mark.interop
 
@@ -47,30 +47,23 @@ print(json.dumps(sorted(counts)))
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where ``--out`` is, and what Spark needs to reach it."""
+    """Where ``--out`` is, and the options and variables with which Spark reaches it."""
 
-    def __init__(self, out: str, properties: Path | None = None, env: dict[str, str] | None = None) -> None:
-        self.out, self.properties, self.env = out, properties, env
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        return ("--master", "local[2]") if self.properties is None else (
-            "--master", "local[2]", "--properties-file", str(self.properties)
-        )  # fmt: skip
+    out: str
+    options: tuple[str, ...]
+    env: dict[str, str] | None = None
 
 
 @pytest.fixture(params=["hdfs", "s3", "iceberg"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "hdfs":
-        hdfs: HdfsServer = request.getfixturevalue("hdfs")
-        return Place(f"{hdfs.address}/lake/seconds")
-    if request.param == "s3":
-        s3: S3Server = request.getfixturevalue("s3")
-        return Place(f"{s3.address}/lake/seconds", s3.properties)
-    tables = iceberg_tables(tmp_path / "warehouse")
-    tables.write_properties(tmp_path / "spark.properties")
-    return Place("table:lake.db.seconds", tmp_path / "spark.properties", pyspark_variables())
+    if request.param != "iceberg":
+        store: HadoopStore = request.getfixturevalue(request.param)
+        return Place(out=f"{store.address}/lake/seconds", options=("--master", "local[2]", *store.options))
+    iceberg_tables(tmp_path / "warehouse").write_properties(tmp_path / "spark.properties")
+    options = ("--master", "local[2]", "--properties-file", str(tmp_path / "spark.properties"))
+    return Place(out="table:lake.db.seconds", options=options, env=pyspark_variables())
 
 
 def report_of(work: Path, traffic: str, place: Place, *options: str) -> dict[str, Any]:

@@ -57,8 +57,7 @@ class Broker:
         """These quotas and no others, in effect."""
         servers = self.sandbox.bootstrap_servers
         raw_quotas.remove_all(servers)
-        raw = {frozenset((kind, None if name is DEFAULT else name) for kind, name in e.parts): q for e, q in quotas.items()}
-        raw_quotas.alter(servers, raw)
+        raw_quotas.alter(servers, raw_quotas.raw(quotas))
         raw_quotas.settled(servers, brokers=(1,))
 
     def burst(self, user: str, client_id: str) -> tuple[int, int]:

@@ -164,12 +164,3 @@ def test_an_answer_can_be_linked_to(browser: Chromium, tmp_path: Path) -> None:
     browser.evaluate("document.getElementById('who-form').dispatchEvent(new Event('input'))")
     until = "const look = () => (location.hash.includes('client=other') ? done(1) : setTimeout(look, 20)); look();"
     assert browser.evaluate(f"new Promise((done) => {{ {until} }})") == 1
-
-
-def test_a_hundred_thousand_entities_are_searched(browser: Chromium, tmp_path: Path) -> None:
-    path = write(tmp_path, report_world.large(100_000))
-    assert path.stat().st_size < 25_000_000
-    browser.open(path)
-    browser.evaluate("document.getElementById('entities-search').value = 'user-99999'")
-    browser.evaluate("document.getElementById('entities-form').dispatchEvent(new Event('input'))")
-    assert browser.evaluate("document.getElementById('entities-status').textContent") == "1 entity"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,31 +122,21 @@ def copied(browser: Chromium, text: str) -> str | None:
     return found
 
 
-def test_a_copy_button_leaves_out_prompts_and_what_was_printed(browser: Chromium, address: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "text", "starts", "excluded"),
+    [
+        ("tutorial", "validate quotas", ["kafka-quotas validate quotas"], r"(?m)^(?!kafka-quotas ).+"),
+        ("ci", "--ci gitlab", ["kafka-quotas init quotas --ci gitlab ", "--bootstrap-server b1:9092 "], r"\$ kafka"),
+        ("change-a-quota", "kind: ClientQuotas", ["apiVersion: kafka-quotas/v1", "kind: ClientQuotas"], "^$"),
+    ],
+    ids=["no prompt and no output", "continued lines", "a manifest whole"],
+)
+def test_a_copy_button_copies_what_a_user_pastes(
+    browser: Chromium, address: str, page: str, text: str, starts: list[str], excluded: str
+) -> None:
     browser.look(width=1280)
-    visit(browser, f"{address}/tutorial.html")
-    text = copied(browser, "validate quotas")
-    assert text is not None
-    lines = text.strip().splitlines()
-    assert lines[0] == "kafka-quotas validate quotas"
-    assert [line for line in lines if not line.startswith("kafka-quotas ")] == []
-
-
-def test_a_copy_button_keeps_the_lines_that_continue_a_command(browser: Chromium, address: str) -> None:
-    browser.look(width=1280)
-    visit(browser, f"{address}/ci.html")
-    text = copied(browser, "--ci gitlab")
-    assert text is not None
-    lines = text.strip().splitlines()
-    assert lines[0].startswith("kafka-quotas init quotas --ci gitlab ")
-    assert lines[0].endswith("\\")
-    assert lines[1].strip().startswith("--bootstrap-server b1:9092 ")
-
-
-def test_a_copy_button_copies_a_manifest_whole(browser: Chromium, address: str) -> None:
-    browser.look(width=1280)
-    visit(browser, f"{address}/change-a-quota.html")
-    text = copied(browser, "kind: ClientQuotas")
-    assert text is not None
-    assert text.startswith("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n")
-    assert "match: {user: payments-api}" in text
+    visit(browser, f"{address}/{page}.html")
+    found = (copied(browser, text) or "").strip()
+    lines = found.splitlines()
+    assert [line.strip().startswith(start) for line, start in zip(lines, starts, strict=False)] == [True] * len(starts)
+    assert re.search(excluded, found) is None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import run
-from tests.support.hdfs_server import HdfsServer
+from tests.support.hdfs_server import HadoopStore
 from tests.support.lake_days import days_of_parquet
 from tests.support.manifests import quotas
 from tests.support.recorded_parquet import Flow, write_traffic
@@ -24,23 +22,10 @@ pytestmark = pytest.mark.interop
 MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    """Where files are put, and fetched from, and the arguments with which Spark reaches it."""
-
-    address: str
-    put: Callable[[Path, str], None]
-    get: Callable[[str, Path], None]
-    settings: tuple[str, ...] = ()
-
-
 @pytest.fixture(params=["hdfs", "s3"])
-def store(request: pytest.FixtureRequest) -> Store:
-    if request.param == "hdfs":
-        hdfs: HdfsServer = request.getfixturevalue("hdfs")
-        return Store(address=hdfs.address, put=hdfs.put, get=hdfs.get)
-    s3: S3Server = request.getfixturevalue("s3")
-    return Store(address=s3.address, put=s3.put, get=s3.get, settings=("--properties-file", str(s3.properties)))
+def store(request: pytest.FixtureRequest) -> HadoopStore:
+    found: HadoopStore = request.getfixturevalue(request.param)
+    return found
 
 
 def report_of(work: Path, traffic: str, *settings: str) -> dict[str, Any]:
@@ -52,24 +37,24 @@ def report_of(work: Path, traffic: str, *settings: str) -> dict[str, Any]:
     return document
 
 
-def test_parquet_there_gives_the_report_of_the_local_file(store: Store, tmp_path: Path) -> None:
+def test_parquet_there_gives_the_report_of_the_local_file(store: HadoopStore, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     (lake / "dt=2026-11-20").mkdir(parents=True)
     write_traffic(lake / "dt=2026-11-20" / "part-0.parquet", [Flow(user="alice", every_s=0.5), Flow(user="bob", broker=2)])
     store.put(lake, "/traffic/")
-    report = report_of(tmp_path, f"{store.address}/traffic/lake", *store.settings)
+    report = report_of(tmp_path, f"{store.address}/traffic/lake", *store.options)
     assert report == report_of(tmp_path, str(lake))
     assert report["summary"]["changed"]["throttled"] == 1
 
 
-def test_request_logs_there_give_the_report_of_the_local_file(store: Store, tmp_path: Path) -> None:
+def test_request_logs_there_give_the_report_of_the_local_file(store: HadoopStore, tmp_path: Path) -> None:
     log = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
     store.put(log, "/traffic/kafka-request.log.gz")
-    report = report_of(tmp_path, f"7={store.address}/traffic/kafka-request.log.gz", *store.settings)
+    report = report_of(tmp_path, f"7={store.address}/traffic/kafka-request.log.gz", *store.options)
     assert report == report_of(tmp_path, f"7={log}")
 
 
-def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: Store, tmp_path: Path) -> None:
+def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: HadoopStore, tmp_path: Path) -> None:
     traffic = tmp_path / "traffic.parquet"
     write_traffic(traffic, [Flow(user="alice", every_s=0.5), Flow(user="bob", broker=2)])
     (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
@@ -78,8 +63,8 @@ def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: Store, tmp_pa
     assert local.code == 0, local.err
 
     place = f"{store.address}/verdicts/today"
-    there = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.settings, cwd=tmp_path)
-    again = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.settings, cwd=tmp_path)
+    there = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.options, cwd=tmp_path)
+    again = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.options, cwd=tmp_path)
 
     assert there.code == 0, there.err
     assert json.loads(there.out)["summary"] == json.loads(local.out)["summary"]
@@ -91,7 +76,7 @@ def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: Store, tmp_pa
     assert rows[0] == rows[1] != []
 
 
-def test_access_that_is_denied_halfway_is_a_sentence_and_writes_nothing(hdfs: HdfsServer, tmp_path: Path) -> None:
+def test_access_that_is_denied_halfway_is_a_sentence_and_writes_nothing(hdfs: HadoopStore, tmp_path: Path) -> None:
     days_of_parquet(tmp_path / "traffic", 2)
     hdfs.put(tmp_path / "traffic", "/denied")
     second = "/denied/dt=2026-11-21/part-0.parquet"

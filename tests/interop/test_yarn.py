@@ -143,23 +143,6 @@ def test_a_report_of_yarn_has_the_bytes_of_one_of_this_machine(
         assert (work / "there.jsonl").read_bytes() == (work / "here.jsonl").read_bytes() != b""
 
 
-@pytest.mark.parametrize("place", ["hdfs", "local path"])
-def test_rows_of_verdicts_that_yarn_writes_are_those_of_this_machine(
-    place: str, work: Path, variables: dict[str, str], traffic: dict[str, str], yarn: YarnServer, tmp_path: Path
-) -> None:
-    backtest = ("backtest", "quotas.yaml", "--traffic", traffic["days"], "--format", "json")
-    here = run(*backtest, "--out", f"parquet={tmp_path / 'here'}", *HERE, cwd=work)
-    assert here.code == 0, here.err
-    out = f"{yarn.hdfs.address}/verdicts" if place == "hdfs" else str(tmp_path / "there")
-
-    there = run_there(work, variables, yarn, *backtest, "--out", f"parquet={out}")
-
-    if place == "hdfs":
-        yarn.hdfs.get("/verdicts", tmp_path / "there")
-    assert rows_in(tmp_path / "there") == rows_in(tmp_path / "here") != []
-    assert there.out.replace(out, "OUT") == there_as_here(here.out).replace(str(tmp_path / "here"), "OUT")
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))

@@ -11,8 +11,8 @@ from pathlib import Path
 DAG = Path(__file__).parents[2] / "deploy" / "airflow_compact.py"
 
 
-def airflow_command(*, replace: bool = False, **settings: str) -> list[str]:
-    """The arguments behind ``kafka-quotas`` on 2026-11-21. ``settings``: in place of the constants at the top of the file."""
+def airflow_command() -> list[str]:
+    """The arguments behind ``kafka-quotas`` on 2026-11-21."""
     tree = ast.parse(DAG.read_text("utf-8"))
     constants = {
         target.id: ast.literal_eval(node.value)
@@ -32,8 +32,8 @@ def airflow_command(*, replace: bool = False, **settings: str) -> list[str]:
     rendered = ast.literal_eval(keywords["bash_command"])
     for template, date in dates.items():
         rendered = rendered.replace(template, date)
-    rendered = re.sub(r"\{\{.*?\}\}", "--replace" if replace else "", rendered)
+    rendered = re.sub(r"\{\{.*?\}\}", "", rendered)
     words = shlex.split(rendered)
     assert words[0] == "kafka-quotas"
-    values = {name: (constants | settings)[constant] for name, constant in names.items()}
+    values = {name: constants[constant] for name, constant in names.items()}
     return [string.Template(word).substitute(values) for word in words[1:]]

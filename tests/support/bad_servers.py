@@ -95,32 +95,16 @@ def speaks_tls_alerts(connection: socket.socket) -> None:
     silent(connection)
 
 
-class CuttingProxy:
-    """Passes bytes to a real broker; once ``cut_answers`` is set, answers are swallowed and the connection closed."""
+class Relay:
+    """Passes bytes to the server of ``port``; once ``cut_answers`` is set, answers are swallowed and connections closed.
 
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.cut_answers = False
-
-    def __call__(self, connection: socket.socket) -> None:
-        with socket.create_connection(("127.0.0.1", self._port)) as broker, selectors.DefaultSelector() as selector:
-            selector.register(connection, selectors.EVENT_READ, broker)
-            selector.register(broker, selectors.EVENT_READ, connection)
-            while True:
-                for key, _ in selector.select():
-                    source: Any = key.fileobj
-                    data = source.recv(65536)
-                    if not data or (source is broker and self.cut_answers):
-                        return
-                    key.data.sendall(data)
-
-
-class SwitchingProxy:
-    """Passes bytes to the server of ``port``; ``lead_to`` breaks all connections, and later ones lead to another server."""
+    ``lead_to`` breaks all connections, and later ones lead to another server.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._open: list[socket.socket] = []
+        self.cut_answers = False
 
     def lead_to(self, port: int) -> None:
         self._port = port
@@ -136,7 +120,8 @@ class SwitchingProxy:
             while True:
                 for key, _ in selector.select():
                     source: Any = key.fileobj
-                    if not (data := source.recv(65536)):
+                    data = source.recv(65536)
+                    if not data or (source is server and self.cut_answers):
                         return
                     key.data.sendall(data)
 

@@ -10,13 +10,13 @@ import contextlib
 import os
 import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from tests.support.certificates import Authority
+from tests.support.http_servers import serving_http
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +37,15 @@ def git_over_https(bare: Path, folder: Path, *, host: str, name: str, token: str
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(folder / "forge.pem")
     login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-    fields = {"tls": tls, "bare": bare, "host": host, "name": name, "login": f"Basic {login}"}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), fields))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
     config = folder / "gitconfig"
-    proxy = f'[http "https://{host}"]\n\tproxy = http://127.0.0.1:{server.server_port}\n\tsslCAInfo = {folder / "ca.pem"}\n'
-    config.write_text(f"[safe]\n\tdirectory = *\n{proxy}", encoding="utf-8")
-    try:
+    with serving_http(_Handler, inner=tls, bare=bare, host=host, name=name, login=f"Basic {login}") as port:
+        proxy = f'[http "https://{host}"]\n\tproxy = http://127.0.0.1:{port}\n\tsslCAInfo = {folder / "ca.pem"}\n'
+        config.write_text(f"[safe]\n\tdirectory = *\n{proxy}", encoding="utf-8")
         yield ServedRepository(url=f"https://{host}/{name}", config=config)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):
-    tls: ssl.SSLContext
+    inner: ssl.SSLContext
     bare: Path
     host: str
     name: str
@@ -70,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.end_headers()
-        self.connection = self.tls.wrap_socket(self.connection, server_side=True)
+        self.connection = self.inner.wrap_socket(self.connection, server_side=True)
         self.rfile = self.connection.makefile("rb")
         self.wfile = self.connection.makefile("wb", buffering=0)  # type: ignore[assignment]  # a raw stream writes at once
         self.close_connection = False
@@ -125,6 +116,3 @@ class _Handler(BaseHTTPRequestHandler):
         # The server closes the socket that it accepted, which the tunnel has replaced.
         self.rfile.close()
         self.connection.close()
-
-    def log_message(self, *args: object) -> None:
-        pass

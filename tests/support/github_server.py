@@ -14,9 +14,11 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
+
+from tests.support.http_servers import serving_http
 
 REPOSITORY = "acme/quotas"
 NUMBER = 7
@@ -372,21 +374,10 @@ def github_server(tls: ssl.SSLContext | None = None) -> Iterator[GitHubServer]:
 @contextlib.contextmanager
 def serving(state: ForgeServer, *, tls: ssl.SSLContext | None = None) -> Iterator[None]:
     """Answer requests on a free port of loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": state}))
-    server.daemon_threads = True
-    if tls:
-        # The handshake is the handler's, so that one that fails ends with it.
-        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}{state.prefix}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving_http(_Handler, tls=tls, state=state) as port:
+        state.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}{state.prefix}"
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-        _keep_exchanges(state)
+    _keep_exchanges(state)
 
 
 def _keep_exchanges(state: ForgeServer) -> None:
@@ -458,6 +449,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content if cut is None else content[:cut])
-
-    def log_message(self, *args: object) -> None:
-        pass

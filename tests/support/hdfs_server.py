@@ -31,28 +31,33 @@ _PACKAGE: Final = "org.apache.hadoop.hdfs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HdfsServer:
-    """``address``: ``hdfs://HOST:PORT``."""
+class HadoopStore:
+    """Files at ``address`` (``SCHEME://PLACE``), reached by Hadoop's own shell."""
 
     address: str
     command: tuple[str, ...]
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options with which Spark reaches it."""
+        return ()
+
     def put(self, local: Path, remote: str) -> None:
-        """Copy a file or a folder into it, with Hadoop's own shell."""
-        self.shell("-put", str(local), remote)
+        """Copy a file or a folder into it."""
+        self.shell("-put", str(local), f"{self.address}{remote}")
 
     def get(self, remote: str, local: Path) -> None:
         """Copy a file or a folder from there."""
-        self.shell("-get", remote, str(local))
+        self.shell("-get", f"{self.address}{remote}", str(local))
 
     def shell(self, *arguments: str) -> None:
-        """One command of Hadoop's own shell."""
-        run = [*self.command, "org.apache.hadoop.fs.FsShell", "-fs", self.address, *arguments]
+        """One command of the shell."""
+        run = [*self.command, "org.apache.hadoop.fs.FsShell", *arguments]
         subprocess.run(run, check=True, capture_output=True, timeout=300)
 
 
 @contextmanager
-def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
+def hdfs_server(folder: Path) -> Iterator[HadoopStore]:
     """A file system whose data is in ``folder``. When the block ends, both processes have ended."""
     java = find_java()
     wanted = JarSet(kafka_version="(no Kafka: Hadoop)", key=f"hadoop-{_SERVERS.version}", artifacts=(_SERVERS,))
@@ -72,14 +77,14 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
             for server in (name_node, (*command, f"{_PACKAGE}.server.datanode.DataNode")):
                 started.append(process.spawn(server, output=folder / "hdfs.log"))
                 guard.watch(started[-1])
-            hdfs = HdfsServer(address=address, command=command)
+            hdfs = HadoopStore(address=address, command=command)
             wait_until(lambda: _writes(hdfs))
             yield hdfs
         finally:
             process.end(started, grace_s=1.0)
 
 
-def _writes(hdfs: HdfsServer) -> bool:
+def _writes(hdfs: HadoopStore) -> bool:
     run = [*hdfs.command, "org.apache.hadoop.fs.FsShell", "-fs", hdfs.address, "-mkdir", "-p", "/traffic"]
     if subprocess.run(run, check=False, capture_output=True, timeout=300).returncode:
         return False

@@ -10,10 +10,19 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
+from reconciler.model.entity import DEFAULT, Entity
 from tests.support.polling import wait_until
 
 RawEntity = frozenset[tuple[str, str | None]]
 """Pairs of entity type and name; ``None`` is the default entity."""
+
+
+def raw(state: Mapping[Entity, Mapping[str, float]]) -> dict[RawEntity, dict[str, float]]:
+    """Quotas of the product's entities in the form of this module."""
+    return {
+        frozenset((kind, None if name is DEFAULT else name) for kind, name in entity.parts): dict(quotas)
+        for entity, quotas in state.items()
+    }
 
 
 def _client(bootstrap_servers: str) -> KafkaAdminClient:

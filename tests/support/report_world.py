@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -129,20 +128,6 @@ def hostile() -> Overview:
     failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
     source = ManifestCommit(commit=names[0], dirty=True)
     return overview(*clusters, ClusterOverview(cluster=failed.cluster, failure=failed), source=source)
-
-
-def large(count: int) -> Overview:
-    """One cluster of so many entities, with values and classes mixed."""
-    chance = random.Random(5)
-    entities, live = [], {}
-    for number in range(count):
-        one = pair(f"user-{number}", "app") if number % 5 == 0 else user(f"user-{number}")
-        rate = float(chance.randrange(1, 100)) * MIB
-        entities.append(
-            replace(declared(one, number + 1, producer_byte_rate=rate, consumer_byte_rate=2 * rate), owner=f"team-{number % 200}")
-        )
-        live[one] = {"producer_byte_rate": rate if number % 50 else rate / 2, "consumer_byte_rate": 2 * rate}
-    return overview(cluster_of("large", tuple(entities), live))
 
 
 def write_page(folder: Path, overview: Overview) -> Path:

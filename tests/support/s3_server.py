@@ -21,6 +21,7 @@ from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensur
 from reconciler.features.sandbox.process import guarding
 from reconciler.files import cache_folder
 from reconciler.java import find_java
+from tests.support.hdfs_server import HadoopStore, write_settings
 from tests.support.polling import wait_until
 
 _SERVER: Final = "org.gaul:s3proxy:4.1.0:jar:jar-with-dependencies"
@@ -52,26 +53,15 @@ _SECRET: Final = "a-secret-of-loopback"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class S3Server:
+class S3Server(HadoopStore):
     """``address``: ``s3a://BUCKET``. ``properties``: the file for ``--properties-file``."""
 
-    address: str
     properties: Path
     secret: str
-    command: tuple[str, ...]
 
-    def put(self, local: Path, remote: str) -> None:
-        """Copy a file or a folder into it, with Hadoop's own shell."""
-        self.shell("-put", str(local), f"{self.address}{remote}")
-
-    def get(self, remote: str, local: Path) -> None:
-        """Copy a file or a folder from there."""
-        self.shell("-get", f"{self.address}{remote}", str(local))
-
-    def shell(self, *arguments: str) -> None:
-        """One command of Hadoop's own shell."""
-        run = [*self.command, "org.apache.hadoop.fs.FsShell", *arguments]
-        subprocess.run(run, check=True, capture_output=True, timeout=300)
+    @property
+    def options(self) -> tuple[str, ...]:
+        return ("--properties-file", str(self.properties))
 
 
 @contextmanager
@@ -97,8 +87,7 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
         "fs.s3a.attempts.maximum": "2",
         "fs.s3a.retry.limit": "1",
     }
-    site = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in settings.items())
-    (folder / "core-site.xml").write_text(f"<configuration>{site}</configuration>", "utf-8")
+    write_settings(folder / "core-site.xml", settings)
     properties = folder / "spark.properties"
     lines = [f"spark.driver.extraClassPath={client}", *(f"spark.hadoop.{key}={value}" for key, value in settings.items())]
     properties.write_text("\n".join(lines) + "\n", "utf-8")
@@ -110,9 +99,9 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
         guard.watch(started)
         try:
             wait_until(lambda: _answers(port))
-            make = [*command, "org.apache.hadoop.fs.FsShell", "-mkdir", "-p", f"s3a://{_BUCKET}/traffic"]
-            subprocess.run(make, check=True, capture_output=True, timeout=300)
-            yield S3Server(address=f"s3a://{_BUCKET}", properties=properties, secret=_SECRET, command=command)
+            store = S3Server(address=f"s3a://{_BUCKET}", properties=properties, secret=_SECRET, command=command)
+            store.shell("-mkdir", "-p", f"{store.address}/traffic")
+            yield store
         finally:
             process.end([started], grace_s=1.0)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from reconciler.features.sandbox.configuration import LOOPBACK
 from tests.support.certificates import Authority
+from tests.support.http_servers import serving_http
 
 CLIENT_ID = "quotas ci"
 SECRET = "s3cr3t-horse:of/clients"  # characters that mean something in a header and in a form
@@ -110,20 +110,9 @@ def token_server(folder: Path, authority: Authority) -> Iterator[TokenServer]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, *_arguments: object) -> None:
-            """Print nothing."""
-
     pem = folder / "token-server.pem"
     pem.write_text(authority.sign("id").pem())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem)
-    with ThreadingHTTPServer((LOOPBACK, 0), Handler) as http:
-        http.socket = context.wrap_socket(http.socket, server_side=True)
-        server.port = http.server_address[1]
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            http.shutdown()
-            thread.join()
+    with serving_http(Handler, tls=context) as server.port:
+        yield server

@@ -19,7 +19,7 @@ from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars
 from reconciler.features.sandbox.process import guarding
 from reconciler.java import find_java
-from tests.support.hdfs_server import HdfsServer, hdfs_server, write_settings
+from tests.support.hdfs_server import HadoopStore, hdfs_server, write_settings
 from tests.support.polling import wait_until
 
 _CIPHERS: Final = tuple(
@@ -65,7 +65,7 @@ _QUEUES: Final = {
 class YarnServer:
     """``settings``: the folder for ``HADOOP_CONF_DIR``. ``containers``: where containers work, each in a folder of its own."""
 
-    hdfs: HdfsServer
+    hdfs: HadoopStore
     settings: Path
     containers: Path
     logs: Path

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from kazoo.client import KazooClient
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
+from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 
 
 @contextlib.contextmanager
-def zookeeper_cluster(place: str, **seconds: float) -> Iterator[ZooKeeperCluster]:
+def zookeeper_cluster(place: str, *, security: ZooKeeperSecurity | None = None, **seconds: float) -> Iterator[ZooKeeperCluster]:
     """Our backend, connected; ``session_seconds`` and its like for quick ends."""
     servers, chroot = parse_connection(place)
-    settings = ZooKeeperSettings(servers=servers, chroot=chroot, **seconds)  # type: ignore[arg-type]  # seconds alone
+    settings = ZooKeeperSettings(servers=servers, chroot=chroot, security=security or ZooKeeperSecurity(), **seconds)
     opened = ZooKeeperCluster.open(settings)
     with contextlib.closing(opened):
         yield opened

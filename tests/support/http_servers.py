@@ -1,0 +1,31 @@
+"""A web server on a free port of loopback, in threads of this process."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+def _print_nothing(*_arguments: object) -> None:
+    """Take the place of the log on standard error."""
+
+
+@contextlib.contextmanager
+def serving_http(handler: type[BaseHTTPRequestHandler], *, tls: ssl.SSLContext | None = None, **fields: object) -> Iterator[int]:
+    """Answer requests with handlers that have these ``fields``, for as long as the block lasts. Yields the port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"log_message": _print_nothing, **fields}))
+    server.daemon_threads = True
+    if tls is not None:
+        # The handshake is the handler's, so that one that fails ends with it.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
