@@ -15,20 +15,11 @@ from reconciler.features.sandbox.launch import wait_until_ready
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.conftest import SANDBOX_USERS
 from tests.support import raw_quotas
+from tests.support.change_set import APPLY
 from tests.support.zookeeper_repository import ZooKeeperRepository
 
 pytestmark = pytest.mark.kafka
 
-APPLY = (
-    "apply",
-    "--auto-approve",
-    "--accept",
-    "large-reduction",
-    "--accept",
-    "too-many-changes",
-    "--accept",
-    "too-many-removals",
-)
 SLOW, FAST = "20KB", "100MB"
 
 

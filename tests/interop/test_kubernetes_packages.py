@@ -1,4 +1,4 @@
-"""The Helm chart and the Kustomize base, by helm and kustomize: what they make is what Kubernetes and kafka-quotas take."""
+"""Plain manifests, the Helm chart and the Kustomize base: what they make is what Kubernetes and kafka-quotas take."""
 
 from __future__ import annotations
 
@@ -108,6 +108,11 @@ def test_the_chart_passes_helm_s_own_linter_and_makes_usable_manifests(programs:
     (container,) = pods(manifests)["run"]["containers"]
     assert "--apply" in container["args"]
     assert container["image"] == "registry.example/platform/kafka-quotas@sha256:" + "0" * 64
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "kubernetes-drift", "kubernetes-record", "kubernetes-compact"])
+def test_kubernetes_takes_the_plain_manifests(validator: Path, tmp_path: Path, name: str) -> None:
+    assert require_valid(validator, (ROOT / "deploy" / f"{name}.yaml").read_text("utf-8"), tmp_path)
 
 
 def test_each_part_of_the_chart_can_be_left_out(programs: Path, validator: Path, tmp_path: Path) -> None:
