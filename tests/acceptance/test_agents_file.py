@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
 
 from tests.builders import user
-from tests.support.command import environment, invoke, warm_process
+from tests.support.command import invoke, run_script
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import snapshot
 
@@ -29,18 +28,8 @@ def test_every_command_of_the_file_runs_in_a_new_repository(tmp_path: Path) -> N
     published.git("push", "-q", str(tmp_path / "origin"), "HEAD:refs/kafka-quotas/snapshot/production")
     subprocess.run(["git", "clone", "-q", "origin", "clone"], cwd=tmp_path, check=True)
 
-    extra = {"PATH": f"{warm_process().programs()}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["sh", "-e", "-c", "".join(SCRIPTS).replace("CLUSTER", "production")],
-        cwd=tmp_path / "clone",
-        env=environment(extra),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_script("".join(SCRIPTS).replace("CLUSTER", "production"), cwd=tmp_path / "clone")
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "unknown-quota-key" in done.stdout
-    assert '"digest"' in done.stdout
+    assert done.code == 0, done.out + done.err
+    assert "unknown-quota-key" in done.out
+    assert '"digest"' in done.out

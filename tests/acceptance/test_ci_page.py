@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from reconciler.cli.results import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
 from reconciler.features.sandbox.spec import Sandbox
-from tests.support.command import environment, warm_process
+from tests.support.command import run_script
 from tests.support.manifests import cluster, quotas
 
 ROOT = Path(__file__).parents[2]
@@ -46,18 +43,8 @@ def test_the_commands_for_anything_else_work_one_after_the_other(tmp_path: Path,
         cluster("prod", connection={"bootstrapServers": [clean_kafka.bootstrap_servers]}), encoding="utf-8"
     )
     (tmp_path / "quotas/all.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "9GiB"})), encoding="utf-8")
-    extra = {"PATH": f"{warm_process().programs()}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [shutil.which("sh") or "sh", "-e", "-c", script],
-        cwd=tmp_path,
-        env=environment(extra),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = run_script(script, cwd=tmp_path)
+    assert done.code == 0, done.out + done.err
     named = set(re.findall(r"(?:=|report |audit |baseline )([\w-]+\.\w+)", script))
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == named
     assert json.loads((tmp_path / "findings.sarif").read_text())["runs"][0]["results"] == []

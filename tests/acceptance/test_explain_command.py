@@ -1,8 +1,6 @@
 """Every id has its reason, and every example does what it says: the wrong one produces the id, the right one does not."""
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from reconciler.workflows.intent import load_intent, validate_manifests
 from reconciler.workflows.plan import plan_from
 from tests.builders import current
 from tests.fakes import FakeClock
-from tests.support.command import invoke, warm_process
+from tests.support.command import invoke, run_script
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
@@ -38,9 +36,8 @@ def live_state(lines: tuple[str, ...]):
 def ids_of(example: Example, text: str, folder: Path) -> set[str]:
     """Ids of all findings, and of all guards that trip, for one half of an example."""
     if example.commands:
-        environment = {**os.environ, "PATH": f"{warm_process().programs()}:{os.environ['PATH']}"}
-        done = subprocess.run(["sh", "-c", text], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        return set(re.findall(r"\[([a-z0-9-]+)\]$", done.stdout, re.MULTILINE)) or {done.stderr}
+        done = run_script(text, cwd=folder, shell=("sh",))
+        return set(re.findall(r"\[([a-z0-9-]+)\]$", done.out, re.MULTILINE)) or {done.err}
     name = "kafka-quotas.yaml" if "kind: Repository" in text else "quotas.yaml"
     (folder / name).write_text(text, encoding="utf-8")
     if not example.live:

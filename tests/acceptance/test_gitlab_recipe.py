@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
+import re
 import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import yaml
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
-from tests.support.command import environment, run, warm_process
+from tests.support.command import Done, run, run_script
 from tests.support.git_repository import GitRepository
 from tests.support.gitlab_server import (
     HEAD,
@@ -44,13 +44,15 @@ class Pipeline:
         logs = folder / "logs" / "broker-1"
         logs.mkdir(parents=True)
         shutil.copy(RECORDING, logs)
-        done = run(
-            *("init", "main", "--overwrite", "--ci", "gitlab", "--traffic", str(logs.parent), "--name", "staging"), cwd=folder
-        )
+        done = run("init", "main", "--overwrite", "--ci", "gitlab", "--traffic", str(logs.parent), cwd=folder)
         assert done.code == 0, done.err
         self.jobs: dict[str, Any] = yaml.safe_load((self.main.folder / ".gitlab-ci.yml").read_text(encoding="utf-8"))
-        text = (self.main.folder / "clusters/staging.yaml").read_text(encoding="utf-8")
-        self.main.write("clusters/staging.yaml", text.replace("kafka.staging.example:9092", server))
+        production, staging = (self.main.folder / f"clusters/{name}.yaml" for name in ("production", "staging"))
+        (traffic,) = re.findall(r"^  traffic: .*\n", production.read_text(encoding="utf-8"), re.MULTILINE)
+        # init says so: the traffic is of the cluster that is named last. Here it is of the other one.
+        production.write_text(production.read_text(encoding="utf-8").replace(traffic, ""), encoding="utf-8")
+        text = staging.read_text(encoding="utf-8").replace("kafka.staging.example:9092", server)
+        staging.write_text(text.rstrip() + "\n" + traffic.replace("production", "staging"), encoding="utf-8")
         # Limits for everybody would slow down the tests' own connections.
         shutil.rmtree(self.main.folder / "teams/platform")
         self.main.commit()
@@ -66,26 +68,14 @@ class Pipeline:
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
             "CI_PROJECT_ID": "1",
             "CLUSTER": "staging",
-            "PATH": f"{warm_process().programs()}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(Path(__file__).parents[2]),
             "QUOTAS_PROPERTIES": str(properties),
         }
 
-    def run(self, job: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(self, job: str, **variables: str) -> Done:
         """The script of a job as one script of bash, which is what a runner makes of it."""
         script = "\n".join(("set -eo pipefail", *self.jobs[job]["script"]))
-        done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-c", script],
-            cwd=self.clone.folder,
-            env=environment({**self.variables, **self.jobs[job].get("variables", {}), **variables}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+        given = {**self.variables, **self.jobs[job].get("variables", {}), **variables}
+        return run_script(script, cwd=self.clone.folder, shell=("bash", "--noprofile", "--norc"), env=given)
 
     def file(self, job: str, kind: str) -> Path:
         """A report that the job declares; it must be there."""
@@ -117,7 +107,7 @@ def test_a_merge_request_with_errors_fails_with_a_code_quality_report(offline: P
     text = (offline.clone.folder / PAYMENTS).read_text(encoding="utf-8")
     offline.clone.write(PAYMENTS, text.replace("request_percentage: 200", "request_percentage: 401"))
     done = offline.run("validate")
-    assert done.returncode == 1
+    assert done.code == 1
     (issue, *_) = json.loads(offline.file("validate", "codequality").read_text(encoding="utf-8"))
     assert (issue["check_name"], issue["severity"]) == ("above-limit", "critical")
     assert issue["location"]["path"] == PAYMENTS
@@ -127,9 +117,9 @@ def test_where_no_cluster_answers_the_pipeline_fails_and_no_comment_is_tried(off
     with gitlab_server() as gitlab:
         variables = {"GITLAB_TOKEN": TOKEN, "CI_API_V4_URL": gitlab.url, "CI_MERGE_REQUEST_IID": str(NUMBER)}
         done = offline.run("plan", **variables)
-    assert (done.returncode, gitlab.requests) == (1, [])
-    assert "no Kafka broker can be reached" in done.stderr
-    assert JOB_TOKEN not in done.stdout + done.stderr
+    assert (done.code, gitlab.requests) == (1, [])
+    assert "no Kafka broker can be reached" in done.err
+    assert JOB_TOKEN not in done.out + done.err
 
 
 def test_a_job_that_is_started_again_applies_nothing_once_there_is_a_newer_commit(offline: Pipeline) -> None:
@@ -137,8 +127,8 @@ def test_a_job_that_is_started_again_applies_nothing_once_there_is_a_newer_commi
     offline.main.write(PAYMENTS, text.replace("producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB"))
     offline.main.commit()
     done = offline.run("apply", CI_COMMIT_BRANCH="main")
-    assert done.returncode == 1
-    assert done.stdout == "Not applied. main has a newer commit, and its own job applies it.\n"
+    assert done.code == 1
+    assert done.out == "Not applied. main has a newer commit, and its own job applies it.\n"
     assert not (offline.clone.folder / "report.json").exists()
 
 
@@ -151,7 +141,7 @@ def test_limits_that_no_longer_fit_come_as_a_merge_request_by_the_traffic_that_t
     clone.commit(at=datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC))
     clone.git("clone", "-q", "--bare", ".", str(served))
     clone.git("remote", "set-url", "origin", str(served))
-    assert offline.run("traffic").returncode == 0
+    assert offline.run("traffic").code == 0
     with gitlab_server() as gitlab:
         gitlab.pulls = []
         gitlab.artifacts["traffic: [staging]", "traffic.bundle"] = (clone.folder / "traffic.bundle").read_bytes()
@@ -159,30 +149,31 @@ def test_limits_that_no_longer_fit_come_as_a_merge_request_by_the_traffic_that_t
         job = {"GITLAB_CI": "true", "CI_API_V4_URL": gitlab.url, "CI_PROJECT_ID": PROJECT_ID, "CI_PROJECT_PATH": PROJECT}
         job["CI_SERVER_URL"] = f"file://{tmp_path}/served"
         shown = offline.run("rightsize", **job)
-        assert (shown.returncode, gitlab.pulls) == (0, []), shown.stderr
-        assert "user=alice producer_byte_rate" in shown.stdout
+        assert (shown.code, gitlab.pulls) == (0, []), shown.err
+        assert "user=alice producer_byte_rate" in shown.out
         done = offline.run("rightsize", **job, PROPOSE_TOKEN=TOKEN)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     (merge,) = gitlab.pulls
     assert (merge["title"], merge["target_branch"]) == ("Rightsize staging: 1 limit of team-platform", "main")
     assert clone.git("-C", str(served), "diff", "--name-only", "main", merge["source_branch"]) == "teams/platform/alice.yaml"
-    assert TOKEN not in done.stdout + done.stderr
+    assert TOKEN not in done.out + done.err
+
+
+@pytest.fixture
+def gitlab() -> Iterator[GitLabServer]:
+    with gitlab_server() as server:
+        yield server
 
 
 @pytest.mark.kafka
-def test_from_a_merge_request_to_drift(tmp_path: Path, clean_kafka: Sandbox) -> None:
+def test_from_a_merge_request_to_drift(tmp_path: Path, clean_kafka: Sandbox, gitlab: GitLabServer) -> None:
     pipeline = Pipeline(tmp_path, clean_kafka.bootstrap_servers)
-    with gitlab_server() as gitlab:
-        _from_a_merge_request_to_drift(pipeline, clean_kafka, gitlab)
-
-
-def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, gitlab: GitLabServer) -> None:
     job = {"GITLAB_CI": "true", "CI_API_V4_URL": gitlab.url, "CI_PROJECT_ID": PROJECT_ID, "CI_PROJECT_PATH": PROJECT}
     pipeline.variables |= {**job, "GITLAB_TOKEN": TOKEN, "CI_COMMIT_SHA": HEAD}
     for _ in range(2):
         # The second night adds to what the first one left.
         kept = pipeline.run("traffic")
-        assert kept.returncode == 0, kept.stderr
+        assert kept.code == 0, kept.err
         gitlab.artifacts["traffic: [staging]", "traffic.bundle"] = (pipeline.clone.folder / "traffic.bundle").read_bytes()
         (pipeline.clone.folder / "traffic.bundle").unlink()
     pipeline.clone.git("update-ref", "-d", "refs/kafka-quotas/traffic/staging")
@@ -192,10 +183,10 @@ def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, git
     pipeline.clone.write(
         "teams/platform/alice.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"}), owner="team-platform")
     )
-    assert pipeline.run("validate").returncode == 0
+    assert pipeline.run("validate").code == 0
     assert json.loads(pipeline.file("validate", "codequality").read_text(encoding="utf-8")) == []
     planned = pipeline.run("plan", CI_MERGE_REQUEST_IID=str(NUMBER))
-    assert planned.returncode == 0, planned.stderr
+    assert planned.code == 0, planned.err
     (posted,) = gitlab.comments.values()
     assert "Kafka quotas for `staging`: throttles clients" in posted["body"]
     outputs = dict(line.split("=", 1) for line in pipeline.file("plan", "dotenv").read_text(encoding="utf-8").splitlines())
@@ -207,18 +198,18 @@ def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, git
     applied = pipeline.run("apply", CI_COMMIT_SHA=merged, CI_COMMIT_BRANCH="main")
     (posted,) = gitlab.comments.values()
     assert "Kafka quotas for `staging`: applied" in posted["body"]
-    assert TOKEN not in planned.stdout + planned.stderr + applied.stdout + applied.stderr
-    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert TOKEN not in planned.out + planned.err + applied.out + applied.err
+    assert applied.code == 0, applied.out + applied.err
     assert raw_quotas.settled(clean_kafka.bootstrap_servers)[CLICKS] == {"producer_byte_rate": 10.0 * 1024**2}
     assert all((pipeline.clone.folder / name).is_file() for name in pipeline.jobs["apply"]["artifacts"]["paths"])
 
     in_sync = pipeline.run("drift")
-    assert in_sync.returncode == 0, in_sync.stderr
+    assert in_sync.code == 0, in_sync.err
     raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * 1024**2}})
-    assert pipeline.run("drift").returncode == 2
+    assert pipeline.run("drift").code == 2
     found = json.loads((pipeline.clone.folder / "drift.json").read_text(encoding="utf-8"))
     assert [one["class"] for one in found["entities"] if one["class"] != "in-sync"] == ["differs"]
 
     unseen = pipeline.run("apply", CI_COMMIT_BRANCH="main", STEP_DOWN="2", WATCH=f"1=metrics+http://127.0.0.1:{refusing_port()}")
-    assert (unseen.returncode, "127.0.0.1" in unseen.stderr) == (1, True)
+    assert (unseen.code, "127.0.0.1" in unseen.err) == (1, True)
     assert raw_quotas.settled(clean_kafka.bootstrap_servers)[CLICKS] == {"producer_byte_rate": 7.0 * 1024**2}

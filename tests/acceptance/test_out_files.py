@@ -33,18 +33,12 @@ def with_files(command: str, folder: Path, *arguments: str) -> tuple[Done, dict[
     return done, {path.name.removeprefix("out-"): path.read_text(encoding="utf-8") for path in folder.glob("out-*")}
 
 
-def validated(text: str, schema: str) -> object:
-    document = json.loads(text)
-    valid(document, schema)
-    return document
-
-
 @pytest.mark.parametrize("command", FORMATS)
 def test_every_format_is_written_beside_the_text_on_stdout(folder: Path, command: str) -> None:
     done, files = with_files(command, folder)
     assert done.code == 0, done.err
     assert set(files) == set(FORMATS[command])
-    validated(files["json"], DOCUMENTS[command])
+    valid(json.loads(files["json"]), DOCUMENTS[command])
     assert all("=" in line for line in files["outputs"].splitlines())
     assert files["text"] == done.out
 
@@ -55,7 +49,7 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
     done, files = with_files(command, folder)
     assert done.code == 1
     assert set(files) == set(FORMATS[command])
-    validated(files["json"], "findings")
+    valid(json.loads(files["json"]), "findings")
     assert all("unknown-unit" in text for name, text in files.items() if name != "outputs")
     assert files["outputs"] == "errors=1\nwarnings=0\ninfos=0\nas_before=0\n"
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import environment
+from tests.support.command import Done, run_script
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
 from tests.support.manifests import PLAIN_QUOTAS, cluster, snapshot
 from tests.support.markdown_views import by_github
@@ -40,18 +37,15 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-def step(script: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
+def step(script: str, folder: Path, url: str) -> Done:
     """One step, by the shell that GitHub runs it with."""
     extra = {
         "GITHUB_API_URL": url,
         "GITHUB_EVENT_PATH": str(folder / "event.json"),
         "GITHUB_REPOSITORY": REPOSITORY,
         "GITHUB_TOKEN": TOKEN,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    return subprocess.run(
-        ["bash", "-e", "-c", script], cwd=folder, env=environment(extra), capture_output=True, text=True, timeout=300, check=False
-    )
+    return run_script(script, cwd=folder, shell=("bash", "-e"), env=extra)
 
 
 def comment(github: GitHubServer) -> str:
@@ -65,7 +59,7 @@ def test_the_steps_post_the_plan_and_then_how_apply_ended(folder, github):
     after_plan = comment(github)
     applied = step(APPLY_STEP, folder, github.url)
 
-    assert (planned.returncode, applied.returncode) == (0, 1), planned.stderr + applied.stderr
+    assert (planned.code, applied.code) == (0, 1), planned.err + applied.err
     assert "Kafka quotas for prod-eu: not checked" in after_plan
     assert "payments-api" in after_plan
     assert "Kafka quotas for prod-eu: apply failed" in comment(github)
@@ -76,7 +70,7 @@ def test_the_steps_post_the_plan_and_then_how_apply_ended(folder, github):
 def test_findings_are_posted_and_fail_the_step(folder, github):
     (folder / "quotas/all.yaml").write_text(MANIFESTS.replace("20MiB", "20XiB"), encoding="utf-8")
 
-    assert step(PLAN_STEP, folder, github.url).returncode == 1
+    assert step(PLAN_STEP, folder, github.url).code == 1
     assert "unknown-unit" in comment(github)
     assert "these manifests cannot be planned" in comment(github)
     assert "Kafka quotas for prod-eu: blocked" in comment(github)

@@ -126,7 +126,6 @@ def test_manifests_alone_and_the_plan(folder: Path) -> None:
     [
         ((), "name a client"),
         (("--all", "--name", "user=a"), "an entity and --all exclude each other"),
-        (("--name", "user="), "the name of the user is empty"),
         (("--name", "usr=a"), "'usr' is not an entity type. The types are user, client-id, ip. Did you mean 'user'?"),
         (("--name", "user=a", "--defaults", "user"), "both name the user"),
         (("--name", "user=a", "--name", "ip=10.0.0.7"), "cannot be combined"),

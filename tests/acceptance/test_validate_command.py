@@ -38,11 +38,7 @@ def write(tmp_path):
     def write_file(name, content):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, bytes):
-            path.write_bytes(content)
-        else:
-            path.write_text(content, encoding="utf-8")
-        return path
+        path.write_text(content, encoding="utf-8")
 
     return write_file
 

@@ -13,15 +13,10 @@ CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
 """The house format writes every class so."""
 
 
-def classes() -> dict[str, list[str]]:
+def test_no_class_name_is_used_twice() -> None:
     found: dict[str, list[str]] = defaultdict(list)
-    for file in sorted(PACKAGE.rglob("*.py")):
+    for file in PACKAGE.rglob("*.py"):
         for name in CLASS.findall(file.read_text("utf-8")):
             found[name].append(str(file.relative_to(PACKAGE)))
-    return found
-
-
-def test_no_class_name_is_used_twice() -> None:
-    found = classes()
     assert len(found) > 300
     assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -99,15 +99,3 @@ def test_a_lock_has_all_that_the_tool_needs_in_its_place_and_nothing_else(name: 
     only_elsewhere = set(locked(ROOT / "requirements" / name)) - wanted
     assert wanted <= set(locked(ROOT / "requirements" / name))
     assert only_elsewhere <= {"typing-extensions", "tzdata", "colorama"}
-
-
-def test_there_is_a_lock_for_building_and_one_for_each_kind_of_job() -> None:
-    assert [path.name for path in LOCKS] == [
-        "build.txt",
-        "image.txt",
-        "pipeline-spark.txt",
-        "pipeline-traffic.txt",
-        "pipeline.txt",
-        "release.txt",
-    ]
-    assert set(locked(ROOT / "requirements" / "build.txt")) >= BUILDS

@@ -13,11 +13,6 @@ ROOT = Path(__file__).parents[2]
 SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
 
 
-def test_there_are_schemas_and_nothing_else_beside_them():
-    assert SCHEMAS
-    assert {path.name for path in (ROOT / "schemas").iterdir()} == {path.name for path in SCHEMAS}
-
-
 def test_the_schemas_of_documents_are_what_their_generator_writes():
     written = load_script("tools/document_schemas.py").schemas()
 
@@ -25,27 +20,15 @@ def test_the_schemas_of_documents_are_what_their_generator_writes():
     assert stale == [], "run make format, or python tools/document_schemas.py"
 
 
-def test_no_two_schemas_share_an_id():
-    ids = [json.loads(path.read_text(encoding="utf-8"))["$id"] for path in SCHEMAS]
-
-    assert len(set(ids)) == len(ids)
-
-
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
-def test_a_schema_is_valid_draft_2020_12(path):
+def test_a_schema_is_valid_and_has_the_id_of_its_file_alone(path):
     schema = json.loads(path.read_text(encoding="utf-8"))
 
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     Draft202012Validator.check_schema(schema)
-
-
-@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
-def test_a_schema_says_what_it_is(path):
-    schema = json.loads(path.read_text(encoding="utf-8"))
-
     assert re.fullmatch(r"[a-z-]+\.v[0-9]+\.schema\.json", path.name)
     name, version = path.name.split(".")[:2]
-    assert schema["$id"].endswith(f"{name}:{version}")
+    assert schema["$id"].endswith(f":{name}:{version}")
     assert len(schema["title"]) > 3
     assert len(schema["description"]) > 10
 

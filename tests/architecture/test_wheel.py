@@ -1,7 +1,6 @@
 """The built wheel: what is in it, and that it works beside nothing but its declared dependencies."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+from tests.architecture.test_pins import needed_by
 from tests.support.manifests import PLAIN_QUOTAS
 
 ROOT = Path(__file__).parents[2]
@@ -79,23 +80,6 @@ def test_the_sdist_is_the_same_from_another_folder_and_makes_the_same_wheel(whee
     assert second == {wheel.name: wheel.read_bytes(), sdist.name: sdist.read_bytes()}
 
 
-def dependencies_of(requirements: list[str]) -> set[str]:
-    """The names of the distributions that these requirements bring on this interpreter, extras left out."""
-    names: set[str] = set()
-    waiting = list(requirements)
-    while waiting:
-        requirement = waiting.pop()
-        name = re.split(r"[^\w.-]", requirement)[0]
-        if "extra ==" in requirement or name in names:
-            continue
-        try:
-            waiting.extend(metadata.distribution(name).requires or [])
-        except metadata.PackageNotFoundError:
-            continue  # its marker excludes it from this interpreter or platform
-        names.add(name)
-    return names
-
-
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
     """The ``bin`` folder of a new virtual environment with the wheel and its declared dependencies, copied from this one."""
@@ -106,7 +90,7 @@ def installed(wheel, tmp_path_factory) -> Path:
     (site,) = home.glob("lib/python*/site-packages")
     (ours,) = (path.parent.name for path in site.glob("*.dist-info/METADATA"))
     (described,) = metadata.distributions(path=[str(site)])
-    for name in dependencies_of(described.requires or []):
+    for name in needed_by([Requirement(text) for text in described.requires or []]):
         for file in metadata.distribution(name).files or []:
             if ".." not in file.parts and file.suffix != ".pyc":
                 (site / file).parent.mkdir(parents=True, exist_ok=True)

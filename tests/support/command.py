@@ -66,6 +66,23 @@ def _done(arguments: Sequence[str], code: int, out: str, err: str) -> Done:
     return Done(code=code, out=out, err=PROGRESS.sub("", err))
 
 
+def run_script(script: str, *, cwd: Path, shell: Sequence[str] = ("sh", "-e"), env: Mapping[str, str] | None = None) -> Done:
+    """Run a script of a shell in which ``kafka-quotas`` is a command."""
+    root = str(Path(__file__).parents[2])
+    extra = {"PATH": f"{warm_process().programs()}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": root, **(env or {})}
+    done = subprocess.run(
+        [*shell, "-c", script],
+        cwd=cwd,
+        env=environment(extra),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return _done((), done.returncode, done.stdout, done.stderr)
+
+
 def run_on(files: tuple[int, int, int], *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> int:
     """``run`` on these open files as standard input, output and error: the exit code."""
     warm, variables = warm_process(), environment(env)
