@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from reconciler.model.cluster import ClusterSpec, DeclaredBrokers, SafetyRules
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.finding import Span
-from reconciler.model.plan import ManifestCommit, Plan, Summary
+from reconciler.model.plan import Action, ApplyReport, Change, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import (
     ClusterIdentity,
@@ -83,3 +83,17 @@ def plan(*changes: object, **fields: object) -> Plan:
         "digest": "sha256:" + "0" * 64,
     }
     return Plan(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+
+
+def rate_change(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:
+    key = KeyChange(key=QuotaKey.PRODUCER_BYTE_RATE.value, before=before, after=after, reason=Reason.VALUE_DIFFERS)
+    return Change(entity=entity, action=Action.UPDATE, keys=(key,))
+
+
+def rate_plan(count: int) -> Plan:
+    """A first limit for each of so many users."""
+    return plan(*(rate_change(user(f"u{number}")) for number in range(count)))
+
+
+def statuses(report: ApplyReport) -> list[str]:
+    return [outcome.status.value for outcome in report.outcomes]

@@ -10,18 +10,10 @@ import pytest
 
 from tests.support.forge import Forge
 from tests.support.github_server import GitHubServer, github_server
-from tests.support.manifests import cluster, quotas
+from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.markdown_views import by_github
 
 RECORDING = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"
-
-
-STATE = {
-    "format_version": "1.0",
-    "cluster": {"name": None, "id": None, "kafka_version": None},
-    "observed": {"at": "2026-01-02T00:00:00Z", "from": "broker"},
-    "entities": [],
-}
 REF = "refs/kafka-quotas/traffic/prod"
 
 
@@ -32,7 +24,7 @@ def proposing(folder: Path, github: GitHubServer, traffic: dict[str, str] | None
     forge.work.write("cluster.yaml", cluster("prod", **settings))
     forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "1GiB"})))
     forge.push()
-    forge.store("refs/kafka-quotas/snapshot/prod", {"snapshot.json": json.dumps(STATE)})
+    forge.store("refs/kafka-quotas/snapshot/prod", {"snapshot.json": snapshot({}, cluster_id=None)})
     forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"})))
     return forge
 

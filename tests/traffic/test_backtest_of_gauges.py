@@ -20,14 +20,8 @@ from tests.support.manifests import cluster, quotas
 
 MIB = 2**20
 PROGRAM = str(Path(sys.executable).parent / "kafka-quotas")
-LIMITS = quotas(
-    ({"user": "over"}, {"producer_byte_rate": "10MiB"}),
-    ({"user": "near"}, {"producer_byte_rate": "10MiB"}),
-    ({"user": "quiet"}, {"producer_byte_rate": "10MiB"}),
-    ({"user": "burst"}, {"producer_byte_rate": "10MiB"}),
-    ({"user": "moved"}, {"producer_byte_rate": "10MiB"}),
-    ({"user": "gone"}, {"producer_byte_rate": "10MiB"}),
-)
+NAMES = ("over", "near", "quiet", "burst", "moved", "gone")
+LIMITS = quotas(*(({"user": name}, {"producer_byte_rate": "10MiB"}) for name in NAMES))
 CLIENTS: dict[Client, Shape] = {
     ("over", "app", 1): steady(MIB, peaks={100: 13 * MIB, 101: 11 * MIB}),
     ("over", "app", 2): steady(MIB),

@@ -40,7 +40,7 @@ def written(file: Path, rows: Sequence[Row]) -> Path:
 
 def backtest(command: Command, folder: Path, *more: str) -> Done:
     (folder / "quotas").mkdir(exist_ok=True)
-    (folder / "quotas" / "q.yaml").write_text(QUOTAS.lstrip("\n"), encoding="utf-8")
+    (folder / "quotas" / "q.yaml").write_text(QUOTAS, encoding="utf-8")
     return command("backtest", "quotas", "--format", "json", "--traffic", *more, cwd=folder)
 
 

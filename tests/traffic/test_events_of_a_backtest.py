@@ -70,16 +70,3 @@ def test_v_logs_the_files_the_engine_with_its_reason_and_each_stage(
         assert one(found, "running Spark used")["where"] == "local[2]"
     else:
         assert one(found, "file opened")["rows"] == 60
-
-
-def test_v_of_compact_logs_each_segment_and_a_backtest_of_it_why_it_stays_here(folder: Path) -> None:
-    done = run("compact", "--traffic", "rows", "--folder", "totals", "-v", "--log-format", "json", cwd=folder)
-    written = one(events(done), "totals written")
-    assert written["file"] == str((folder / "rows" / "all.parquet").resolve())
-    assert (written["requests"], written["copies"]) == (60, 0)
-
-    found = backtest(run, folder, "totals")
-    chosen = one(found, "engine chosen")
-    assert (chosen["engine"], chosen["why"]) == ("this process", "few totals")
-    assert chosen["totals"] <= 60
-    assert one(found, "files opened")["files"] == 1

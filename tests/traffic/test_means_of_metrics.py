@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done, invoke
+from tests.support.manifests import cluster, quotas
 
 MAPPING = """
 apiVersion: kafka-quotas/v1
@@ -26,24 +27,8 @@ spec:
     kind: {constant: produce}
     amount: {column: amount}
 """
-QUOTAS = """
-apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {name: prod}
-spec: {prune: never}
----
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: q}
-spec:
-  quotas:
-    - match: {user: busy}
-      quotas: {producer_byte_rate: 1000}
-    - match: {user: calm}
-      quotas: {producer_byte_rate: 1000}
-    - match: {user: idle}
-      quotas: {producer_byte_rate: 1000}
-"""
+LIMITS = [({"user": name}, {"producer_byte_rate": 1000}) for name in ("busy", "calm", "idle")]
+QUOTAS = cluster(prune="never") + "---\n" + quotas(*LIMITS)
 MINUTE = 1_763_900_000 // 60 * 60
 # 60 s and the longest window of 12 s: a limit of 1,000 a second is proven to throttle from 72,000 on.
 DELTAS = [
@@ -60,7 +45,7 @@ def backtest(
     command: Command, folder: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], *more: str, seconds: int = 60
 ) -> Done:
     (folder / "quotas").mkdir()
-    (folder / "quotas" / "q.yaml").write_text(QUOTAS.lstrip("\n"), encoding="utf-8")
+    (folder / "quotas" / "q.yaml").write_text(QUOTAS, encoding="utf-8")
     (folder / "mapping.yaml").write_text((MAPPING % (semantics, seconds)).lstrip("\n"), encoding="utf-8")
     lines = ["at,broker,user,client,amount", *(",".join(map(str, row)) for row in rows), ""]
     (folder / "metrics.csv").write_text("\n".join(lines), encoding="utf-8")

@@ -13,6 +13,7 @@ import pytest
 from reconciler.formats.shapes import load_schema
 from tests.support.command import Command, Done, invoke, run
 from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas
 from tests.traffic.log_lines import line, produce_request
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "group-quotas"
@@ -105,30 +106,18 @@ def test_groups_of_the_broker_plugin_are_predicted_without_a_class_to_trust(
     assert ("group", "orders") not in verdicts
 
 
-CLUSTER_WITH_PLUGIN = """apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {name: groups}
-spec:
-  prune: never
-  quotaCallback: {class: kafkaquotas.callback.GroupQuotaCallback}
-  backtest: {history: {hours: 0}}
-"""
-GROUPS_WITH_PLUGIN = """apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: groups}
-spec:
-  quotas:
-    - match: {user: "kafka-quotas:group:payments"}
-      quotas: {producer_byte_rate: 100KiB}
-    - match: {user: "kafka-quotas:group:payments", client-id: "user-prefix:payments_"}
-      quotas: {request_percentage: 100}
-    - match: {user: "kafka-quotas:group:orders"}
-      quotas: {producer_byte_rate: 10KiB}
-    - match: {user: "kafka-quotas:group:orders", client-id: "user:orders_api"}
-      quotas: {request_percentage: 100}
-    - match: {user: orders_api}
-      quotas: {producer_byte_rate: 1MiB}
-"""
+GROUP = "kafka-quotas:group:"
+CLUSTER_WITH_PLUGIN = cluster(
+    "groups", prune="never", backtest={"history": {"hours": 0}},
+    quotaCallback={"class": "kafkaquotas.callback.GroupQuotaCallback"},
+)  # fmt: skip
+GROUPS_WITH_PLUGIN = quotas(
+    ({"user": f"{GROUP}payments"}, {"producer_byte_rate": "100KiB"}),
+    ({"user": f"{GROUP}payments", "client-id": "user-prefix:payments_"}, {"request_percentage": 100}),
+    ({"user": f"{GROUP}orders"}, {"producer_byte_rate": "10KiB"}),
+    ({"user": f"{GROUP}orders", "client-id": "user:orders_api"}, {"request_percentage": 100}),
+    ({"user": "orders_api"}, {"producer_byte_rate": "1MiB"}),
+)
 
 
 def test_a_class_of_the_work_tree_is_not_loaded_without_a_word(merged: GitRepository, log: Path) -> None:

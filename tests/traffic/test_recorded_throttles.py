@@ -151,17 +151,15 @@ def test_a_higher_limit_stays_clear_where_nothing_was_throttled(tmp_path: Path, 
             assert (verdict.verdict, verdict.recorded.censored) == (Verdict.CLEAR, False), way
 
 
-def test_fewer_than_one_in_a_hundred_requests_and_seconds_are_not_enough(tmp_path: Path) -> None:
-    lines = [produce(n // 3, FAR // 3, port=n % 3, throttle_ms=900 if n == 7 else 0) for n in range(3 * SECONDS)]
+@pytest.mark.parametrize(("size", "expected"), [(FAR, Verdict.CLEAR), (NEAR, Verdict.INCONCLUSIVE)])
+def test_fewer_than_one_in_a_hundred_requests_are_enough_near_the_old_limit_alone(
+    tmp_path: Path, size: int, expected: Verdict
+) -> None:
+    lines = [produce(n // 3, size // 3, port=n % 3, throttle_ms=900 if n == 7 else 0) for n in range(3 * SECONDS)]
     for way, verdict in verdicts(tmp_path, lines, limits(OLD), limits(HIGHER)).items():
-        assert (verdict.verdict, verdict.recorded.throttled) == (Verdict.CLEAR, 1), way
-
-
-def test_one_throttle_of_a_client_near_its_old_limit_is_enough(tmp_path: Path) -> None:
-    lines = [produce(n // 3, NEAR // 3, port=n % 3, throttle_ms=900 if n == 7 else 0) for n in range(3 * SECONDS)]
-    for way, verdict in verdicts(tmp_path, lines, limits(OLD), limits(HIGHER)).items():
-        assert verdict.verdict is Verdict.INCONCLUSIVE, way
-        assert "1 of 300 requests of these clients, and their rate was near it in 9" in str(verdict.reason), way
+        assert (verdict.verdict, verdict.recorded.throttled) == (expected, 1), way
+        near = "1 of 300 requests of these clients, and their rate was near it in 9" in str(verdict.reason)
+        assert near == (expected is Verdict.INCONCLUSIVE), way
 
 
 @pytest.mark.parametrize(("size", "expected"), [(NEAR, Verdict.INCONCLUSIVE), (FAR, Verdict.CLEAR)])

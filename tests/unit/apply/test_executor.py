@@ -12,37 +12,22 @@ from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Backoff
 from reconciler.apply.writing import KEYS_IN_ZOOKEEPER, ChunkLimits, split_into_requests
 from reconciler.errors import UnreachableError
-from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
 from reconciler.ports import NO_PROGRESS
-from tests.builders import plan, user
+from tests.builders import rate_plan, statuses, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults
 
 RATE = "producer_byte_rate"
 TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
 
 
-def raising(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:
-    return Change(
-        entity=entity, action=Action.UPDATE, keys=(KeyChange(key=RATE, before=before, after=after, reason=Reason.VALUE_DIFFERS),)
-    )
-
-
-def plan_for(count: int) -> Plan:
-    return plan(*(raising(user(f"u{n}")) for n in range(count)))
-
-
 def execute(cluster: FakeCluster, what: Plan, settings: ApplySettings = TWO_KEYS) -> ApplyReport:
     return Executor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=settings).run(what)
 
 
-def statuses(report: ApplyReport) -> list[str]:
-    return [outcome.status.value for outcome in report.outcomes]
-
-
 def test_everything_is_validated_before_the_first_write_and_read_back_after_the_last() -> None:
     cluster = FakeCluster()
-    report = execute(cluster, plan_for(5))
+    report = execute(cluster, rate_plan(5))
     assert (report.result, report.verified) == (ApplyResult.DONE, True)
     assert (cluster.validations, cluster.writes) == (3, 3)
     assert [len(request) for request in cluster.requests] == [2, 2, 1]
@@ -57,7 +42,7 @@ class InZooKeeper(FakeCluster):
 
 
 def test_brokers_with_zookeeper_get_requests_that_they_answer_in_time() -> None:
-    many = plan_for(KEYS_IN_ZOOKEEPER + 1)
+    many = rate_plan(KEYS_IN_ZOOKEEPER + 1)
     there, elsewhere = InZooKeeper(), FakeCluster()
     assert all(execute(cluster, many, ApplySettings()).verified for cluster in (there, elsewhere))
     assert [len(request) for request in there.requests] == [KEYS_IN_ZOOKEEPER, 1]
@@ -66,7 +51,7 @@ def test_brokers_with_zookeeper_get_requests_that_they_answer_in_time() -> None:
 
 def test_one_refusal_by_validation_means_that_nothing_is_written() -> None:
     cluster = FakeCluster(faults=Faults(refuse={user("u3"): (42, "bad words")}))
-    report = execute(cluster, plan_for(5))
+    report = execute(cluster, rate_plan(5))
     assert (report.result, report.failure_reason) == (ApplyResult.FAILED, "refused-by-cluster")
     assert cluster.writes == 0
     assert statuses(report) == ["not_attempted"] * 3 + ["failed", "not_attempted"]
@@ -88,7 +73,7 @@ class ChangedWhileValidating(FakeCluster):
 
 def test_one_entity_that_changed_before_validation_means_that_nothing_is_written() -> None:
     cluster = ChangedWhileValidating()
-    report = execute(cluster, plan_for(5))
+    report = execute(cluster, rate_plan(5))
     assert (report.result, report.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
     assert report.message == "the cluster changed after planning: producer_byte_rate is 77 now. Plan again"
     assert (cluster.writes, statuses(report)) == (0, ["not_attempted"] * 5)
@@ -96,13 +81,13 @@ def test_one_entity_that_changed_before_validation_means_that_nothing_is_written
 
 def test_validate_only_stops_after_validation() -> None:
     cluster = FakeCluster(faults=Faults(read_only=True))
-    report = execute(cluster, plan_for(1), ApplySettings(validate_only=True))
+    report = execute(cluster, rate_plan(1), ApplySettings(validate_only=True))
     assert (report.result, report.verified, statuses(report)) == (ApplyResult.DONE, False, ["not_attempted"])
 
 
 def test_a_cluster_that_changed_after_planning_is_refused_with_entity_and_both_values() -> None:
     cluster = FakeCluster({user("u1"): {RATE: 77.0}}, faults=Faults(read_only=True))
-    report = execute(cluster, plan_for(3))
+    report = execute(cluster, rate_plan(3))
     assert (report.result, report.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
     assert "user=u1 producer_byte_rate was not set when planned and is 77 now" in (report.message or "")
     assert "is 77 now" in (report.outcomes[1].error or "")
@@ -111,7 +96,7 @@ def test_a_cluster_that_changed_after_planning_is_refused_with_entity_and_both_v
 
 def test_answers_that_stay_lost_are_reported_as_unknown_after_bounded_attempts() -> None:
     cluster = FakeCluster(faults=Faults(writes=dict.fromkeys(range(2, 100), Fault.BEFORE_APPLYING)))
-    report = execute(cluster, plan_for(5))
+    report = execute(cluster, rate_plan(5))
     assert (report.result, report.failure_reason, report.verified) == (ApplyResult.PARTIAL, "outcome-unknown", False)
     assert statuses(report) == ["applied", "applied", "unknown", "unknown", "not_attempted"]
     assert cluster.writes == 1 + Backoff().attempts
@@ -130,11 +115,11 @@ class Unreachable(FakeCluster):
 
 def test_an_error_before_the_first_write_leaves_through_the_error() -> None:
     with pytest.raises(UnreachableError):
-        execute(Unreachable(), plan_for(3))
+        execute(Unreachable(), rate_plan(3))
 
 
 def test_reads_that_never_catch_up_are_a_partial_report() -> None:
-    report = execute(FakeCluster(faults=Faults(lag=10_000)), plan_for(1))
+    report = execute(FakeCluster(faults=Faults(lag=10_000)), rate_plan(1))
     assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
     assert "user=u0" in (report.message or "")
     assert statuses(report) == ["applied"]

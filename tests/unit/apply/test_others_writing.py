@@ -8,23 +8,13 @@ import pytest
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.writing import ChunkLimits
-from reconciler.model.entity import Entity
-from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
+from reconciler.model.plan import Alteration, AlterationResult, ApplyReport, ApplyResult
 from reconciler.ports import NO_PROGRESS
-from tests.builders import plan, user
+from tests.builders import rate_plan, statuses, user
 from tests.fakes import FakeClock, FakeCluster
 
 RATE = "producer_byte_rate"
 ONE_KEY = ApplySettings(limits=ChunkLimits(keys=1))
-
-
-def setting(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:
-    key = KeyChange(key=RATE, before=before, after=after, reason=Reason.VALUE_DIFFERS)
-    return Change(entity=entity, action=Action.UPDATE, keys=(key,))
-
-
-def plan_for(count: int) -> Plan:
-    return plan(*(setting(user(f"u{n}")) for n in range(count)))
 
 
 class Slow:
@@ -39,7 +29,7 @@ class Slow:
         self.cluster = FakeCluster(before_write=self._write, before_read=self._read)
 
     def run(self, count: int) -> ApplyReport:
-        return Executor(self.cluster, clock=self.clock, progress=NO_PROGRESS, settings=ONE_KEY).run(plan_for(count))
+        return Executor(self.cluster, clock=self.clock, progress=NO_PROGRESS, settings=ONE_KEY).run(rate_plan(count))
 
     def _write(self, cluster: FakeCluster) -> None:
         self.clock.seconds += self._write_seconds
@@ -48,10 +38,6 @@ class Slow:
     def _read(self, cluster: FakeCluster) -> None:
         self.clock.seconds += self._read_seconds
         self.looks.append(cluster.writes)
-
-
-def statuses(report: ApplyReport) -> list[str]:
-    return [outcome.status.value for outcome in report.outcomes]
 
 
 def test_a_long_run_looks_again_every_three_seconds() -> None:
@@ -125,7 +111,7 @@ def test_reads_that_lag_are_no_other_writer() -> None:
 def test_a_value_that_somebody_changed_after_the_last_write_is_not_waited_for() -> None:
     clock = FakeClock()
     cluster = FakeCluster(before_read=lambda c: c.write_from_outside(user("u0"), {RATE: 77.0}) if c.writes == 2 else None)
-    report = Executor(cluster, clock=clock, progress=NO_PROGRESS, settings=ONE_KEY).run(plan_for(2))
+    report = Executor(cluster, clock=clock, progress=NO_PROGRESS, settings=ONE_KEY).run(rate_plan(2))
     assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
     assert "was written as 2, and is 77 now" in (report.message or "")
     assert clock.seconds == 0
@@ -149,7 +135,7 @@ class ComparesAndSets(FakeCluster):
 def test_a_change_that_the_cluster_itself_finds_stale_is_not_attempted(count: int, limit: int, result: ApplyResult) -> None:
     cluster = ComparesAndSets(before_write=lambda c: c.write_from_outside(user("u0"), {RATE: 77.0}))
     settings = ApplySettings(limits=ChunkLimits(keys=limit))
-    report = Executor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=settings).run(plan_for(count))
+    report = Executor(cluster, clock=FakeClock(), progress=NO_PROGRESS, settings=settings).run(rate_plan(count))
     assert (report.result, report.failure_reason) == (result, "stale-plan")
     assert (report.outcomes[0].status.value, report.outcomes[0].error) == ("not_attempted", "it is 77")
     assert statuses(report)[1:] == ["applied", "not_attempted", "not_attempted"][: count - 1]

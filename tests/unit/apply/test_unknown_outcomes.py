@@ -10,10 +10,9 @@ from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.outcomes import Backoff, Budget
 from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
-from reconciler.model.entity import Entity
-from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
+from reconciler.model.plan import Alteration, AlterationResult, ApplyReport, ApplyResult
 from reconciler.ports import NO_PROGRESS
-from tests.builders import plan, user
+from tests.builders import rate_plan, statuses, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults
 
 RATE = "producer_byte_rate"
@@ -23,15 +22,6 @@ NO_CONTROLLER = RequestRefusedError("not the controller", error_code=41)
 POLICY = RequestRefusedError("policy", error_code=44)
 NOT_ALLOWED = AuthorizationError("not allowed", operation="AlterConfigs")
 LOST = OutcomeUnknownError("the server closed the connection")
-
-
-def setting(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:
-    key = KeyChange(key=RATE, before=before, after=after, reason=Reason.VALUE_DIFFERS)
-    return Change(entity=entity, action=Action.UPDATE, keys=(key,))
-
-
-def plan_for(count: int) -> Plan:
-    return plan(*(setting(user(f"u{n}")) for n in range(count)))
 
 
 def failing(errors: Mapping[int, BackendError]) -> Callable[[FakeCluster], None]:
@@ -48,11 +38,7 @@ def execute(
     cluster: FakeCluster, count: int, settings: ApplySettings = TWO_KEYS, clock: FakeClock | None = None, chance: float = 0.5
 ) -> ApplyReport:
     executor = Executor(cluster, clock=clock or FakeClock(), progress=NO_PROGRESS, settings=settings, jitter=lambda: chance)
-    return executor.run(plan_for(count))
-
-
-def statuses(report: ApplyReport) -> list[str]:
-    return [outcome.status.value for outcome in report.outcomes]
+    return executor.run(rate_plan(count))
 
 
 @pytest.mark.parametrize("error", [GONE, NO_CONTROLLER, LOST], ids=["restart", "failover", "lost"])

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedChange, manifests
+from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedChange, entity, manifests
 from reconciler.errors import FileAccessError, ManifestError, StalePlanError, TrafficError, UsageError
 from tests.support.command import invoke
+from tests.support.manifests import snapshot
 
 HEAD = "apiVersion: kafka-quotas/v1\n"
 CLUSTER = f"{HEAD}kind: Cluster\nmetadata: {{name: prod}}\nspec: {{prune: never}}\n"
@@ -40,13 +41,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_snapshot(folder: Path, users: dict[str, float]) -> None:
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": "c-1", "kafka_version": "4.3"},
-        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
-        "entities": [{"entity": {"user": name}, "quotas": {"producer_byte_rate": rate}} for name, rate in users.items()],
-    }
-    (folder / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    entities = {entity(user=name): {"producer_byte_rate": rate} for name, rate in users.items()}
+    (folder / "now.json").write_text(snapshot(entities), encoding="utf-8")
 
 
 def prod(**more: object) -> ManifestCluster:

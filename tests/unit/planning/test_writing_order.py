@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.plan import Action, Change, KeyChange, Reason
+from reconciler.model.plan import Change
 from reconciler.planning.diff import sort_for_writing
-from tests.builders import client, ip, pair, user
+from tests.builders import client, ip, pair, rate_change, user
 
 RATE = "producer_byte_rate"
-
-
-def change(entity: Entity, before: float | None, after: float | None) -> Change:
-    key = KeyChange(key=RATE, before=before, after=after, reason=Reason.VALUE_DIFFERS)
-    return Change(entity=entity, action=Action.UPDATE, keys=(key,))
 
 
 def order(*changes: Change, live: dict[Entity, dict[str, float]] | None = None) -> list[Entity]:
@@ -22,16 +17,16 @@ def order(*changes: Change, live: dict[Entity, dict[str, float]] | None = None) 
 
 
 def test_raises_come_before_reductions() -> None:
-    assert order(change(user("a"), 2, 1), change(user("b"), 1, 2)) == [user("b"), user("a")]
+    assert order(rate_change(user("a"), 2, 1), rate_change(user("b"), 1, 2)) == [user("b"), user("a")]
 
 
 def test_an_exemption_is_written_before_the_default_that_it_exempts_from() -> None:
-    assert order(change(user(), None, 5), change(user("svc"), None, 9), live={}) == [user("svc"), user()]
+    assert order(rate_change(user(), None, 5), rate_change(user("svc"), None, 9), live={}) == [user("svc"), user()]
 
 
 def test_removals_come_last_the_broad_ones_first() -> None:
     live = {user("a"): {RATE: 1.0}, user(): {RATE: 1.0}, client(): {RATE: 1.0}}
-    assert order(change(user("a"), 1, None), change(user(), 1, None), change(user("z"), None, 1), live=live) == [
+    assert order(rate_change(user("a"), 1, None), rate_change(user(), 1, None), rate_change(user("z"), None, 1), live=live) == [
         user("z"),
         user(),
         user("a"),
@@ -39,7 +34,9 @@ def test_removals_come_last_the_broad_ones_first() -> None:
 
 
 def test_a_removal_that_falls_to_nothing_only_loosens() -> None:
-    assert order(change(user("a"), 1, None), change(user("b"), 2, 1), live={user("a"): {RATE: 1.0}, user("b"): {RATE: 2.0}}) == [
+    assert order(
+        rate_change(user("a"), 1, None), rate_change(user("b"), 2, 1), live={user("a"): {RATE: 1.0}, user("b"): {RATE: 2.0}}
+    ) == [
         user("a"),
         user("b"),
     ]
@@ -61,7 +58,7 @@ def test_a_removal_that_falls_to_nothing_only_loosens() -> None:
 )
 def test_a_removal_that_another_entity_catches_waits(removed: Entity, other: Entity) -> None:
     live = {removed: {RATE: 1.0}, other: {RATE: 1.0}, user("raised"): {RATE: 1.0}}
-    assert order(change(removed, 1, None), change(user("new"), None, 3), live=live) == [user("new"), removed]
+    assert order(rate_change(removed, 1, None), rate_change(user("new"), None, 3), live=live) == [user("new"), removed]
 
 
 @pytest.mark.parametrize(
@@ -76,4 +73,4 @@ def test_a_removal_that_another_entity_catches_waits(removed: Entity, other: Ent
 )
 def test_a_removal_that_no_other_entity_catches_does_not_wait(removed: Entity, other: Entity) -> None:
     live = {removed: {RATE: 1.0}, other: {RATE: 1.0}}
-    assert order(change(removed, 1, None), change(user("new"), None, 3), live=live) == [removed, user("new")]
+    assert order(rate_change(removed, 1, None), rate_change(user("new"), None, 3), live=live) == [removed, user("new")]
