@@ -70,7 +70,8 @@ def desired_state(
     if any(declared.expiries for declared in result.state.entities.values()):
         after = _state_at(replace(manifests, at=_LAST_MOMENT))
         entities = _with_other_sides(result.state, before=_state_at(replace(manifests, at=None)).state, after=after.state)
-        more = tuple(problem for problem in after.findings if problem not in result.findings)
+        known = frozenset(result.findings)
+        more = tuple(problem for problem in after.findings if problem not in known)
         units = tuple(entity for entity, declared in entities.items() if _has_units(declared))
         state = replace(result.state, entities=entities, with_units=units)
         result = DesiredResult(state=state, findings=(*result.findings, *more))

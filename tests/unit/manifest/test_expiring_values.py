@@ -122,3 +122,9 @@ def test_what_follows_is_checked_before_it_applies() -> None:
     result = desired_state(documents, spec.spec, limits=limits, at=BEFORE)
 
     assert [finding.id for finding in result.findings] == ["above-limit"]
+
+
+def test_an_error_on_both_sides_of_an_expiry_is_one_error() -> None:
+    unknown = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas: [{match: {user: bob}, profile: gold}]\n"
+    _, findings = read(quotas(({"user": "alice"}, {RATE.value: TEMPORARY})), unknown, at=BEFORE)
+    assert findings == ("unknown-profile",)
