@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from tests.support.hostile_names import HOSTILE
 from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
 from tests.support.polling import wait_until
-from tests.support.prometheus_server import Prometheus, prometheus
+from tests.support.prometheus_server import Prometheus, prometheus, promtool
 
 pytestmark = pytest.mark.interop
 
@@ -68,13 +66,6 @@ def hurried(rules: Path) -> Path:
     text = re.sub(r"(interval|for): (1m|1h|5m|15m)\n", r"\1: 1s\n", rules.read_text())
     rules.write_text(re.sub(r"\[7d\]|offset 7d", lambda found: found[0].replace("7d", "20s"), text).replace("[1h]", "[2m]"))
     return rules
-
-
-def promtool(*arguments: str) -> str:
-    assert shutil.which("promtool"), "promtool is not installed: apt install prometheus"
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def labels_of(server: Prometheus, query: str, *names: str) -> dict[tuple[str, ...], float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.manifests import cluster as cluster_document
 from tests.support.polling import wait_until
-from tests.support.prometheus_server import prometheus
+from tests.support.prometheus_server import prometheus, promtool
 from tests.support.service_process import Running, running
 from tests.support.service_world import rates
 
@@ -24,14 +23,6 @@ pytestmark = pytest.mark.interop
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus-rules.yaml"
 PAYMENTS = frozenset({("user", "payments")})
-
-
-def promtool(*arguments: str, stdin: str = "") -> str:
-    """Its output; a missing program is an error, and so is any complaint."""
-    assert shutil.which("promtool"), "promtool is not installed: apt install prometheus"
-    done = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def started_port(service: Running) -> int:

@@ -65,13 +65,19 @@ class Prometheus:
         return float(found[0]["value"][1]) if found else None
 
 
+def promtool(*arguments: str, stdin: str = "") -> str:
+    """Its output; a missing program is an error, and so is any complaint."""
+    assert shutil.which("promtool"), "promtool is not installed: apt install prometheus"
+    done = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
 def fill_history(folder: Path, lines: Iterable[str]) -> None:
     """Samples of earlier hours (lines of the OpenMetrics format, with times) for a server that starts in ``folder``."""
     text = folder / "history.txt"
     text.write_text("".join(f"{line}\n" for line in (*lines, "# EOF")))
-    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
+    promtool("tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data"))
 
 
 @contextmanager
