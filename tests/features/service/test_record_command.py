@@ -16,10 +16,11 @@ import pytest
 from reconciler.features.prometheus import PageColumns, PageSeries, RecordedFolder
 from tests.support.bad_servers import refusing_port
 from tests.support.command import run
-from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.manifests import snapshot
 from tests.support.metrics_exporter import served
 from tests.support.pages import page
 from tests.support.recorder_process import ChangingPage, recorded_rows, recorder
+from tests.support.service_world import write_manifests
 
 PAGE = """\
 kafka_server_Produce_byte_rate{client_id="app",user="alice"} 5000000.7
@@ -65,10 +66,7 @@ def test_rows_of_two_brokers_and_a_backtest_of_them(tmp_path: Path) -> None:
     assert abs(sum(row["interval_ms"] or 0 for row in of_alice) / 1000 - seconds) < 1
     assert sum(event["rows"] for event in files) == len(rows)
 
-    manifests = tmp_path / "quotas"
-    manifests.mkdir()
-    (manifests / "cluster.yaml").write_text(cluster())
-    (manifests / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
+    manifests = write_manifests(tmp_path / "quotas")
     done = run("backtest", str(manifests), "--traffic", str(tmp_path / "history"), "--format", "json", cwd=tmp_path)
     assert done.code == 0, done.err
     verdicts = {(row["bucket"].get("user"), row["broker"]): row["verdict"] for row in done.json()["verdicts"]}
@@ -219,9 +217,7 @@ def page_commands() -> list[list[str]]:
 
 
 def test_the_commands_of_the_page_record_a_history_and_judge_it(tmp_path: Path) -> None:
-    (tmp_path / "quotas").mkdir()
-    (tmp_path / "quotas" / "cluster.yaml").write_text(cluster())
-    (tmp_path / "quotas" / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
+    write_manifests(tmp_path / "quotas")
     (tmp_path / "now.json").write_text(snapshot({}))
     # Those of loggers are run by tests/integration/test_get_a_history_page.py.
     programs = {" ".join(words[:2]) for words in page_commands()}
