@@ -14,6 +14,7 @@ from reconciler.model import BrokerFacts
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredQuota
 from tests.builders import user
+from tests.support.desired_text import desired_of
 from tests.support.manifests import cluster, quotas
 
 ALICE, BOB = user("alice"), user("bob")
@@ -24,12 +25,7 @@ BEFORE = EXPIRY - datetime.timedelta(microseconds=1)
 
 
 def read(*documents: str, at: datetime.datetime | None) -> tuple[DesiredResult, tuple[str, ...]]:
-    content = read_documents("---\n".join((cluster(), *documents)).encode(), "all.yaml")
-    specs = [document.spec for document in content.documents if isinstance(document, ClusterDocument)]
-    layers = [document.profiles for document in content.documents if isinstance(document, RepositoryDocument)]
-    entries = [document for document in content.documents if isinstance(document, ClientQuotasDocument)]
-    result = desired_state(entries, specs[0], profiles=[*layers, *(spec.profiles for spec in specs)], at=at)
-    return result, tuple(finding.id for finding in (*content.findings, *result.findings))
+    return desired_of(cluster(), *documents, at=at)
 
 
 def alice(value: object, at: datetime.datetime | None = BEFORE) -> tuple[float | None, tuple[str, ...]]:

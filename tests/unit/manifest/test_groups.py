@@ -16,6 +16,7 @@ from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
+from tests.support.desired_text import desired_of
 from tests.support.manifests import cluster, quotas, repository
 
 KEY = QuotaKey.PRODUCER_BYTE_RATE
@@ -30,12 +31,7 @@ def user(name: str) -> Entity:
 def read(
     groups: Mapping[str, object], *entries: tuple[Mapping[str, object], Mapping[str, object]], **spec: Any
 ) -> tuple[DesiredResult, tuple[str, ...]]:
-    text = f"{cluster(**spec)}---\n{quotas(*entries, groups=groups)}"
-    content = read_documents(text.encode(), "all.yaml")
-    documents = [document for document in content.documents if isinstance(document, ClientQuotasDocument)]
-    clusters = [document for document in content.documents if isinstance(document, ClusterDocument)]
-    result = desired_state(documents, clusters[0].spec)
-    return result, tuple(finding.id for finding in (*content.findings, *result.findings))
+    return desired_of(cluster(**spec), quotas(*entries, groups=groups))
 
 
 def group(*users: str, rate: object = "60MiB", **fields: Any) -> dict[str, object]:
@@ -82,10 +78,8 @@ def test_what_cannot_be_is_refused_with_its_place() -> None:
     assert read({"a": group("alice", "bob", "carol", rate=2)})[1] == ("part-too-small",)
     assert read({"a": {"quotas": {KEY.value: 2}}})[1] == ("missing-field",)
     assert read({"a": group("alice")}, scope={"include": [{"user": {"prefix": "x"}}]})[1] == ("outside-scope",)
-    twice = f"{cluster()}---\n{quotas(groups={'a': group('alice')})}---\n{quotas(groups={'a': group('bob')})}"
-    documents = [each for each in read_documents(twice.encode(), "f").documents if isinstance(each, ClientQuotasDocument)]
-    clusters = [each for each in read_documents(twice.encode(), "f").documents if isinstance(each, ClusterDocument)]
-    (finding,) = desired_state(documents, clusters[0].spec).findings
+    result, _ = desired_of(cluster(), quotas(groups={"a": group("alice")}), quotas(groups={"a": group("bob")}))
+    (finding,) = result.findings
     assert (finding.id, finding.span and finding.span.line) == ("duplicate-group", 15)
 
 

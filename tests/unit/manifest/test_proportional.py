@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.features.callbacks.callback import ClusterMetadata, GroupQuotaCallback, PartitionLeader, callback_limits
-from reconciler.manifest.desired import desired_state
-from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
-from reconciler.manifest.reading import read_documents
 from reconciler.manifest.units import compute_units
 from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
@@ -15,6 +12,7 @@ from reconciler.model.quota import LeaderSpread
 from reconciler.model.state import DesiredState
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, ProportionalTotal, reserved_entity
 from reconciler.workflows.units import proportional_notes
+from tests.support.desired_text import desired_of
 from tests.support.manifests import cluster, quotas
 
 KEY = "producer_byte_rate"
@@ -27,12 +25,8 @@ FACTS = BrokerFacts(brokers=(1, 2, 3), leaders=SPREAD)
 
 
 def declared(value: object, **spec: Any) -> tuple[DesiredState, tuple[str, ...]]:
-    text = f"{cluster(**spec)}---\n{quotas(({'user': 'etl'}, {KEY: value}))}"
-    content = read_documents(text.encode(), "all.yaml")
-    documents = [each for each in content.documents if isinstance(each, ClientQuotasDocument)]
-    (of_cluster,) = [each for each in content.documents if isinstance(each, ClusterDocument)]
-    result = desired_state(documents, of_cluster.spec)
-    return result.state, tuple(finding.id for finding in (*content.findings, *result.findings))
+    result, findings = desired_of(cluster(**spec), quotas(({"user": "etl"}, {KEY: value})))
+    return result.state, findings
 
 
 def test_leaders_of_all_topics_leave_kafkas_own_topics_out() -> None:

@@ -9,32 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest.desired import DesiredResult, desired_state
-from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
-from reconciler.manifest.reading import read_documents
+from reconciler.manifest.desired import DesiredResult
 from reconciler.manifest.units import part_of_total, round_down
-from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
+from tests.support.desired_text import desired_of
 from tests.support.manifests import cluster, quotas
-
-ALICE, BOB, CAROL = (Entity.of({"user": name}) for name in ("alice", "bob", "carol"))
-MIB = 2.0**20
-
-
-def read(text: str) -> tuple[DesiredResult, tuple[str, ...]]:
-    content = read_documents(text.encode(), "all.yaml")
-    documents = [document for document in content.documents if isinstance(document, ClientQuotasDocument)]
-    clusters = [document for document in content.documents if isinstance(document, ClusterDocument)]
-    rules = [document for document in content.documents if isinstance(document, RepositoryDocument)]
-    profiles = [document.profiles for document in rules]
-    result = desired_state(documents, clusters[0].spec, profiles=profiles)
-    return result, tuple(finding.id for finding in (*content.findings, *result.findings))
 
 
 def declared(*values: object, key: str = "producer_byte_rate", **spec: Any) -> tuple[DesiredResult, tuple[str, ...]]:
     names = ("alice", "bob", "carol")
-    return read(
-        f"{cluster(**spec)}---\n{quotas(*(({'user': name}, {key: value}) for name, value in zip(names, values, strict=False)))}"
+    return desired_of(
+        cluster(**spec), quotas(*(({"user": name}, {key: value}) for name, value in zip(names, values, strict=False)))
     )
 
 
