@@ -103,11 +103,6 @@ Garble = Callable[[bytes], bytes]
 """What becomes of an answer, given with its length."""
 
 
-@pytest.fixture
-def port(clean_kafka: Sandbox) -> int:
-    return clean_kafka.nodes[0].port
-
-
 def with_codes(code: int, *, every: bool) -> Garble:
     """The answer with another error code in each of its entries, or in one."""
 
@@ -142,11 +137,12 @@ FAULTS: dict[str, Garble] = {
 }
 
 
-def test_what_was_done_is_found_out_and_the_run_goes_on(tmp_path: Path, clean_kafka: Sandbox, port: int) -> None:
+def test_what_was_done_is_found_out_and_the_run_goes_on(tmp_path: Path, clean_kafka: Sandbox) -> None:
     """One run, and each request's answer is broken in another way."""
     before, wanted = mixed(requests=len(FAULTS))
     work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=before, wanted=wanted)
     faults = dict(enumerate(FAULTS.values(), start=1))
+    port = clean_kafka.nodes[0].port
     proxy = WriteProxy(port, answer=lambda number, frame: faults.pop(number)(frame) if number in faults else frame)
     with serving(proxy) as server:
         done = work.run(server)

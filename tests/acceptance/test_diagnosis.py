@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import user
 from tests.support.bad_servers import refusing_port
-from tests.support.command import Done, run
+from tests.support.command import run
 from tests.support.manifests import PLAIN_QUOTAS, snapshot
 
 PLAN = ("plan", "--current", "now.json", "--format", "json")
@@ -18,11 +18,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "payments.yaml").write_text(PLAIN_QUOTAS, encoding="utf-8")
     (tmp_path / "now.json").write_text(snapshot({user("batch"): {"producer_byte_rate": 1.0}}), encoding="utf-8")
     return tmp_path
-
-
-def records(done: Done) -> list[dict[str, object]]:
-    """The records on stderr, one JSON object a line."""
-    return [json.loads(line) for line in done.err.splitlines() if line.startswith("{")]
 
 
 def test_v_logs_what_was_read_and_decided_and_leaves_stdout_as_it_is(folder: Path) -> None:
@@ -68,7 +63,8 @@ def test_options_may_stand_before_and_after_the_command(folder: Path, *, before:
     done = run(*((*options, *PLAN) if before else (*PLAN, *options)), cwd=folder)
 
     assert done.code == 0
-    events = {record["event"]: record for record in records(done)}
+    records = [json.loads(line) for line in done.err.splitlines() if line.startswith("{")]
+    events = {record["event"]: record for record in records}
     assert {"manifests read", "quotas read", "plan made"} <= events.keys()
     made = events["plan made"]
     assert (made["logger"], made["level"], made["create"]) == ("reconciler.workflows.plan", "info", 1)

@@ -94,9 +94,6 @@ def test_every_job_has_a_stage_and_its_words_are_gitlab_s(offline: Pipeline) -> 
     assert list(jobs) == ["validate", "plan", "apply", "drift", "rightsize", "traffic"]
     assert {job["stage"] for job in jobs.values()} == set(offline.jobs["stages"])
     for job in jobs.values():
-        known = {"stage", "rules", "script", "artifacts", "parallel", "resource_group", "environment", "variables", "tags"}
-        assert set(job) <= known
-        assert all(isinstance(line, str) for line in job["script"])
         assert set(job["artifacts"].get("reports", {})) <= {"codequality", "dotenv"}
         assert all(set(rule) == {"if"} for rule in job["rules"])
     assert jobs["plan"]["parallel"] == {"matrix": [{"CLUSTER": ["staging", "production"]}]}

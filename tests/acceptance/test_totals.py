@@ -145,13 +145,9 @@ def test_drift_explains_a_part_for_other_brokers(folder: Path) -> None:
     assert document["entities"][0]["keys"]["producer_byte_rate"]["brokers_before"] == 4
 
 
-def by_leaders(folder: Path, **target: object) -> None:
-    manifests(folder, quotas(({"user": "alice"}, {"producer_byte_rate": {"proportional": "60MiB", **target}})))
-    live(folder, None, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 6), (2, 3), (3, 3))))
-
-
 def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path) -> None:
-    by_leaders(folder, to="leaders")
+    manifests(folder, quotas(({"user": "alice"}, {"producer_byte_rate": {"proportional": "60MiB", "to": "leaders"}})))
+    live(folder, None, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 6), (2, 3), (3, 3))))
     assert "30 MiB/s" in plan(folder, "--out", "json=plan.json").out
     document = json.loads((folder / "plan.json").read_text())
     valid(document, "plan")
