@@ -163,3 +163,9 @@ def test_describe_has_a_column_for_people_and_a_note_beside_what_programs_read(t
     assert FUTURE not in plain.out
     assert f"note: {KEY} of user=alice is temporary: until {FUTURE}: then {follows}" in plain.err
     assert FUTURE not in quiet.err
+
+
+def test_a_total_that_follows_is_named_as_written(tmp_path):
+    manifests(tmp_path, PAST, then={"clusterTotal": "60MiB"})
+    found = invoke("validate", "quotas", cwd=tmp_path)
+    assert f"expired on {PAST}: now clusterTotal: 60MiB." in found.out

@@ -141,7 +141,7 @@ def expiring_values(subject: Subject) -> Iterator[Finding]:
                 continue
             reported.add(expiry.source)
             if expiry.expired:
-                yield _expired(entity, key, expiry, declared.quotas.get(key))
+                yield _expired(entity, key, expiry, declared.quotas.get(key) or declared.units.get(key))
             else:
                 yield _soon(entity, key, expiry)
 
@@ -157,7 +157,7 @@ def _soon(entity: Entity, key: QuotaKey, expiry: DeclaredExpiry) -> Finding:
     return lint("expires-soon", message, entity=entity, key=key.value, span=expiry.source)
 
 
-def _expired(entity: Entity, key: QuotaKey, expiry: DeclaredExpiry, now: DesiredQuota | None) -> Finding:
+def _expired(entity: Entity, key: QuotaKey, expiry: DeclaredExpiry, now: DesiredQuota | UnitQuota | None) -> Finding:
     message = compose(
         "{key} for {entity} expired on {when}: now {value}. Replace the expired value by that.",
         key=key_part(key.value),
@@ -169,4 +169,6 @@ def _expired(entity: Entity, key: QuotaKey, expiry: DeclaredExpiry, now: Desired
 
 
 def _value(key: QuotaKey, quota: DesiredQuota | UnitQuota | None) -> MessagePart | Message:
-    return amount_part(key.value, quota.value) if isinstance(quota, DesiredQuota) else compose("no value of its own")
+    if isinstance(quota, UnitQuota):
+        return name_part(quota.text)
+    return compose("no value of its own") if quota is None else amount_part(key.value, quota.value)
