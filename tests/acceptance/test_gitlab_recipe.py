@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,15 +43,12 @@ class Pipeline:
         logs = folder / "logs" / "broker-1"
         logs.mkdir(parents=True)
         shutil.copy(RECORDING, logs)
-        done = run("init", "main", "--overwrite", "--ci", "gitlab", "--traffic", str(logs.parent), cwd=folder)
+        traffic = ("--traffic", str(logs.parent), "--name", "staging")
+        done = run("init", "main", "--overwrite", "--ci", "gitlab", *traffic, cwd=folder)
         assert done.code == 0, done.err
         self.jobs: dict[str, Any] = yaml.safe_load((self.main.folder / ".gitlab-ci.yml").read_text(encoding="utf-8"))
-        production, staging = (self.main.folder / f"clusters/{name}.yaml" for name in ("production", "staging"))
-        (traffic,) = re.findall(r"^  traffic: .*\n", production.read_text(encoding="utf-8"), re.MULTILINE)
-        # init says so: the traffic is of the cluster that is named last. Here it is of the other one.
-        production.write_text(production.read_text(encoding="utf-8").replace(traffic, ""), encoding="utf-8")
-        text = staging.read_text(encoding="utf-8").replace("kafka.staging.example:9092", server)
-        staging.write_text(text.rstrip() + "\n" + traffic.replace("production", "staging"), encoding="utf-8")
+        text = (self.main.folder / "clusters/staging.yaml").read_text(encoding="utf-8")
+        self.main.write("clusters/staging.yaml", text.replace("kafka.staging.example:9092", server))
         # Limits for everybody would slow down the tests' own connections.
         shutil.rmtree(self.main.folder / "teams/platform")
         self.main.commit()
