@@ -69,13 +69,13 @@ def test_brokers_that_do_not_give_the_plugin_leaders_are_judged_by_the_stored_nu
     assert any("this Kafka version" in note for note in report.notes)
 
 
-def test_a_lost_brokers_leaders_raise_the_parts_of_the_others(history: Path) -> None:
+def test_without_a_broker_the_others_are_judged_by_their_parts_of_today(history: Path) -> None:
     state = replace(
         current(dict(proposal(None).proposed)), cluster=ClusterIdentity(name=None, id="c1", kafka_version="4.3"), leaders=LEADERS
     )
     options = BacktestOptions(traffic=(str(history),), quota_callback=GROUP_CALLBACK)
     report = simulate(Situation(without=(1,)), None, state, options)
-    # Broker 2 takes over two of the three partitions of broker 1, and broker 3 one: 4 and 2 of 6.
-    assert limits(report) == {2: 4000.0, 3: 2000.0}
-    assert throttled(report) == [3]
+    # Which of them leads the partitions of broker 1 then is not known: their parts may rise, and never fall.
+    assert limits(report) == {2: 2000.0, 3: 1000.0}
+    assert throttled(report) == [2, 3]
     assert report.situation == "Without broker 1"
