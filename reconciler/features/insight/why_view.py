@@ -242,7 +242,7 @@ def _at(moment: datetime.datetime) -> str:
 def next_commands(sources: QuotaSources, causes: Iterable[IncidentGroup]) -> tuple[str, ...]:
     """Return for each limit that throttled the command that raises it to the highest value that a broker asks for.
 
-    There is none for a name with characters that do not print.
+    A name with characters that do not print has no command.
     """
     wanted: dict[tuple[Entity, str], float] = {}
     for group in causes:

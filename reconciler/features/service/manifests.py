@@ -24,7 +24,7 @@ Reading: TypeAlias = Sequence[Intent | ClusterFailure]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What is on disk now. ``counts``: for each PATH how many YAML files it leads to, ``None`` where there is no such path."""
+    """What is on disk now. ``counts``: for each PATH how many YAML files it leads to, ``None`` for a path that does not exist."""
 
     root: str | None
     counts: tuple[int | None, ...]
@@ -44,7 +44,7 @@ class Watch:
         try:
             root = find_repository_root(self._paths)
         except UsageError:
-            # Paths of different roots: loading says so, and to whom.
+            # Paths of different roots: loading refuses them, and names both.
             root = None
         discovered = discover(self._paths, root=root)
         hashed = hashlib.sha256()

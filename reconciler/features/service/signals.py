@@ -61,7 +61,7 @@ class SignalRequests:
 
     def wake(self) -> None:
         """End a ``wait``. Called by any thread."""
-        # A full pipe wakes the loop just as well, and one that nobody reads any more needs no word.
+        # A full pipe wakes the loop, too. A pipe without a reader belongs to a loop that has ended.
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             os.write(self._write_end, b"\0")
 

@@ -79,7 +79,7 @@ def _working_limit(everywhere: Sequence[BucketVerdict]) -> float | None:
 
 
 def _advice(everywhere: Sequence[BucketVerdict], history: Provenance, present: float | None) -> Advice:
-    """Return the advice, equal in all verdicts of a quota group. There is none where recorded rows were not counted.
+    """Return the advice, equal in all verdicts of a quota group. It is empty where recorded rows were not counted.
 
     ``present``: a limit that throttled none of this traffic. No higher one is needed.
     """

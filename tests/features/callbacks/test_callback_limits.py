@@ -179,7 +179,7 @@ def test_what_was_removed_counts_only_where_kinds_are_remembered(
     before = Resolver({entity: {KEY: value} for entity, value in earlier.items()}, KEY)
     wanted = (now.remembering(before) if remembers else now).resolve(user, client)
     assert kept(CallbackLimits(callback, QuotaType.PRODUCE).resolve(user, client)) == kept(wanted)
-    # Which limit holds never depends on what is remembered.
+    # Which limit applies never depends on what is remembered.
     assert wanted.winner == now.resolve(user, client).winner
     if wanted.winner is not None:
         assert wanted.bucket == now.resolve(user, client).bucket
