@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.fidelity.comparison import (
-    ENOUGH_THROTTLED,
-    FETCH,
-    PRODUCE,
-    REQUEST,
-    TIMERS,
-    by_bucket,
-    by_group,
-    summary,
-)
+from benchmarks.fidelity.comparison import ENOUGH_THROTTLED, FETCH, PRODUCE, REQUEST, TIMERS, by_bucket, by_group, summary
 from benchmarks.fidelity.open_loop import OpenLoopRun
 
 SAME_VERDICT = {PRODUCE: 0.995, FETCH: 0.99, TIMERS: 0.95}

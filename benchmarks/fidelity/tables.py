@@ -22,13 +22,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-_FIGURES = (
-    "requests",
-    "throttled (predicted)",
-    "same verdict",
-    "sum of throttles",
-    "error, median / 95 %",
-)
+_FIGURES = ("requests", "throttled (predicted)", "same verdict", "sum of throttles", "error, median / 95 %")
 
 
 def tables(runs: Sequence[OpenLoopRun]) -> Iterator[Table]:

@@ -124,11 +124,7 @@ class Executor:
 
     def _write(self, requests: Sequence[tuple[Change, ...]]) -> Stop | None:
         conflicts = ConflictCheck(
-            self._cluster,
-            self._outcomes,
-            clock=self._clock,
-            retry=self._retry,
-            lag_seconds=self._settings.verify_seconds,
+            self._cluster, self._outcomes, clock=self._clock, retry=self._retry, lag_seconds=self._settings.verify_seconds
         )
         writer = RequestWriter(self._cluster, self._outcomes, conflicts, retry=self._retry)
         written, total = 0, sum(map(len, requests))
@@ -156,11 +152,7 @@ class Executor:
         begun = self._clock.monotonic()
         try:
             seen = verify(
-                self._cluster,
-                plan.changes,
-                clock=self._clock,
-                deadline_seconds=seconds,
-                most_seconds=self._budget.left,
+                self._cluster, plan.changes, clock=self._clock, deadline_seconds=seconds, most_seconds=self._budget.left
             )
         except BackendError as error:
             return self._stopped(plan, Stop(reason="not-verified", message=f"everything was written, but: {error}"))

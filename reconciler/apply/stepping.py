@@ -249,12 +249,7 @@ class SteppedExecutor:
 
     def _execute(self, plan: Plan, settings: ApplySettings) -> ApplyReport:
         executor = Executor(
-            self._cluster,
-            clock=self._clock,
-            progress=self._progress,
-            settings=settings,
-            jitter=self._jitter,
-            budget=self._budget,
+            self._cluster, clock=self._clock, progress=self._progress, settings=settings, jitter=self._jitter, budget=self._budget
         )
         return executor.run(plan)
 

@@ -74,10 +74,7 @@ def load_one(wanted: Wanted) -> Intent:
     from reconciler.workflows import load_intent
 
     return load_intent(
-        wanted.paths,
-        cluster=wanted.choice.cluster,
-        fail_on=Severity(wanted.fail_on),
-        references=wanted.references,
+        wanted.paths, cluster=wanted.choice.cluster, fail_on=Severity(wanted.fail_on), references=wanted.references
     )
 
 

@@ -114,10 +114,7 @@ class AddressOptions:
             msg = f"--current and --{self.named} exclude each other: a recorded state is read, or a cluster"
             raise UsageError(msg)
         return Access(
-            bootstrap_server=self.bootstrap_server,
-            zookeeper=self.zookeeper,
-            command_config=self.command_config,
-            current=current,
+            bootstrap_server=self.bootstrap_server, zookeeper=self.zookeeper, command_config=self.command_config, current=current
         )
 
     def command_words(self) -> tuple[str, ...]:

@@ -105,10 +105,7 @@ TRAFFIC: Final[Mapping[str, Any]] = {"section": "Traffic", "metavar": "SOURCE"}
 SINCE: Final[Mapping[str, Any]] = {"section": "Traffic", "type": moment, "metavar": "TIME"}
 """Of ``--since``."""
 MAPPING: Final = option(
-    "--mapping",
-    section="Traffic",
-    metavar="FILE",
-    help="read other Parquet or CSV files, as in this TrafficMapping",
+    "--mapping", section="Traffic", metavar="FILE", help="read other Parquet or CSV files, as in this TrafficMapping"
 )
 MAX_UNREADABLE: Final = option(
     "--max-unreadable",
@@ -140,11 +137,7 @@ MATCH: Final = option(
 
 
 UNTIL: Final = option(
-    "--until",
-    section="Traffic",
-    type=moment,
-    metavar="TIME",
-    help="read them up to this time, with its offset [default: now]",
+    "--until", section="Traffic", type=moment, metavar="TIME", help="read them up to this time, with its offset [default: now]"
 )
 
 
@@ -255,9 +248,4 @@ def configured_backtest(
     chosen = BacktestOptions(traffic=traffic, prometheus=request, between=between)
     if reading is None:
         return chosen
-    return replace(
-        chosen,
-        log_timezone=reading.log_timezone,
-        mapping=reading.mapping,
-        max_unreadable=reading.max_unreadable,
-    )
+    return replace(chosen, log_timezone=reading.log_timezone, mapping=reading.mapping, max_unreadable=reading.max_unreadable)

@@ -52,21 +52,9 @@ from reconciler.faces import lazy_face
 
 # ruff: noqa: I001 - 'as' marks a name as public for type checkers, and would stand in an import of its own
 if TYPE_CHECKING:
-    from reconciler.client.live import (
-        ClusterQuotas as ClusterQuotas,
-        connect as connect,
-    )
-    from reconciler.client.manifest_cluster import (
-        ManifestCluster as ManifestCluster,
-        manifests as manifests,
-    )
-    from reconciler.client.naming import (
-        ANY as ANY,
-        NAMED as NAMED,
-        entity as entity,
-        matching as matching,
-        prefix as prefix,
-    )
+    from reconciler.client.live import ClusterQuotas as ClusterQuotas, connect as connect
+    from reconciler.client.manifest_cluster import ManifestCluster as ManifestCluster, manifests as manifests
+    from reconciler.client.naming import ANY as ANY, NAMED as NAMED, entity as entity, matching as matching, prefix as prefix
     from reconciler.client.outcomes import (
         BacktestFrames as BacktestFrames,
         FoundDrift as FoundDrift,
@@ -74,9 +62,7 @@ if TYPE_CHECKING:
         Outcome as Outcome,
         PlannedChange as PlannedChange,
     )
-    from reconciler.client.states import (
-        QuotaState as QuotaState,
-    )
+    from reconciler.client.states import QuotaState as QuotaState
     from reconciler.model import (
         DEFAULT as DEFAULT,
         OTHER as OTHER,

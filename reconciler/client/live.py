@@ -98,13 +98,7 @@ class ClusterQuotas:
     def _write(self, requests: Sequence[AlterRequest], approval: Approval) -> ApplyReport:
         def write(cluster: QuotaCluster) -> ApplyReport:
             return alter_entities(
-                cluster,
-                requests,
-                approval,
-                target=self._target,
-                dialogue=UNASKED,
-                clock=SystemClock(),
-                progress=LoggedProgress(),
+                cluster, requests, approval, target=self._target, dialogue=UNASKED, clock=SystemClock(), progress=LoggedProgress()
             )
 
         return succeeded(self._asking(write))

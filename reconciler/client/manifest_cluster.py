@@ -209,12 +209,7 @@ class ManifestCluster:
         return JudgedTraffic(report=report)
 
     def backtest_frame(
-        self,
-        spark: SparkSession,
-        traffic: DataFrame | str,
-        *,
-        mapping: str | Path | None = None,
-        exact: bool = False,
+        self, spark: SparkSession, traffic: DataFrame | str, *, mapping: str | Path | None = None, exact: bool = False
     ) -> BacktestFrames:
         """Replay recorded traffic under the manifests, on the Spark session of the caller.
 
@@ -297,13 +292,7 @@ class ManifestCluster:
             file.about(intent.spec, source=intent.source(), principal=who)
         with contextlib.closing(open_cluster(intent.spec, access, trusted=intent.trusted)) as cluster:
             report = apply_manifests(
-                intent,
-                cluster,
-                approval,
-                dialogue=UNASKED,
-                clock=SystemClock(),
-                progress=LoggedProgress(),
-                given=given,
+                intent, cluster, approval, dialogue=UNASKED, clock=SystemClock(), progress=LoggedProgress(), given=given
             )
         return report, intent
 

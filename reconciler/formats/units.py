@@ -26,11 +26,7 @@ _VALUE: Final = re.compile(
 )
 _LONGEST: Final = 400
 _LARGEST_EXPONENT: Final = 1000
-_LARGEST: Final = {
-    ValueType.LONG: LONG_MAX,
-    ValueType.INT: INT_MAX,
-    ValueType.DOUBLE: int(math.ldexp(1.0 - 2.0**-53, 1024)),
-}
+_LARGEST: Final = {ValueType.LONG: LONG_MAX, ValueType.INT: INT_MAX, ValueType.DOUBLE: int(math.ldexp(1.0 - 2.0**-53, 1024))}
 
 
 class ValueRefusedError(ValueError):

@@ -96,9 +96,7 @@ _BACKTEST: Final = RecordShape(
                 "One rule: every field that is given is a condition.",
                 {
                     "verdicts": ListShape(
-                        ChoiceShape(
-                            {each.value: each for each in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE)},
-                        ),
+                        ChoiceShape({each.value: each for each in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE)}),
                         "Which verdicts fail.",
                         min_items=1,
                     ),
@@ -112,9 +110,7 @@ _BACKTEST: Final = RecordShape(
                     ),
                     "match": SELECTOR,
                     "keys": ListShape(
-                        ChoiceShape({key.value: key.value for key in QuotaKey}),
-                        "Which quota keys. Left out: all.",
-                        min_items=1,
+                        ChoiceShape({key.value: key.value for key in QuotaKey}), "Which quota keys. Left out: all.", min_items=1
                     ),
                     "seconds": NumberShape("The fewest seconds over the limit that fail (default 1).", type="integer", minimum=1),
                     "unchanged": FlagShape("True: quota groups that the change leaves as they are, too."),
@@ -180,9 +176,7 @@ def _matchers(node: YamlSequence, out: Collector) -> tuple[LabelMatcher, ...] | 
     return tuple(map(LabelMatcher.parse, texts)) if len(texts) == len(node.items) else None
 
 
-_MATCHER: Final = TextShape(
-    pattern=r'^[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\u0000-\u001f]|\\["\\])*"$',
-)
+_MATCHER: Final = TextShape(pattern=r'^[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\u0000-\u001f]|\\["\\])*"$')
 
 
 def _traffic(
@@ -240,12 +234,7 @@ def _cluster(root: YamlMapping, out: Collector, **values: Any) -> ClusterDocumen
         parts[name] = cls(**{each.name: values.pop(each.name) for each in fields(cls) if each.name in values})
     spec = root.items.get("spec")
     written = spec.items if isinstance(spec, YamlMapping) else {}
-    made = ClusterSpec(
-        span=out.span(root),
-        places={name: out.span(node) for name, node in written.items()},
-        **parts,
-        **values,
-    )
+    made = ClusterSpec(span=out.span(root), places={name: out.span(node) for name, node in written.items()}, **parts, **values)
     return ClusterDocument(file=out.file, span=out.span(root), spec=made)
 
 

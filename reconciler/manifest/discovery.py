@@ -210,11 +210,7 @@ class _Walk:
         if self.include is not None and not self.include.wants(relative, is_folder=is_folder):
             return
         if entry.is_symlink() and self.leads_out(path):
-            self.note(
-                "link-out-of-tree",
-                "this symbolic link leads out of the folder that is read. Nothing follows it",
-                path,
-            )
+            self.note("link-out-of-tree", "this symbolic link leads out of the folder that is read. Nothing follows it", path)
         elif is_folder:
             inner = _Folder(path=path, relative=f"{relative}/", above=above)
             (self.links if entry.is_symlink() else self.pending).append(inner)

@@ -9,13 +9,7 @@ from typing import Any, Final
 from reconciler.formats import TEXT, FlagShape, FreeShape, LabelsShape, RecordShape, Shape, TextShape
 from reconciler.manifest.documents import ClusterChoice
 from reconciler.manifest.reading import Collector
-from reconciler.model import (
-    EntityType,
-    MatchKind,
-    ProfileChoice,
-    Selector,
-    TypeMatch,
-)
+from reconciler.model import EntityType, MatchKind, ProfileChoice, Selector, TypeMatch
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _MATCHES: Final = {
@@ -68,10 +62,7 @@ def _selector(node: YamlMapping, out: Collector) -> Selector | None:
 SELECTOR: Final = RecordShape(
     None,
     "Entities that have all listed types and match them. Types not listed may be present unless strict.",
-    {
-        **{entity_type.value: _MATCHER for entity_type in EntityType},
-        "strict": FlagShape("True: no other type may be present."),
-    },
+    {**{entity_type.value: _MATCHER for entity_type in EntityType}, "strict": FlagShape("True: no other type may be present.")},
     attributes={entity_type.value: entity_type.value for entity_type in EntityType},
     min_properties=1,
     name="selector",

@@ -12,27 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.manifest.discovery import path_matcher
-from reconciler.manifest.documents import (
-    ClientQuotasDocument,
-    ClusterDocument,
-    Owner,
-    QuotaEntry,
-    RepositoryDocument,
-)
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Owner, QuotaEntry, RepositoryDocument
 from reconciler.manifest.groups import member_entries
 from reconciler.manifest.reading import finding
-from reconciler.model import (
-    ClusterSpec,
-    Entity,
-    EntityType,
-    Finding,
-    Message,
-    Related,
-    Selector,
-    Span,
-    compose,
-    join_messages,
-)
+from reconciler.model import ClusterSpec, Entity, EntityType, Finding, Message, Related, Selector, Span, compose, join_messages
 from reconciler.text import did_you_mean, shown, shown_part
 
 

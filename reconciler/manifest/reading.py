@@ -109,15 +109,11 @@ def _unknown_field(where: str | int | None, problem: SchemaProblem) -> tuple[str
     name = str(problem.path[-1])
     if where == "quotas":
         return "unknown-quota-key", compose(
-            "{name} is not a quota key{hint}",
-            name=shown_part(name),
-            hint=did_you_mean(name, KNOWN_KEYS),
+            "{name} is not a quota key{hint}", name=shown_part(name), hint=did_you_mean(name, KNOWN_KEYS)
         )
     if where == "match":
         return "unknown-entity-type", compose(
-            "{name} is not an entity type{hint}",
-            name=shown_part(name),
-            hint=did_you_mean(name, _TYPES),
+            "{name} is not an entity type{hint}", name=shown_part(name), hint=did_you_mean(name, _TYPES)
         )
     return problem.id, problem.message
 

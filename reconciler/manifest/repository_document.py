@@ -29,14 +29,7 @@ from reconciler.manifest.fields import SELECTOR, ClustersShape
 from reconciler.manifest.profiles import ABOUT_PROFILES, PROFILE, PROFILE_EXAMPLES, profile
 from reconciler.manifest.quota_values import QuotaShape
 from reconciler.manifest.reading import Collector
-from reconciler.model import (
-    DesiredQuota,
-    QuotaKey,
-    Severity,
-    compose,
-    manifest_rules,
-    rules,
-)
+from reconciler.model import DesiredQuota, QuotaKey, Severity, compose, manifest_rules, rules
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlScalar, YamlSequence
 

@@ -11,13 +11,7 @@ from typing import Final
 
 from reconciler import documents
 from reconciler.errors import AlteredDocumentError, DocumentVersionError, StalePlanError
-from reconciler.model import (
-    CurrentState,
-    Entity,
-    Plan,
-    escaped,
-    same_value,
-)
+from reconciler.model import CurrentState, Entity, Plan, escaped, same_value
 from reconciler.text import list_some, moment_text, number_text
 
 _SHOWN: Final = 10

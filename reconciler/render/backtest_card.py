@@ -37,19 +37,7 @@ from reconciler.render.backtest_sentences import (
     safe_words,
     who,
 )
-from reconciler.render.layout import (
-    Block,
-    Column,
-    Figure,
-    Fold,
-    LabelledWords,
-    Line,
-    Style,
-    Words,
-    chip,
-    line,
-    table,
-)
+from reconciler.render.layout import Block, Column, Figure, Fold, LabelledWords, Line, Style, Words, chip, line, table
 from reconciler.render.metric_sentences import before_text, has_only_metrics, metrics_words, over_text, range_text, row_over_text
 from reconciler.text import duration, factor, recommended_text, safe_text, short_moment
 

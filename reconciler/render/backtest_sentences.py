@@ -236,8 +236,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
             " in per-second totals" if any(observation.semantics == "second" for observation in provenance.observations) else ""
         )
         rows.insert(
-            0,
-            f"{count_of(provenance.requests, 'counted request')}{as_totals} of {count_of(provenance.series, 'client stream')}",
+            0, f"{count_of(provenance.requests, 'counted request')}{as_totals} of {count_of(provenance.series, 'client stream')}"
         )
     whole = (
         f"{count_of(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "

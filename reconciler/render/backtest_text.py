@@ -11,15 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.documents import headline
-from reconciler.model import (
-    HISTORY_INCOMPLETE,
-    BacktestReport,
-    GroupRows,
-    UnusedReason,
-    Verdict,
-    group_verdicts,
-    peak_of,
-)
+from reconciler.model import HISTORY_INCOMPLETE, BacktestReport, GroupRows, UnusedReason, Verdict, group_verdicts, peak_of
 from reconciler.render.backtest_card import amount_words, anchor, group_card, limit_parts
 from reconciler.render.backtest_sentences import (
     TONE_STYLES,

@@ -105,12 +105,7 @@ def counts_sentence(findings: Sequence[Finding]) -> str:
 
 
 def validation_lines(
-    findings: Sequence[Finding],
-    *,
-    files: int,
-    clusters: int,
-    entities: int,
-    listed: bool = False,
+    findings: Sequence[Finding], *, files: int, clusters: int, entities: int, listed: bool = False
 ) -> tuple[Line, ...]:
     """The findings as ``findings_lines`` has them, then a line with counts of the findings and of what was checked."""
     checked = f"{count_of(files, 'file')}, {count_of(clusters, 'cluster')}, {count_of(entities, 'entity', 'entities')}"

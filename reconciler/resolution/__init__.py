@@ -91,9 +91,6 @@ if TYPE_CHECKING:
         overridden_by_default_pair,
     )
     from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of
-    from reconciler.resolution.views import (
-        QuotaView,
-        ViewKind,
-    )
+    from reconciler.resolution.views import QuotaView, ViewKind
 
 __getattr__ = lazy_face(__name__)

@@ -15,17 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from reconciler.model import (
-    DEFAULT,
-    OTHER,
-    BucketName,
-    ClientName,
-    Entity,
-    EntityName,
-    EntityType,
-    QuotaKey,
-    same_value,
-)
+from reconciler.model import DEFAULT, OTHER, BucketName, ClientName, Entity, EntityName, EntityType, QuotaKey, same_value
 from reconciler.resolution.kafka_names import address_of
 from reconciler.resolution.precedence import (
     ADDRESS_PRECEDENCE,
@@ -215,8 +205,7 @@ class Resolver:
         overridden = tuple(c for c in self.candidates(user, client_id) if c is not None and c is not winner)
         grouped_by = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
         bucket = BucketName(
-            user="" if grouped_by is GroupedBy.CLIENT_ID else user,
-            client_id="" if grouped_by is GroupedBy.USER else client_id,
+            user="" if grouped_by is GroupedBy.CLIENT_ID else user, client_id="" if grouped_by is GroupedBy.USER else client_id
         )
         return Resolved(bucket=bucket, winner=winner, overridden=overridden)
 

@@ -6,15 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model import (
-    ClusterIdentity,
-    Entity,
-    LeaderSpread,
-    Observed,
-    Quotas,
-    QuotaUnit,
-    ValueExpiry,
-)
+from reconciler.model import ClusterIdentity, Entity, LeaderSpread, Observed, Quotas, QuotaUnit, ValueExpiry
 from reconciler.resolution.effective_quotas import Caveats, EffectiveQuotas
 
 

@@ -61,10 +61,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.traffic.backtest import (
-        Backtest,
-        recorded_coverage,
-    )
+    from reconciler.traffic.backtest import Backtest, recorded_coverage
     from reconciler.traffic.client_totals import (
         CLIENT_TOTALS,
         COUNTED,
@@ -95,34 +92,18 @@ if TYPE_CHECKING:
     from reconciler.traffic.columns import client_seconds as sum_seconds
     from reconciler.traffic.judging.by_seconds import Grid
     from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
-    from reconciler.traffic.judging.exact import (
-        limits_of,
-    )
-    from reconciler.traffic.judging.grouping import (
-        BrokerRule,
-        Grouping,
-        Series,
-        Tables,
-        Target,
-        group_series,
-        rows_of_groups,
-    )
+    from reconciler.traffic.judging.exact import limits_of
+    from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series, rows_of_groups
     from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
     from reconciler.traffic.judging.judged_quotas import rows_of_quotas
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
-    from reconciler.traffic.judging.verdicts import (
-        moment,
-        target_fields,
-    )
+    from reconciler.traffic.judging.verdicts import moment, target_fields
     from reconciler.traffic.kernels.exact_totals import TIME_BITS, first_places
     from reconciler.traffic.kernels.exact_totals import group_of as group_of_key
     from reconciler.traffic.kernels.exact_totals import pack as key_of_time
     from reconciler.traffic.kernels.exact_totals import time_of as time_of_key
     from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
-    from reconciler.traffic.kernels.second_sums import (
-        ROUNDING,
-        longest_throttle_ratio,
-    )
+    from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ColumnMapping, Kind, Measure
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
     from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, open_rows
@@ -132,28 +113,12 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.folder import FileSummary, Segment, SegmentFolder, SourceFile, minutes_in, ranges_of
     from reconciler.traffic.seconds.stored_rows import save_client_totals
     from reconciler.traffic.session import spark_with_progress
-    from reconciler.traffic.shuffle.block import (
-        pack_rows,
-    )
+    from reconciler.traffic.shuffle.block import pack_rows
     from reconciler.traffic.shuffle.on_spark import SparkRows, least_tasks, run_on_workers, split_work
-    from reconciler.traffic.shuffle.rows import (
-        GroupWork,
-        PartialSums,
-        Pieces,
-        Rows,
-        Totals,
-        add_up,
-        tables_of,
-    )
+    from reconciler.traffic.shuffle.rows import GroupWork, PartialSums, Pieces, Rows, Totals, add_up, tables_of
     from reconciler.traffic.sources.log_documents import LineClock, check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
-    from reconciler.traffic.sources.log_files import (
-        Dataset,
-        address_of,
-        local_path,
-        parse_dataset,
-        split_argument,
-    )
+    from reconciler.traffic.sources.log_files import Dataset, address_of, local_path, parse_dataset, split_argument
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
         DELTA,
@@ -188,14 +153,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_jobs import reason as spark_reason
     from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.spark_versions import collect_table, frame_of_table
-    from reconciler.traffic.traffic_files import (
-        Traffic,
-        find_traffic,
-        kept_rows,
-        open_traffic,
-        rows_for_workers,
-        shown_files,
-    )
+    from reconciler.traffic.traffic_files import Traffic, find_traffic, kept_rows, open_traffic, rows_for_workers, shown_files
     from reconciler.traffic.traffic_source import (
         GAP_FILES,
         BacktestRequest,

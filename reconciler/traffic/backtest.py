@@ -30,13 +30,7 @@ from reconciler.model import (
 )
 from reconciler.traffic.judging.by_seconds import Grid, Lines, SecondsLimits, groups_to_plot, rate_series
 from reconciler.traffic.judging.exact import JudgedRequest, smaller_account, targets_of_account
-from reconciler.traffic.judging.findings import (
-    reason_findings,
-    throttle_findings,
-    unkept_findings,
-    unkept_limits,
-    with_unkept,
-)
+from reconciler.traffic.judging.findings import reason_findings, throttle_findings, unkept_findings, unkept_limits, with_unkept
 from reconciler.traffic.judging.grouping import Series, Tables, group_series, groups_before, quota_tables
 from reconciler.traffic.judging.history_gaps import SHORTEST_S, add_gaps, holes_of, kind_assumptions
 from reconciler.traffic.judging.judged_quotas import (

@@ -15,24 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.traffic.client_totals import (
-    CLIENT_TOTALS,
-    COUNTED,
-    MINUTE_TOTALS,
-    MINUTES,
-    count_batch,
-    minutes_of_rows,
-)
+from reconciler.traffic.client_totals import CLIENT_TOTALS, COUNTED, MINUTE_TOTALS, MINUTES, count_batch, minutes_of_rows
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
-from reconciler.traffic.columns import (
-    NAME_CODES,
-    ChargedRows,
-    GroupIndex,
-    charged_rows,
-    client_seconds,
-    grouped_seconds,
-    moments,
-)
+from reconciler.traffic.columns import NAME_CODES, ChargedRows, GroupIndex, charged_rows, client_seconds, grouped_seconds, moments
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, Sums, tables_of
 from reconciler.traffic.sources.normal_form import CHARGED

@@ -28,14 +28,7 @@ from reconciler.traffic.client_totals import (
     series_of,
     statuses,
 )
-from reconciler.traffic.columns import (
-    NEEDED,
-    ChargedRows,
-    GroupIndex,
-    More,
-    keyed_requests,
-    keyed_seconds,
-)
+from reconciler.traffic.columns import NEEDED, ChargedRows, GroupIndex, More, keyed_requests, keyed_seconds
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
 from reconciler.traffic.judging.exact import (

@@ -23,10 +23,7 @@ from reconciler.java import find_java
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
 from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences
-from reconciler.traffic.spark_setup import (
-    SessionOptions,
-    require_packages,
-)
+from reconciler.traffic.spark_setup import SessionOptions, require_packages
 from reconciler.traffic.spark_versions import refuse_foreign_types, send_code
 
 if TYPE_CHECKING:
@@ -298,11 +295,7 @@ def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
     }
     if options.submitted:
         return settings
-    settings |= {
-        "spark.ui.enabled": "false",
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-        "spark.driver.memory": "2g",
-    }
+    settings |= {"spark.ui.enabled": "false", "spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.driver.memory": "2g"}
     if options.local:
         light = _LIGHT_JAVA if options.small or options.light else _LATE_COMPILING
         java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *light)

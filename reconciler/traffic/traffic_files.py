@@ -23,14 +23,7 @@ from reconciler.traffic.kinds import ColumnMapping, Kind
 from reconciler.traffic.shuffle.rows import LocalRows, count_rows
 from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
-from reconciler.traffic.sources.log_files import (
-    BrokerFiles,
-    Dataset,
-    find_logs,
-    is_request_log,
-    log_parts,
-    parse_dataset,
-)
+from reconciler.traffic.sources.log_files import BrokerFiles, Dataset, find_logs, is_request_log, log_parts, parse_dataset
 from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines

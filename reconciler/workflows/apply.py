@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler import documents
 from reconciler.apply import ApplySettings, Executor
-from reconciler.errors import (
-    FrozenError,
-    GuardRefusedError,
-    NotConfirmedError,
-    RefusedError,
-    StalePlanError,
-    UsageError,
-)
+from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError, UsageError
 from reconciler.files import append_line, require_appendable
 from reconciler.hooks import added, load
 from reconciler.logs import log_event
@@ -162,13 +155,7 @@ def _watcher(intent: Intent, cluster: QuotaCluster, sources: tuple[str, ...], pr
 
 
 def write(
-    plan: Plan,
-    cluster: QuotaCluster,
-    approval: Approval,
-    *,
-    dialogue: Dialogue,
-    clock: Clock,
-    progress: Progress,
+    plan: Plan, cluster: QuotaCluster, approval: Approval, *, dialogue: Dialogue, clock: Clock, progress: Progress
 ) -> ApplyReport:
     """Write a plan that was just made, if what was approved is what it does.
 

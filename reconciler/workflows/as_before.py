@@ -18,18 +18,7 @@ from typing import Final, TypeAlias
 
 from reconciler.errors import ReconcilerError
 from reconciler.manifest import FindingsBaseline
-from reconciler.model import (
-    Change,
-    Entity,
-    Finding,
-    KeyChange,
-    MessagePart,
-    PartKind,
-    Plan,
-    Severity,
-    parts_of,
-    same_value,
-)
+from reconciler.model import Change, Entity, Finding, KeyChange, MessagePart, PartKind, Plan, Severity, parts_of, same_value
 from reconciler.policy import Judgement
 from reconciler.text import count_of, number_text
 from reconciler.workflows.intent import Intent, intent_of, lint_offline

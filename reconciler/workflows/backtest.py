@@ -32,24 +32,14 @@ from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.resolution import callback_notes as quota_class_notes
 from reconciler.workflows.broker_model import broker_model, release
-from reconciler.workflows.traffic_inputs import (
-    PrometheusRequest,
-    fetch_from_server,
-    read_trusted_mapping,
-    require_samples,
-)
+from reconciler.workflows.traffic_inputs import PrometheusRequest, fetch_from_server, read_trusted_mapping, require_samples
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.units import divide_totals, judged_notes, leader_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic import (
-        BacktestRequest,
-        Between,
-        SessionOptions,
-        TrafficSource,
-    )
+    from reconciler.traffic import BacktestRequest, Between, SessionOptions, TrafficSource
     from reconciler.workflows.intent import Intent
 
 
@@ -250,10 +240,7 @@ def fetch_samples(
     if options.mapping is not None:
         raise UsageError("--mapping is for Parquet and CSV, and --traffic names a metrics server: leave --mapping out")
     pages = fetch_from_server(
-        options.prometheus,
-        now=datetime.datetime.now(datetime.UTC),
-        progress=progress,
-        trusted=proposal.trusted,
+        options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress, trusted=proposal.trusted
     )
     require_samples(pages, options.prometheus)
     return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between), pages.notes

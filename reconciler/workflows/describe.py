@@ -7,17 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model import (
-    NOT_ASKED,
-    ClusterSpec,
-    CurrentState,
-    EntityType,
-    Message,
-    Selector,
-    compose,
-    escaped,
-    flag_part,
-)
+from reconciler.model import NOT_ASKED, ClusterSpec, CurrentState, EntityType, Message, Selector, compose, escaped, flag_part
 from reconciler.ports import EntityFilter, FilteringReader, QuotaReader
 from reconciler.resolution import (
     GROUP_CALLBACK,

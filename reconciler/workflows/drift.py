@@ -68,13 +68,7 @@ def find_drift(intent: Intent, reader: QuotaReader, given: GivenBaseline | None 
     return replace(drift, findings=(*drift.findings, *findings), notes=(*drift.notes, *notes)) if findings or notes else drift
 
 
-def drift_from(
-    intent: Intent,
-    current: CurrentState,
-    given: GivenBaseline | None = None,
-    *,
-    source: ManifestCommit,
-) -> Drift:
+def drift_from(intent: Intent, current: CurrentState, given: GivenBaseline | None = None, *, source: ManifestCommit) -> Drift:
     """The drift between two states, without reading anything. Raises ``BaselineError`` for the baseline of another cluster."""
     if intent.desired.with_units:
         intent = divide_totals(intent, current)

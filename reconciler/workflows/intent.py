@@ -29,15 +29,7 @@ from reconciler.model import (
 from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
 from reconciler.workflows.git_repository import source_of
-from reconciler.workflows.load import (
-    NO_REFERENCES,
-    LoadedManifests,
-    References,
-    adjusted,
-    desired_for,
-    load_manifests,
-    stop_on,
-)
+from reconciler.workflows.load import NO_REFERENCES, LoadedManifests, References, adjusted, desired_for, load_manifests, stop_on
 
 if TYPE_CHECKING:
     from reconciler.workflows.trusted import Before, ReadReferences, TrustedTree
@@ -99,12 +91,7 @@ def load_intent(
 
 
 def intent_of(
-    loaded: LoadedManifests,
-    seen: ReadReferences | None,
-    paths: Sequence[str],
-    *,
-    cluster: str | None,
-    fail_on: Severity,
+    loaded: LoadedManifests, seen: ReadReferences | None, paths: Sequence[str], *, cluster: str | None, fail_on: Severity
 ) -> Intent:
     """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
     # Warnings may be as before, which a plan decides.
@@ -293,21 +280,11 @@ def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredSta
 
 
 def lint_change(
-    desired: DesiredState,
-    current: CurrentState,
-    changes: Sequence[Change],
-    *,
-    severities: Mapping[str, Severity | None],
+    desired: DesiredState, current: CurrentState, changes: Sequence[Change], *, severities: Mapping[str, Severity | None]
 ) -> tuple[Finding, ...]:
     """Lint the changes of a plan, with both states."""
     after = quotas_after(current.entities, changes)
     changed = [change.entity for change in changes]
-    subject = Subject(
-        desired=desired,
-        after=after,
-        before=current.entities,
-        changed=changed,
-        unreadable=current.unreadable,
-    )
+    subject = Subject(desired=desired, after=after, before=current.entities, changed=changed, unreadable=current.unreadable)
     findings = tuple(lint_state(subject))
     return in_order(adjusted(findings, severities) if severities else findings)

@@ -144,11 +144,7 @@ class LoadedManifests:
 
 
 def load_manifests(
-    paths: Sequence[str],
-    *,
-    trust: Trust | None = None,
-    within: str | None = None,
-    at: datetime.datetime | None = None,
+    paths: Sequence[str], *, trust: Trust | None = None, within: str | None = None, at: datetime.datetime | None = None
 ) -> LoadedManifests:
     """Read everything that the paths stand for; whatever is wrong with files or documents is in ``findings``.
 

@@ -37,14 +37,7 @@ def make_plan(
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``plan_from``.
     """
     current = read_for(intent, reader)
-    plan = plan_from(
-        intent,
-        current,
-        accepted=accepted,
-        source=intent.source(),
-        clock=clock,
-        given=given,
-    )
+    plan = plan_from(intent, current, accepted=accepted, source=intent.source(), clock=clock, given=given)
     if not show_effects:
         return plan
     from reconciler.workflows.plan_effects import with_effects

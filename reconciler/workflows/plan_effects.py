@@ -5,29 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from reconciler.model import (
-    NOT_ASKED,
-    Change,
-    ClusterSpec,
-    CurrentState,
-    Effect,
-    Plan,
-    PlanEffects,
-    compose,
-    display_name,
-)
+from reconciler.model import NOT_ASKED, Change, ClusterSpec, CurrentState, Effect, Plan, PlanEffects, compose, display_name
 from reconciler.planning import quotas_after
 from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, effects_between, unclear_effects
 from reconciler.workflows.connect import with_facts
 
 
-def with_effects(
-    plan: Plan,
-    current: CurrentState,
-    *,
-    source: object,
-    spec: ClusterSpec | None = None,
-) -> Plan:
+def with_effects(plan: Plan, current: CurrentState, *, source: object, spec: ClusterSpec | None = None) -> Plan:
     """The plan with its effects on the clients that its entities name.
 
     ``source`` is what ``current`` was read from: when it can know that the brokers resolve quotas with code of their own, the

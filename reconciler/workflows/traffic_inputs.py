@@ -185,11 +185,7 @@ def prometheus_address(argument: str) -> str:
 
 
 def fetch_from_server(
-    request: PrometheusRequest,
-    *,
-    now: datetime.datetime,
-    progress: Progress = NO_PROGRESS,
-    trusted: TrustedTree | None = None,
+    request: PrometheusRequest, *, now: datetime.datetime, progress: Progress = NO_PROGRESS, trusted: TrustedTree | None = None
 ) -> FetchedSamples:
     """The samples as files, by the feature that reads such servers. ``trusted``: vouches for the file of a login.
 

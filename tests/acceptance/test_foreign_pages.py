@@ -19,10 +19,7 @@ BROKER = 'kafka_server_brokertopicmetrics_bytesin_total{topic="t"} 12\njvm_threa
 MACHINE = "# HELP node_cpu_seconds_total x\nnode_cpu_seconds_total 5\ngo_goroutines 7\nacme_orders 3\n"
 PAGES = {
     "Redpanda": (REDPANDA, "has no metric of a Kafka broker. It has redpanda_application_build, "),
-    "Confluent Cloud": (
-        'confluent_kafka_server_request_bytes{x="u"} 1\n',
-        "It has confluent_kafka_server_request_bytes. ",
-    ),
+    "Confluent Cloud": ('confluent_kafka_server_request_bytes{x="u"} 1\n', "It has confluent_kafka_server_request_bytes. "),
     "kafka_exporter": ("kafka_exporter_build_info 1\nkafka_brokers 3\n", "Give the page of an exporter in the broker"),
     "a machine": (MACHINE, "has no metric of a Kafka broker. It has acme_orders. "),
 }

@@ -99,10 +99,7 @@ def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: P
 
 
 def test_all_names_every_entity(folder: Path) -> None:
-    whole = valid(
-        resolve(folder, "--current", "snap.json", "--all", "--explain", "--format", "json").json(),
-        "resolve-list",
-    )
+    whole = valid(resolve(folder, "--current", "snap.json", "--all", "--explain", "--format", "json").json(), "resolve-list")
     assert len(whole["resolutions"]) > len(LIVE)
     text = resolve(folder, "--current", "snap.json", "--all").out
     assert text.count("\n\n") >= len(LIVE)

@@ -127,8 +127,7 @@ EMPTY = snapshot({user("alice"): {"producer_byte_rate": 1000.0}})
 
 
 @pytest.mark.parametrize(
-    "command",
-    [("plan", "quotas"), ("drift", "quotas"), ("report", "quotas"), ("resolve", "quotas", "--name", "user=alice")],
+    "command", [("plan", "quotas"), ("drift", "quotas"), ("report", "quotas"), ("resolve", "quotas", "--name", "user=alice")]
 )
 def test_a_recorded_state_that_git_tracks_is_the_reference_s(merged: GitRepository, command: tuple[str, ...]) -> None:
     given = ("--current", "live.json", "--trusted-ref", "main", "--format", "json")

@@ -37,11 +37,7 @@ def authority() -> bytes:
 
 @pytest.mark.parametrize(
     ("properties", "content", "place"),
-    [
-        (TRUST, trust_store, BROKERS),
-        (OAUTH, token, BROKERS),
-        (ZOOKEEPER_TLS, authority, {"zookeeper": "127.0.0.1:1/kafka"}),
-    ],
+    [(TRUST, trust_store, BROKERS), (OAUTH, token, BROKERS), (ZOOKEEPER_TLS, authority, {"zookeeper": "127.0.0.1:1/kafka"})],
 )
 def test_a_pull_request_cannot_swap_a_file_that_the_properties_name(properties, content, place, tmp_path):
     made = GitRepository(tmp_path / "repository")

@@ -10,19 +10,7 @@ import pytest
 from reconciler.cli.registry import commands
 from tests.support.manifests import PLAIN_QUOTAS, snapshot
 
-HEAVY = {
-    "pyspark",
-    "py4j",
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "msgspec",
-    "kazoo",
-    "kafka",
-    "deepdiff",
-    "argcomplete",
-    "urllib3",
-}
+HEAVY = {"pyspark", "py4j", "numpy", "pandas", "pyarrow", "msgspec", "kazoo", "kafka", "deepdiff", "argcomplete", "urllib3"}
 PROGRAM = """
 import json, sys
 from reconciler.cli.main import main

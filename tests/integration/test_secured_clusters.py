@@ -81,14 +81,7 @@ def said(done: Done) -> str:
     return lines[-1]
 
 
-WAYS = [
-    "PLAIN",
-    "SCRAM-SHA-256",
-    "OAUTHBEARER",
-    "PKCS12",
-    "PKCS12 over TLS 1.2",
-    "inline PEM",
-]
+WAYS = ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "PKCS12", "PKCS12 over TLS 1.2", "inline PEM"]
 
 
 def way_in(kafka: SecuredKafka, way: str) -> tuple[str, dict[str, str]]:

@@ -140,11 +140,7 @@ def test_the_log_names_the_plugin(broker: Broker) -> None:
 
 @pytest.mark.parametrize(
     ("version", "properties", "follows"),
-    [
-        ("3.9.2", {}, False),
-        ("3.9.2", {"quota.groups.leaders.seconds": "1"}, True),
-        ("4.4.0", {}, True),
-    ],
+    [("3.9.2", {}, False), ("3.9.2", {"quota.groups.leaders.seconds": "1"}, True), ("4.4.0", {}, True)],
 )
 def test_brokers_that_do_not_tell_the_plugin_the_leaders_are_asked_where_a_setting_wants_it(
     version: str, properties: dict[str, str], follows: bool

@@ -300,12 +300,7 @@ def test_the_documentation_has_what_each_source_showed(recording: Recording) -> 
     assert any(all(line in page for line in lines) for page in pages), "\n".join(lines)
 
 
-NAMES = {
-    "log": "request log",
-    "recorder": "recorder",
-    "prometheus": "Prometheus",
-    "page": "exporter page",
-}
+NAMES = {"log": "request log", "recorder": "recorder", "prometheus": "Prometheus", "page": "exporter page"}
 
 
 def _why_word(recording: Recording, source: str, clients: tuple[str, ...]) -> str:

@@ -165,10 +165,9 @@ def require_true(report: Any, live: State, *, theirs: State | None = None) -> No
         expected[status] += 1
         for key, two in change["keys"].items():
             has, reached = live.get(entity, {}).get(key), change.get("reached", {}).get(key)
-            allowed = {
-                "applied": [two["after"]],
-                "unknown": [two["before"], two["after"], *(reached or ())],
-            }.get(status, reached or [two["before"]])
+            allowed = {"applied": [two["after"]], "unknown": [two["before"], two["after"], *(reached or ())]}.get(
+                status, reached or [two["before"]]
+            )
             if entity in (theirs or {}):
                 allowed = [(theirs or {})[entity][key]]
             assert has in allowed, (sorted(entity), status, reached, has)

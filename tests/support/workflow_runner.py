@@ -108,12 +108,7 @@ def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | No
 
 class _Job:
     def __init__(
-        self,
-        name: str,
-        job: Mapping[str, Any],
-        document: Mapping[str, Any],
-        machine: Machine,
-        contexts: dict[str, Any],
+        self, name: str, job: Mapping[str, Any], document: Mapping[str, Any], machine: Machine, contexts: dict[str, Any]
     ) -> None:
         self._job = job
         self._document = document

@@ -51,10 +51,7 @@ def replays() -> dict[Path, Replay]:
 
 
 @pytest.fixture
-def as_recorded(
-    recording: tuple[Path, Quotas],
-    replays: dict[Path, Replay],
-) -> Replay:
+def as_recorded(recording: tuple[Path, Quotas], replays: dict[Path, Replay]) -> Replay:
     log, quotas = recording
     if log not in replays:
         replays[log] = replayed(log, quotas, quotas)

@@ -77,9 +77,7 @@ def test_lines_of_another_broker_are_counted_once(tmp_path: Path) -> None:
 
     lines, own = list(requests(30)), line(correlation_id=99)
     found = report(
-        write(tmp_path / "broker-1", *lines),
-        write(tmp_path / "broker-2", *lines, own),
-        kinds=(Kind.PRODUCE, Kind.REQUEST),
+        write(tmp_path / "broker-1", *lines), write(tmp_path / "broker-2", *lines, own), kinds=(Kind.PRODUCE, Kind.REQUEST)
     )
     assert [(one.broker, one.requests) for one in found.provenance.coverage] == [(1, 60), (2, 2)]
     assert dict(found.provenance.not_charged) == {"duplicate": 60}

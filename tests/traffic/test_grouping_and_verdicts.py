@@ -140,7 +140,4 @@ def test_unused_quotas_tell_hidden_from_unmatched() -> None:
     quotas = {ANYONE: {PRODUCE: 1.0}, app: {PRODUCE: 2.0}, zoe: {PRODUCE: 3.0, "request_percentage": 4.0}}
     tables = Resolver.by_key(quotas, CLIENT_KEYS)
     unused = unused_quotas(CLIENTS, group_series(CLIENTS, tables, tables), tables, (), quotas)
-    assert [(u.entity, u.reason) for u in unused] == [
-        (zoe, UnusedReason.NO_CLIENT),
-        (app, UnusedReason.HIDDEN),
-    ]
+    assert [(u.entity, u.reason) for u in unused] == [(zoe, UnusedReason.NO_CLIENT), (app, UnusedReason.HIDDEN)]

@@ -59,9 +59,7 @@ MIB = 1024.0**2
 
 def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_would_be_recommended() -> None:
     def advice(*, regrouped: bool = False, **given: Any) -> BucketVerdict:
-        one = verdict(
-            **{"limits_before": (8 * MIB,), "peak": 6.2 * MIB, **given},
-        )
+        one = verdict(**{"limits_before": (8 * MIB,), "peak": 6.2 * MIB, **given})
         (found,) = advised([one], days=1, brokers=3, regrouped=[one.group] if regrouped else [])
         return found
 
@@ -105,8 +103,7 @@ def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_t
 
 
 @pytest.mark.parametrize(
-    ("key", "smallest"),
-    [("producer_byte_rate", 16_384.0), ("request_percentage", 1.0), ("controller_mutation_rate", 1.0)],
+    ("key", "smallest"), [("producer_byte_rate", 16_384.0), ("request_percentage", 1.0), ("controller_mutation_rate", 1.0)]
 )
 def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest: float) -> None:
     (found,) = advised([verdict(key=key, peak=0.02)], days=100)

@@ -53,12 +53,7 @@ def of_alice(done: Done) -> dict[str, Any]:
     [
         (MIB, MIB, "throttled", REPORTED),
         (2 * MIB, MIB, "throttled", f"{REPORTED}, when it was 2 MiB/s"),
-        (
-            MIB,
-            8 * MIB,
-            "inconclusive",
-            OLD_LIMIT,
-        ),
+        (MIB, 8 * MIB, "inconclusive", OLD_LIMIT),
         (
             None,
             MIB,

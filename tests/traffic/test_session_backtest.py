@@ -139,10 +139,7 @@ def test_the_tables_have_the_published_schemas(session: SparkSession, work: Path
 
     frames = judge(session, work)
 
-    published = {
-        "verdicts": client.VERDICTS_SCHEMA,
-        "recommendations": client.RECOMMENDATIONS_SCHEMA,
-    }
+    published = {"verdicts": client.VERDICTS_SCHEMA, "recommendations": client.RECOMMENDATIONS_SCHEMA}
     for name, schema in published.items():
         wanted = StructType.fromJson(schema.to_spark())
         columns = getattr(frames, name).schema

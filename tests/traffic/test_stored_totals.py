@@ -13,13 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.features.prometheus.metric_layouts import MetricSeries
-from reconciler.features.prometheus.sample_pages import (
-    SampledClients,
-    SampleRows,
-    SampleTotals,
-    open_samples,
-    sample_table,
-)
+from reconciler.features.prometheus.sample_pages import SampledClients, SampleRows, SampleTotals, open_samples, sample_table
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.parquet_traffic import stored_totals

@@ -139,11 +139,7 @@ def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bo
     )
     try:
         question = BacktestRequest(
-            current=CURRENT if current else None,
-            proposed=PROPOSED,
-            declared=PROPOSED,
-            exact=exact,
-            plots=9,
+            current=CURRENT if current else None, proposed=PROPOSED, declared=PROPOSED, exact=exact, plots=9
         )
         one = Backtest(recorded, question)
         return json.dumps(BACKTEST.write(one.report())), list(one.request_lines()) if asked else []

@@ -19,10 +19,7 @@ ROOT: Final = Path(__file__).parents[2]
 _FOLDERS: Final = {
     "deploy": ("Service files", "The files in `deploy/`. [Run as a service](../run.md) uses them."),
     "examples/many-teams": ("Many-team repository", "The files in `examples/many-teams`."),
-    "examples/gitops-repository": (
-        "GitOps repository",
-        "The files in `examples/gitops-repository`.",
-    ),
+    "examples/gitops-repository": ("GitOps repository", "The files in `examples/gitops-repository`."),
 }
 _MEASURED: Final = {
     "benchmarks/README.md": "benchmarks.md",

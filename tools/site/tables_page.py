@@ -13,11 +13,7 @@ The columns of recorded traffic, and of the tables that a backtest writes with `
 [on Spark](../from-python.md#backtest-on-spark).
 A new column raises the number behind the dot of a version, any other change the number before it.
 """
-_TITLES: Final = {
-    "Recorded traffic": TRAFFIC_SCHEMA,
-    "Verdicts": VERDICTS_SCHEMA,
-    "Recommendations": RECOMMENDATIONS_SCHEMA,
-}
+_TITLES: Final = {"Recorded traffic": TRAFFIC_SCHEMA, "Verdicts": VERDICTS_SCHEMA, "Recommendations": RECOMMENDATIONS_SCHEMA}
 
 
 def tables_page() -> str:

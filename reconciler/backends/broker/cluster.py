@@ -135,7 +135,7 @@ class BrokerCluster:
         # Decoding 100,000 entities makes millions of objects.
         with pause_collector():
             return self._require_entities(
-                self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker),
+                self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker)
             )
 
     def describe_on(

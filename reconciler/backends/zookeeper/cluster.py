@@ -163,11 +163,7 @@ class ZooKeeperCluster:
         entities = answer(entity_filter, nodes.entities)
         unreadable = tuple(sorted(nodes.unreadable, key=lambda node: node.path))
         return CurrentState(
-            cluster=self.identity(),
-            observed=observed,
-            entities=entities,
-            unreadable=unreadable,
-            brokers=self._broker_ids(),
+            cluster=self.identity(), observed=observed, entities=entities, unreadable=unreadable, brokers=self._broker_ids()
         )
 
     def replication_throttles(self) -> ReplicationThrottles:

@@ -120,12 +120,7 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
     progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as source:
         plan = make_plan(
-            intent,
-            source,
-            accepted=args.accept,
-            clock=SystemClock(),
-            given=given,
-            show_effects=args.views.show_effects,
+            intent, source, accepted=args.accept, clock=SystemClock(), given=given, show_effects=args.views.show_effects
         )
         if args.views.step_down is not None:
             from reconciler.apply import StepDown

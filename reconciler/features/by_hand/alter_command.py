@@ -27,10 +27,7 @@ class AlterArguments:
     paths: tuple[str, ...] = option_groups.connection_paths(", its managed entities and the limits of a write")
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     add: tuple[str, ...] = option(
-        "--add",
-        section="Changes",
-        metavar="KEY=VALUE,...",
-        help="set these quotas, with values as in manifests, such as 10MiB",
+        "--add", section="Changes", metavar="KEY=VALUE,...", help="set these quotas, with values as in manifests, such as 10MiB"
     )
     delete: tuple[str, ...] = option("--delete", section="Changes", metavar="KEY,...", help="remove these quotas")
     length: str | None = option(

@@ -7,26 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import BackendError, RefusedError, UsageError
-from reconciler.model import (
-    CLIENT_KEYS,
-    CurrentState,
-    Entity,
-    QuotaKey,
-    display_name,
-)
+from reconciler.model import CLIENT_KEYS, CurrentState, Entity, QuotaKey, display_name
 from reconciler.ports import CallbackInspector, QuotaCluster, StaticDefaultsInspector
-from reconciler.resolution import (
-    EXPOSING_ENTITY,
-    QuotaTable,
-    overridden_by_default_pair,
-)
+from reconciler.resolution import EXPOSING_ENTITY, QuotaTable, overridden_by_default_pair
 from reconciler.text import list_some, near_miss, shown
-from reconciler.workflows import (
-    AlterRequest,
-    ClusterTarget,
-    make_alter_request,
-    read_state,
-)
+from reconciler.workflows import AlterRequest, ClusterTarget, make_alter_request, read_state
 
 EXPOSING_VALUES: Final[Mapping[str, float]] = {key.value: key.unreachable for key in CLIENT_KEYS}
 """What no client reaches, by key."""

@@ -69,13 +69,7 @@ def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | N
 
 
 def revert_report(
-    undoing: Undoing,
-    cluster: QuotaCluster,
-    approval: Approval,
-    *,
-    dialogue: Dialogue,
-    clock: Clock,
-    progress: Progress,
+    undoing: Undoing, cluster: QuotaCluster, approval: Approval, *, dialogue: Dialogue, clock: Clock, progress: Progress
 ) -> ApplyReport:
     """Write the values before the reported run, unless the cluster was changed since.
 

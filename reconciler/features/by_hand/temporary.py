@@ -33,11 +33,7 @@ from reconciler.model import (
 )
 from reconciler.text import count_of, list_some, moment_text, shown
 from reconciler.workflows import AlterRequest, ClusterTarget, LoadedManifests, desired_for, stop_on
-from reconciler.yaml import (
-    ScalarEdit,
-    ScalarEditError,
-    expand_scalars,
-)
+from reconciler.yaml import ScalarEdit, ScalarEditError, expand_scalars
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 _LENGTH: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")

@@ -21,15 +21,7 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from reconciler.errors import QuotaCallbackError
-from reconciler.model import (
-    BucketName,
-    Entity,
-    EntityName,
-    EntityType,
-    LeaderSpread,
-    QuotaKey,
-    escaped,
-)
+from reconciler.model import BucketName, Entity, EntityName, EntityType, LeaderSpread, QuotaKey, escaped
 from reconciler.resolution import (
     CLIENT_PRECEDENCE,
     BrokerLimits,

@@ -13,11 +13,7 @@ from reconciler.documents import VALUES, Document, row
 from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
-from reconciler.workflows import (
-    PrometheusRequest,
-    fetch_from_server,
-    read_trusted_mapping,
-)
+from reconciler.workflows import PrometheusRequest, fetch_from_server, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.traffic import Dataset, Segment, SegmentFolder, SessionOptions, SourceFile, Traffic

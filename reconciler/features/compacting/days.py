@@ -111,11 +111,7 @@ def write_days(spark: SparkSession, traffic: Traffic, out: Dataset, options: Com
             totals.unpersist()
         rows.close()
     return CompactResult(
-        compacted=traffic.files,
-        requests=sum(now.values()),
-        copies=statuses.get(DUPLICATE, 0),
-        days=days,
-        left_out=smaller,
+        compacted=traffic.files, requests=sum(now.values()), copies=statuses.get(DUPLICATE, 0), days=days, left_out=smaller
     )
 
 

@@ -12,13 +12,7 @@ from typing import Final
 from reconciler.cli.traffic_options import configured_backtest
 from reconciler.errors import GitError, ReconcilerError
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
-from reconciler.features.drift_requests.request_text import (
-    MOST,
-    DriftPast,
-    proposal_body,
-    proposal_title,
-    revert_markdown,
-)
+from reconciler.features.drift_requests.request_text import MOST, DriftPast, proposal_body, proposal_title, revert_markdown
 from reconciler.features.insight.runs import runs_of
 from reconciler.features.insight.value_history import quota_history
 from reconciler.features.pull_requests.forge import Forge

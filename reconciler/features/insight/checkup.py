@@ -25,16 +25,7 @@ from reconciler.errors import (
 from reconciler.features.insight.doctor_views import CheckStatus, Checkup, DoctorCheck, failed, passed, skipped, warned
 from reconciler.features.insight.metric_health import source_checks
 from reconciler.features.insight.rate_sources import RateRequest
-from reconciler.model import (
-    Alteration,
-    Certificate,
-    CertificateOwner,
-    ClusterSpec,
-    Entity,
-    Severity,
-    display_name,
-    escaped,
-)
+from reconciler.model import Alteration, Certificate, CertificateOwner, ClusterSpec, Entity, Severity, display_name, escaped
 from reconciler.ports import (
     NO_PROGRESS,
     CallbackInspector,

@@ -63,7 +63,5 @@ def _request(args: DoctorArguments) -> RateRequest:
     from reconciler.features.insight.rate_sources import RateRequest
 
     return RateRequest(
-        traffic=args.traffic,
-        match=tuple(map(traffic_options.label_matcher, args.match)),
-        http_config=args.http_config,
+        traffic=args.traffic, match=tuple(map(traffic_options.label_matcher, args.match)), http_config=args.http_config
     )

@@ -14,11 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.features.insight.causes import (
-    add_origins,
-    groups_in,
-    plain_groups,
-)
+from reconciler.features.insight.causes import add_origins, groups_in, plain_groups
 from reconciler.features.insight.evidence import (
     SHOWN_S,
     IncidentRequest,

@@ -156,11 +156,7 @@ def declared_quota(at: ManifestsAt, cluster: str | None, entity: Entity, key: st
     return None if declared is None else declared.quotas.get(QuotaKey(key)) or declared.units.get(QuotaKey(key))
 
 
-_ORIGINS: Final = {
-    ObservedFrom.SNAPSHOT: "the snapshot",
-    ObservedFrom.BROKER: "the brokers",
-    ObservedFrom.ZOOKEEPER: "ZooKeeper",
-}
+_ORIGINS: Final = {ObservedFrom.SNAPSHOT: "the snapshot", ObservedFrom.BROKER: "the brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper"}
 _MOST_PARTS: Final = 200
 _AS_NOW: Final = "the manifests as they are now"
 WHICH_COMMIT: Final = "which commit set the limit"

@@ -33,15 +33,7 @@ from reconciler.model import (
 from reconciler.ports import Progress
 from reconciler.render import Line, Style, cluster_title, line, note_line
 from reconciler.text import amount_part, count_of, moment_text, percent_text
-from reconciler.workflows import (
-    Access,
-    BacktestOptions,
-    Proposal,
-    Sources,
-    Where,
-    fetch_samples,
-    open_recorded,
-)
+from reconciler.workflows import Access, BacktestOptions, Proposal, Sources, Where, fetch_samples, open_recorded
 
 if TYPE_CHECKING:
     from reconciler.resolution import QuotaView
@@ -132,10 +124,7 @@ class RunComparison:
 COMPARED: Final = row("*prediction agreement throttled by first observed_peak=peak growth words")
 """A compared group in JSON."""
 RUN_COMPARISON: Final = Document(
-    cls=RunComparison,
-    name="run-comparison",
-    title="kafka-quotas why --run",
-    codec=VALUES.extended({ComparedGroup: COMPARED}),
+    cls=RunComparison, name="run-comparison", title="kafka-quotas why --run", codec=VALUES.extended({ComparedGroup: COMPARED})
 )
 
 
@@ -274,11 +263,7 @@ def _times(
 
 
 def _compare(
-    prediction: Prediction,
-    rows: Sequence[BucketVerdict],
-    times: Mapping[tuple[object, ...], list[float]],
-    *,
-    all_stated: bool,
+    prediction: Prediction, rows: Sequence[BucketVerdict], times: Mapping[tuple[object, ...], list[float]], *, all_stated: bool
 ) -> ComparedGroup:
     rows = [each for each in rows if each.limits.after is not None and same_value(each.limits.after, prediction.limit)]
     if not rows:
@@ -301,12 +286,7 @@ def _compare(
     elif prediction.verdict is Verdict.THROTTLED and not share:
         agreement = Agreement.BETTER
     return ComparedGroup(
-        prediction=prediction,
-        agreement=agreement,
-        throttled=share,
-        by=by,
-        first=_moment(first),
-        peak=max(map(peak_of, rows)),
+        prediction=prediction, agreement=agreement, throttled=share, by=by, first=_moment(first), peak=max(map(peak_of, rows))
     )
 
 
@@ -340,10 +320,9 @@ def _words(group: ComparedGroup) -> str:
         )
     else:
         seen = _NEVER[group.by]
-    predicted = {
-        Verdict.CLEAR: "clear" if share == 0 else "cleared",
-        Verdict.INCONCLUSIVE: "not predicted",
-    }.get(prediction.verdict, f"predicted throttled {percent_text(prediction.share)}")
+    predicted = {Verdict.CLEAR: "clear" if share == 0 else "cleared", Verdict.INCONCLUSIVE: "not predicted"}.get(
+        prediction.verdict, f"predicted throttled {percent_text(prediction.share)}"
+    )
     grown = ""
     if group.agreement is Agreement.WORSE and group.growth is not None:
         grown = f": traffic is {group.growth:.1f} x the history"

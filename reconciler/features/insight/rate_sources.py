@@ -25,12 +25,7 @@ from reconciler.features.prometheus import (
     trusted_reader,
 )
 from reconciler.model import ClusterSpec, Message, compose, escaped, name_part
-from reconciler.workflows import (
-    configured_server,
-    configured_traffic,
-    is_prometheus,
-    prometheus_address,
-)
+from reconciler.workflows import configured_server, configured_traffic, is_prometheus, prometheus_address
 
 if TYPE_CHECKING:
     from reconciler.features.prometheus import Layout, MetricSeries, Unattributed
@@ -167,10 +162,7 @@ class _NamedSeries:
         self._unknown: dict[Unattributed, list[str]] = {}
 
     def add(
-        self,
-        labels: Mapping[str, str],
-        read: MetricSeries | Unattributed | None,
-        samples: Iterable[tuple[float, float]],
+        self, labels: Mapping[str, str], read: MetricSeries | Unattributed | None, samples: Iterable[tuple[float, float]]
     ) -> None:
         """Two exporters of one broker show the same, and the larger value of a moment counts."""
         from reconciler.features.prometheus import Unattributed, layout_of, read_series, series_text

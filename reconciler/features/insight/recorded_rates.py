@@ -130,11 +130,7 @@ def _load(verdict: BucketVerdict, answers: EffectiveQuotas, owners: Mapping[Enti
 
 
 def _with_throttles(
-    measured: Iterable[tuple[GroupLoad, float]],
-    throttles: Iterable[RecordedThrottle],
-    answers: EffectiveQuotas,
-    *,
-    is_log: bool,
+    measured: Iterable[tuple[GroupLoad, float]], throttles: Iterable[RecordedThrottle], answers: EffectiveQuotas, *, is_log: bool
 ) -> list[tuple[GroupLoad, float]]:
     """The loads, each with the throttles of its clients.
 

@@ -87,11 +87,7 @@ def group_timelines(
 
 
 def incident_report(
-    recorded: TrafficSource,
-    question: BacktestRequest,
-    *,
-    begin: datetime.datetime,
-    end: datetime.datetime,
+    recorded: TrafficSource, question: BacktestRequest, *, begin: datetime.datetime, end: datetime.datetime
 ) -> BacktestReport:
     """The backtest of an incident, request by request where requests are known."""
     exact = isinstance(recorded, RequestTraffic)

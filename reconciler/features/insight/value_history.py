@@ -174,9 +174,7 @@ def _lines(result: Histories) -> Iterator[Line]:
             yield line(f"    who set it is not known: {escaped(quota.missing)}")
         newest = quota.values[0].value if quota.values else None
         if newest is not None and not same_value(newest, quota.live):
-            yield line(
-                f"    set by other means: the manifests declare {amount(quota.key, newest)}. kafka-quotas drift compares",
-            )
+            yield line(f"    set by other means: the manifests declare {amount(quota.key, newest)}. kafka-quotas drift compares")
         if (last_run := quota.last_write) is not None:
             user, ended = display_name(last_run.run.os_user), f"{last_run.ended:%Y-%m-%d %H:%M} UTC"
             verb = "last changed" if last_run.entities else "can have been changed last"

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.cli import entity_options, exit_codes, option_groups, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
-from reconciler.cli.traffic_options import (
-    TRAFFIC,
-    ReadingOptions,
-)
+from reconciler.cli.traffic_options import TRAFFIC, ReadingOptions
 from reconciler.errors import UsageError
 from reconciler.text import shown
 

@@ -138,12 +138,7 @@ def iam_message(identity: IamIdentity, host: str) -> bytes:
     request = AWSRequest(method="GET", url=f"https://{host}/", params={"Action": _ACTION})
     SigV4QueryAuth(credentials, _SERVICE, region, expires=_VALID_SECONDS).add_auth(request)
     signed = dict(parse_qsl(urlsplit(str(request.url)).query))
-    message = {
-        "version": _VERSION,
-        "host": host,
-        "user-agent": _AGENT,
-        **{name.lower(): value for name, value in signed.items()},
-    }
+    message = {"version": _VERSION, "host": host, "user-agent": _AGENT, **{name.lower(): value for name, value in signed.items()}}
     return json.dumps(message, separators=(",", ":")).encode()
 
 

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import ManifestError, UsageError
-from reconciler.formats import (
-    ChoiceShape,
-    FlagShape,
-    FreeShape,
-    ManifestShape,
-    NumberShape,
-    RecordShape,
-    TextShape,
-    check,
-)
+from reconciler.formats import ChoiceShape, FlagShape, FreeShape, ManifestShape, NumberShape, RecordShape, TextShape, check
 from reconciler.model import Finding, Severity, Span
 from reconciler.traffic import Kind, Traffic, check_zone
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml

@@ -60,10 +60,7 @@ _PANELS: Final = (
         (f"topk(20, {UTILIZATION}{{{_CHOSEN}}})", f"{_GROUP} {{{{key}}}}"),
     ),
     _panel(
-        "Throttle time",
-        "Mean throttle of the last minute.",
-        "ms",
-        (f"{THROTTLE_TIME}{{{_CHOSEN}}}", f"{_GROUP} {{{{key}}}}"),
+        "Throttle time", "Mean throttle of the last minute.", "ms", (f"{THROTTLE_TIME}{{{_CHOSEN}}}", f"{_GROUP} {{{{key}}}}")
     ),
     _rate_panel(QuotaKey.PRODUCER_BYTE_RATE, "Produced", "Bps"),
     _rate_panel(QuotaKey.CONSUMER_BYTE_RATE, "Fetched", "Bps"),

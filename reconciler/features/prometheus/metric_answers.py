@@ -19,12 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from reconciler.errors import TrafficError
-from reconciler.features.prometheus.metric_layouts import (
-    MetricSeries,
-    Unattributed,
-    is_identity_label,
-    read_series,
-)
+from reconciler.features.prometheus.metric_layouts import MetricSeries, Unattributed, is_identity_label, read_series
 from reconciler.model import escaped
 from reconciler.traffic import Integers
 

@@ -77,18 +77,8 @@ _NAME_ONLY: Final = re.compile(
     f"kafka_server_(produce|fetch|request|controllermutation)_((?:user|client_id)_(?:.*_)?){_SENSORS}", re.IGNORECASE | re.DOTALL
 )
 _CONNECTIONS: Final = "kafka_server_socket_server_metrics_connection_accept_rate"
-_KINDS: Final = {
-    "produce": Kind.PRODUCE,
-    "fetch": Kind.FETCH,
-    "request": Kind.REQUEST,
-    "controllermutation": Kind.MUTATION,
-}
-_RATES: Final = {
-    Kind.PRODUCE: "byterate",
-    Kind.FETCH: "byterate",
-    Kind.REQUEST: "requesttime",
-    Kind.MUTATION: "mutationrate",
-}
+_KINDS: Final = {"produce": Kind.PRODUCE, "fetch": Kind.FETCH, "request": Kind.REQUEST, "controllermutation": Kind.MUTATION}
+_RATES: Final = {Kind.PRODUCE: "byterate", Kind.FETCH: "byterate", Kind.REQUEST: "requesttime", Kind.MUTATION: "mutationrate"}
 _MEASURES: Final = {
     "throttletime": Measure.THROTTLE_TIME,
     "throttletimems": Measure.THROTTLE_TIME,

@@ -77,11 +77,7 @@ from reconciler.traffic import (
 
 
 def judge_metrics(
-    means: Sequence[Mean],
-    rows: Rows[pa.RecordBatch],
-    question: BacktestRequest,
-    tables: Sequence[Tables],
-    provenance: Provenance,
+    means: Sequence[Mean], rows: Rows[pa.RecordBatch], question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance
 ) -> Evidence:
     """A group is throttled where a metric proves it. ``rows``: its gauges are read once more for some targets.
 

@@ -20,14 +20,7 @@ from reconciler.features.prometheus.http import HttpLogin, read_login, trusted_r
 from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
 from reconciler.http import in_background
 from reconciler.logs import log_event
-from reconciler.model import (
-    Message,
-    MessagePart,
-    compose,
-    escaped,
-    flag_part,
-    name_part,
-)
+from reconciler.model import Message, MessagePart, compose, escaped, flag_part, name_part
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.text import list_some
 from reconciler.workflows import FetchedSamples, PrometheusRequest, TrustedTree
@@ -44,11 +37,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def fetch_prometheus(
-    request: PrometheusRequest,
-    *,
-    now: datetime.datetime,
-    progress: Progress = NO_PROGRESS,
-    trusted: TrustedTree | None = None,
+    request: PrometheusRequest, *, now: datetime.datetime, progress: Progress = NO_PROGRESS, trusted: TrustedTree | None = None
 ) -> FetchedSamples:
     """Read the hours that the store lacks, and name the files of the whole time.
 

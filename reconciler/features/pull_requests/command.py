@@ -57,11 +57,7 @@ class PostOptions:
 class CommentArguments:
     """The command line of ``comment``. Repository, address and certificates come from the environment, as in a job."""
 
-    body: str | None = argument(
-        "BODY",
-        nargs="?",
-        help="the file of plan --out json=FILE [default: keep the comment's plan]",
-    )
+    body: str | None = argument("BODY", nargs="?", help="the file of plan --out json=FILE [default: keep the comment's plan]")
     state: str | None = option(
         "--state",
         exclusive=True,
@@ -70,10 +66,7 @@ class CommentArguments:
         help=f"set the state of the change: {', '.join(_STATES)} [default: planned]",
     )
     report: str | None = option(
-        "--report",
-        exclusive=True,
-        metavar="FILE",
-        help="set the state to applied or failed, from the file of apply --report",
+        "--report", exclusive=True, metavar="FILE", help="set the state to applied or failed, from the file of apply --report"
     )
     backtest: str | None = option("--backtest", metavar="FILE", help="merge the file of backtest --out json=FILE into the plan")
     html_report: str | None = option(

@@ -20,12 +20,7 @@ from reconciler.model import (
     Verdict,
     group_verdicts,
 )
-from reconciler.render import (
-    ChangeDirection,
-    direction,
-    effect_order,
-    value_sentences,
-)
+from reconciler.render import ChangeDirection, direction, effect_order, value_sentences
 
 
 class RowState(enum.Enum):

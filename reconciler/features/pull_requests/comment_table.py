@@ -20,16 +20,7 @@ from reconciler.model import (
     Verdict,
     display_name,
 )
-from reconciler.render import (
-    RepositoryLinks,
-    code,
-    has_only_metrics,
-    in_cell,
-    over_text,
-    peak_text,
-    prose,
-    who,
-)
+from reconciler.render import RepositoryLinks, code, has_only_metrics, in_cell, over_text, peak_text, prose, who
 from reconciler.text import amount, factor, percent_text, rate
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"

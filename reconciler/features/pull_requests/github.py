@@ -84,11 +84,7 @@ class GitHub(Forge):
 
     def headers(self, token: str) -> dict[str, str]:
         """Return the headers for this version of the API."""
-        return {
-            "accept": "application/vnd.github+json",
-            "authorization": f"token {token}",
-            "x-github-api-version": _VERSION,
-        }
+        return {"accept": "application/vnd.github+json", "authorization": f"token {token}", "x-github-api-version": _VERSION}
 
     def whoami(self) -> str:
         """Return the login of the token, and that of workflows when the token may not ask for its own."""

@@ -95,10 +95,7 @@ class GitLab(Forge):
 
     def headers(self, token: str) -> dict[str, str]:
         """JSON, and the token in the header that takes access tokens of every kind."""
-        return {
-            "accept": "application/json",
-            "private-token": token,
-        }
+        return {"accept": "application/json", "private-token": token}
 
     def read(self, number: int) -> Request:
         """One merge request."""
@@ -114,11 +111,7 @@ class GitLab(Forge):
 
     def set_status(self, commit: str, name: str, check: StatusCheck, address: str | None) -> None:
         """An external job of the pipeline. GitLab knows neither *neutral* nor *action required*: it passes or fails."""
-        document: dict[str, object] = {
-            "name": name,
-            "state": "success" if check.passes else "failed",
-            "description": check.title,
-        }
+        document: dict[str, object] = {"name": name, "state": "success" if check.passes else "failed", "description": check.title}
         more = {"target_url": address} if address else {}
         more |= {"pipeline_id": self.pipeline} if self.pipeline else {}
         doing = f"set the status {name} of commit {commit} of {self.repository}"

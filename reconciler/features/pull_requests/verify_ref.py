@@ -44,10 +44,7 @@ class VerifyRefArguments:
 
     ref: str = argument("REF", help="a full reference, as fetched: refs/kafka-quotas/snapshot/prod")
     branch: str = option(
-        "--branch",
-        required=True,
-        metavar="REF",
-        help="trust runs of this default branch, such as refs/remotes/origin/main",
+        "--branch", required=True, metavar="REF", help="trust runs of this default branch, such as refs/remotes/origin/main"
     )
     workflow: tuple[str, ...] = option(
         "--workflow",

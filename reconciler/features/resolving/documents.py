@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
-from reconciler.resolution import (
-    EffectiveQuotas,
-    KeyAnswer,
-    QuotaView,
-    Resolution,
-    ResolveOptions,
-)
+from reconciler.resolution import EffectiveQuotas, KeyAnswer, QuotaView, Resolution, ResolveOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

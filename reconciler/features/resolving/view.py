@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from reconciler.model import (
-    OTHER,
-    ClientName,
-    EntityName,
-    Known,
-    KnownAddress,
-    display_name,
-)
+from reconciler.model import OTHER, ClientName, EntityName, Known, KnownAddress, display_name
 from reconciler.render import Block, Column, Line, Style, cluster_title, labelled, line, read_words, table
 from reconciler.resolution import (
     CLIENT_LEVELS,
@@ -58,12 +51,7 @@ def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
         yield line(("  client-id=(none): a client that sends no client-id", Style.FAINT))
 
 
-_COLUMNS: Final = (
-    Column(title="key"),
-    Column(title="limit", least=9),
-    Column(title="level"),
-    Column(title="set by", least=16),
-)
+_COLUMNS: Final = (Column(title="key"), Column(title="limit", least=9), Column(title="level"), Column(title="set by", least=16))
 
 
 def _lines(resolution: Resolution, *, every_key: bool) -> Iterator[Block]:

@@ -19,17 +19,7 @@ from reconciler.features.rightsizing.sizing import (
     judge_use,
 )
 from reconciler.manifest import SizingRules
-from reconciler.model import (
-    DEFAULT,
-    BacktestReport,
-    BucketVerdict,
-    CurrentState,
-    Entity,
-    ManifestCommit,
-    QuotaKey,
-    Span,
-    Verdict,
-)
+from reconciler.model import DEFAULT, BacktestReport, BucketVerdict, CurrentState, Entity, ManifestCommit, QuotaKey, Span, Verdict
 from reconciler.ports import Progress
 from reconciler.traffic import Backtest, BacktestRequest, TrafficSource, broker_loss_factor
 from reconciler.workflows import (

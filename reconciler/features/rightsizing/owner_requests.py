@@ -8,12 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.features.pull_requests.proposal_branch import (
-    ProposalText,
-    close_request,
-    keep_request,
-    proposals_from,
-)
+from reconciler.features.pull_requests.proposal_branch import ProposalText, close_request, keep_request, proposals_from
 from reconciler.features.rightsizing.edits import ValueEdits, left_sentences, revise_values
 from reconciler.features.rightsizing.measuring import SizedClusters, SizingReport
 from reconciler.features.rightsizing.proposals import owner_of_change

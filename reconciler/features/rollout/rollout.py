@@ -147,11 +147,7 @@ def apply_to_every(args: ApplyArguments) -> Result:
         planned = plan_rollout(every_cluster.load_every(args.wanted))
         run = _EachCluster(args, progress)
         rollout = Rollout(
-            work=run.apply,
-            ended=run.ended,
-            parallel=_AT_ONCE,
-            keep_going=args.keep_going,
-            stop_wanted=INTERRUPTS.stop_wanted,
+            work=run.apply, ended=run.ended, parallel=_AT_ONCE, keep_going=args.keep_going, stop_wanted=INTERRUPTS.stop_wanted
         )
         # Until the process ends: a signal begins no further cluster, and costs no report of one that was written.
         INTERRUPTS.hold()

@@ -20,10 +20,7 @@ COMMANDS: Final = (
         group=CommandGroup.START,
         summary="Run a local Kafka, or every step on one",
         page="tutorial.md",
-        examples=(
-            ("Run a local Kafka until Ctrl-C", "sandbox run"),
-            ("Run every step on one", "sandbox demo"),
-        ),
+        examples=(("Run a local Kafka until Ctrl-C", "sandbox run"), ("Run every step on one", "sandbox demo")),
     ),
     Command(
         name="sandbox run",

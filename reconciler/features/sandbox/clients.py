@@ -159,13 +159,7 @@ class _Acknowledged:
 
 
 def _produce(
-    producer: Any,
-    topic: str,
-    client_id: str,
-    login: Login | None,
-    bytes_per_second: float,
-    seconds: float,
-    stop: threading.Event,
+    producer: Any, topic: str, client_id: str, login: Login | None, bytes_per_second: float, seconds: float, stop: threading.Event
 ) -> TrafficReport:
     value = os.urandom(RECORD_BYTES)
     done = _Acknowledged()

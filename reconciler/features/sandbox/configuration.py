@@ -172,11 +172,7 @@ def properties_text(settings: Mapping[str, str]) -> str:
 def client_properties_text(login: Login) -> str:
     """The ``client.properties`` of a user, for this tool's and Kafka's own ``--command-config``."""
     return properties_text(
-        {
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": plain_login_module(login),
-        }
+        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": plain_login_module(login)}
     )
 
 

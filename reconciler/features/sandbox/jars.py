@@ -189,11 +189,7 @@ def _ivy_module(artifacts: Sequence[Artifact]) -> str:
 
 
 def ensure_jars(
-    jar_set: JarSet,
-    *,
-    fetch: Fetch,
-    progress: Progress = NO_PROGRESS,
-    cache: Path | None = None,
+    jar_set: JarSet, *, fetch: Fetch, progress: Progress = NO_PROGRESS, cache: Path | None = None
 ) -> tuple[Path, ...]:
     """The jar files of ``jar_set``, in the order of its list, fetched if need be.
 

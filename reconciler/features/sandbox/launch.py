@@ -123,10 +123,7 @@ def _check_formatted(files: Sequence[NodeFiles]) -> None:
 
 
 def _await_ready(
-    cluster_id: Callable[[], str | None],
-    files: Sequence[NodeFiles],
-    brokers: Sequence[ProcessRef],
-    ports: Sequence[NodePorts],
+    cluster_id: Callable[[], str | None], files: Sequence[NodeFiles], brokers: Sequence[ProcessRef], ports: Sequence[NodePorts]
 ) -> None:
     def check_alive() -> None:
         for file, broker in zip(files, brokers, strict=True):

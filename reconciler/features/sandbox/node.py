@@ -253,10 +253,7 @@ def wait_until_serving(port: int, *, deadline: float, check_alive: Callable[[], 
 def ask(port: int, word: bytes) -> bytes:
     """The answer to one of ZooKeeper's four letter words; empty when no server answers."""
     answer = b""
-    with (
-        contextlib.suppress(OSError),
-        socket.create_connection((LOOPBACK, port), timeout=_ANSWER_S) as connection,
-    ):
+    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=_ANSWER_S) as connection:
         connection.sendall(word)
         while part := connection.recv(4096):
             answer += part

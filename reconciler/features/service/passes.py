@@ -15,14 +15,7 @@ from typing import Final
 from reconciler.apply import ApplySettings
 from reconciler.cli.traffic_options import configured_backtest
 from reconciler.documents import headline
-from reconciler.errors import (
-    BackendError,
-    ManifestError,
-    ReconcilerError,
-    RefusedError,
-    VanishedError,
-    WrongClusterError,
-)
+from reconciler.errors import BackendError, ManifestError, ReconcilerError, RefusedError, VanishedError, WrongClusterError
 from reconciler.features.service.audit_sink import AuditSink
 from reconciler.features.service.observation import Observation, observe, write_observed
 from reconciler.model import (

@@ -39,10 +39,7 @@ class RecordArguments:
         help="read this metrics page, such as 3=metrics+http://kafka-3:7071/metrics (repeatable, one for each broker)",
     )
     folder: Path = option(
-        "--folder",
-        required=True,
-        metavar="DIR",
-        help="write Parquet files into this folder, for --traffic of backtest",
+        "--folder", required=True, metavar="DIR", help="write Parquet files into this folder, for --traffic of backtest"
     )
     http_config: Path | None = option(
         "--http-config",
@@ -95,11 +92,7 @@ def run(args: RecordArguments) -> Result:
 
 
 def _check(args: RecordArguments) -> None:
-    limits = {
-        "interval": (1.0, 3600.0),
-        "duration": (1.0, 366 * DAY_S),
-        "file_seconds": (1.0, 3600.0),
-    }
+    limits = {"interval": (1.0, 3600.0), "duration": (1.0, 366 * DAY_S), "file_seconds": (1.0, 3600.0)}
     for name, (least, most) in limits.items():
         value = getattr(args, name)
         if value is not None and not (math.isfinite(value) and least <= value <= most):

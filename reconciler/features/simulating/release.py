@@ -121,9 +121,7 @@ def release_report(release: Release, quotas: Mapping[Entity, Mapping[str, float]
         if 0 < values.get(_KEY, 0.0) < math.inf
     ]
     return ReleaseReport(
-        cluster=spec.name,
-        release=release,
-        quotas=tuple(sorted(made, key=lambda each: (-each.seconds, each.entity.sort_key))),
+        cluster=spec.name, release=release, quotas=tuple(sorted(made, key=lambda each: (-each.seconds, each.entity.sort_key)))
     )
 
 

@@ -139,10 +139,7 @@ def simulate(
 
 
 def _proposal(
-    situation: Situation | None,
-    intent: Intent | None,
-    current: CurrentState | None,
-    brokers: tuple[int, ...],
+    situation: Situation | None, intent: Intent | None, current: CurrentState | None, brokers: tuple[int, ...]
 ) -> Proposal:
     """The quotas with totals divided among these brokers, and without a situation without those of ``--set``."""
     spread = None if current is None else current.leaders

@@ -10,13 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.errors import FileAccessError
-from reconciler.features.starting.manifests import (
-    MARK,
-    SCHEMA_FOLDER,
-    Export,
-    ExportedFile,
-    emit,
-)
+from reconciler.features.starting.manifests import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit
 from reconciler.formats import schema_folder
 from reconciler.model import ClusterSpec, Connection, CurrentState, QuotaKey
 from reconciler.ports import QuotaReader

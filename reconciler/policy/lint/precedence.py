@@ -26,14 +26,7 @@ from reconciler.model import (
     key_part,
     rules,
 )
-from reconciler.resolution import (
-    CLIENT_LEVELS,
-    CLIENT_PRECEDENCE,
-    DEFAULT_ENTITIES,
-    level_of,
-    named_or_other,
-    weaker_levels,
-)
+from reconciler.resolution import CLIENT_LEVELS, CLIENT_PRECEDENCE, DEFAULT_ENTITIES, level_of, named_or_other, weaker_levels
 from reconciler.text import count_of, list_entities
 
 USER: Final = EntityType.USER.value
@@ -134,9 +127,7 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
             yield lint("user-cap-bypassed", message, entity=entity, key=key, span=declared.quotas[key].source, related=related)
         if rest:
             message = compose(
-                "{entity} gives each client-id the full {keys}. The user as a whole has no cap.",
-                entity=entity,
-                keys=_keys(rest),
+                "{entity} gives each client-id the full {keys}. The user as a whole has no cap.", entity=entity, keys=_keys(rest)
             )
             yield lint("default-client-multiplies", message, entity=entity, span=declared.source)
 

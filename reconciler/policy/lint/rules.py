@@ -18,12 +18,7 @@ from reconciler.policy.lint.precedence import (
     multiplies,
     same_as_fallback,
 )
-from reconciler.policy.lint.values import (
-    expiring_values,
-    live_value_changes_meaning,
-    odd_values,
-    reduction_throttles,
-)
+from reconciler.policy.lint.values import expiring_values, live_value_changes_meaning, odd_values, reduction_throttles
 from reconciler.resolution import canonical_address, unsanitize_name
 
 _DEFAULT_NODE: Final = "<default>"

@@ -15,16 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from reconciler.model import CLIENT_KEYS, BucketName, LeaderSpread, RowPlace
-from reconciler.resolution import (
-    ADDRESS_KEY,
-    AddressLimits,
-    BrokerLimits,
-    LimitLookup,
-    QuotaTable,
-    Resolved,
-    Resolver,
-    TagGroups,
-)
+from reconciler.resolution import ADDRESS_KEY, AddressLimits, BrokerLimits, LimitLookup, QuotaTable, Resolved, Resolver, TagGroups
 from reconciler.traffic.kinds import Kind
 
 Limits: TypeAlias = LimitLookup | BrokerLimits | AddressLimits
@@ -237,10 +228,7 @@ def resolve_series(limits: LimitLookup | AddressLimits, series: Series) -> Resol
 
 
 def _targets(
-    series: Sequence[Series],
-    before: Tables | None,
-    after: Tables,
-    after_of: Sequence[Resolved | None],
+    series: Sequence[Series], before: Tables | None, after: Tables, after_of: Sequence[Resolved | None]
 ) -> tuple[Target, ...]:
     undecided = [index for index, quota in enumerate(after_of) if quota is None]
     known_in_part = _KnownInPart([series[index] for index in undecided]) if undecided else None

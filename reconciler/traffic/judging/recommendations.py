@@ -12,14 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from reconciler.formats import BINARY_UNITS
-from reconciler.model import (
-    NO_ADVICE,
-    Advice,
-    BucketVerdict,
-    Provenance,
-    QuotaKey,
-    ValueType,
-)
+from reconciler.model import NO_ADVICE, Advice, BucketVerdict, Provenance, QuotaKey, ValueType
 from reconciler.text import amount, length_text
 from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
 

@@ -99,14 +99,7 @@ class _Rows(Generic[Judged]):
     stated: bool
 
     def row(
-        self,
-        index: int,
-        verdict: Verdict,
-        over: SecondsOver,
-        peak: PeakRate,
-        *,
-        proven: bool,
-        excess: Mapping[int, int],
+        self, index: int, verdict: Verdict, over: SecondsOver, peak: PeakRate, *, proven: bool, excess: Mapping[int, int]
     ) -> BucketVerdict:
         """``proven``: as ``_decided`` has it. ``excess``: as ``target_members`` has it."""
         target, fields = self.grouping.targets[index], target_fields(index, self.grouping)

@@ -203,11 +203,7 @@ class StoredRows(Rows[pa.RecordBatch]):
 
 
 def open_folder(
-    folder: SegmentFolder,
-    session: Callable[[], SparkSession],
-    progress: Progress = NO_PROGRESS,
-    *,
-    most_here: int = MOST_HERE,
+    folder: SegmentFolder, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS, *, most_here: int = MOST_HERE
 ) -> SecondsTraffic:
     """A folder that ``compact`` made. Raises ``TrafficError`` when it has no totals."""
     segments = folder.segments()

@@ -64,15 +64,7 @@ from reconciler.traffic.sources.log_evidence import (
     known_id,
     topics_text,
 )
-from reconciler.traffic.sources.normal_form import (
-    CHARGED,
-    EXEMPT,
-    FOLLOWER,
-    OTHER_API,
-    REFUSED,
-    UNKNOWN_PARTITIONS,
-    UNSIZED,
-)
+from reconciler.traffic.sources.normal_form import CHARGED, EXEMPT, FOLLOWER, OTHER_API, REFUSED, UNKNOWN_PARTITIONS, UNSIZED
 
 _PRODUCE_KIND: Final = Kind.PRODUCE.value
 _FETCH_KIND: Final = Kind.FETCH.value

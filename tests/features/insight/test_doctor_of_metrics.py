@@ -168,8 +168,7 @@ def test_labels_of_strangers_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(("--traffic", "logs"), "For files, use backtest"), (("--match", "a='b'"), "give it, too")],
+    ("arguments", "words"), [(("--traffic", "logs"), "For files, use backtest"), (("--match", "a='b'"), "give it, too")]
 )
 def test_a_source_that_cannot_be_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     done = invoke("doctor", *arguments, cwd=tmp_path)

@@ -50,12 +50,7 @@ def answering(body: str, *, status: str = "200 OK") -> Callable[[socket.socket],
 @contextmanager
 def tokens_of(handle: Callable[[socket.socket], None], *, now: list[float], seconds: float = 10.0) -> Iterator[EndpointTokens]:
     with serving(handle) as port:
-        endpoint = TokenEndpoint(
-            url=f"http://127.0.0.1:{port}/token",
-            basic="Y2k6czNjcmV0",
-            secret="s3cret",
-            seconds=seconds,
-        )
+        endpoint = TokenEndpoint(url=f"http://127.0.0.1:{port}/token", basic="Y2k6czNjcmV0", secret="s3cret", seconds=seconds)
         yield EndpointTokens(endpoint, now=lambda: now[0])
 
 

@@ -14,19 +14,8 @@ from reconciler.documents import BACKTEST, FINDINGS, FindingList
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.comment_verdict import Conclusion
 from reconciler.features.pull_requests.plan_comment import LIMIT, body_content, plan_comment
-from reconciler.features.pull_requests.sticky_comment import (
-    CommentState,
-    CommentStatus,
-    Content,
-    render_sticky_comment,
-)
-from reconciler.model import (
-    BacktestReport,
-    BucketVerdict,
-    FailedBucket,
-    RuleOutcome,
-    Verdict,
-)
+from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus, Content, render_sticky_comment
+from reconciler.model import BacktestReport, BucketVerdict, FailedBucket, RuleOutcome, Verdict
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, KeptEntity, Plan

@@ -185,12 +185,7 @@ def effects(count: int, name: str = "app") -> PlanEffects:
 def test_effects_are_folded_below_the_changes_and_cut_by_whole_lines() -> None:
     page = by_github(plan_markdown(plan(change(user("a"), 1, 2), effects=effects(2, "`|<b>@x"))))
     assert "Effects: 1 changed entity, 2 affected clients" in page.text()
-    row = [
-        'user="`|<b>@x1" client-id=(none)',
-        "producer_byte_rate",
-        "unlimited -> 1 KiB/s from user=a, level 3",
-        "first limit",
-    ]
+    row = ['user="`|<b>@x1" client-id=(none)', "producer_byte_rate", "unlimited -> 1 KiB/s from user=a, level 3", "first limit"]
     assert row in page.rows
     assert "b" not in page.elements
     many = plan_markdown(plan(change(user("a"), 1, 2), effects=effects(3000)))

@@ -57,12 +57,7 @@ class Post:
     environment: dict[str, str]
 
     def __call__(
-        self,
-        text: str | None = None,
-        state: CommentState = PLANNED,
-        *,
-        cluster: str | None = "prod",
-        **more: Any,
+        self, text: str | None = None, state: CommentState = PLANNED, *, cluster: str | None = "prod", **more: Any
     ) -> CommentOutcome:
         environment = {**self.environment, **more.pop("environment", {})}
         content = None if text is None else body_content(text, name="plan.json", cluster=cluster)
@@ -287,10 +282,7 @@ def test_after_a_merge_the_pull_request_is_found_by_the_commit(post: Post, tmp_p
 
 def test_the_pull_request_of_a_fork_is_found_by_its_branch_and_commit(on_github: Post, tmp_path: Path):
     label = "stranger:a b&c"
-    on_github.server.pulls = [
-        github.pull_request(NUMBER, HEAD, label=label),
-        github.pull_request(8, "9" * 40, label=label),
-    ]
+    on_github.server.pulls = [github.pull_request(NUMBER, HEAD, label=label), github.pull_request(8, "9" * 40, label=label)]
     run: dict[str, object] = {"head_sha": HEAD, "head_branch": "a b&c", "event": "pull_request", "pull_requests": []}
     run |= {"head_repository": {"owner": {"login": "stranger"}}}
 

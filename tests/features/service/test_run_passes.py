@@ -258,11 +258,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def judging(
-    folder: Path,
-    *rules: Mapping[str, object],
-    applies: bool = True,
-    source: str = LOG.name,
-    report: Path | None = None,
+    folder: Path, *rules: Mapping[str, object], applies: bool = True, source: str = LOG.name, report: Path | None = None
 ) -> ServiceWorld:
     judged = {"history": {"hours": 0}, **({"fail": list(rules)} if rules else {})}
     (folder / "cluster.yaml").write_text(

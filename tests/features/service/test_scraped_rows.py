@@ -103,9 +103,7 @@ def test_intervals_do_not_follow_a_clock_that_jumps(jump_s: float) -> None:
             interval_s=0.05,
             offset_s=0.0,
             on=PollEvents(
-                rows=lambda rows: intervals.extend(rows.interval_ms.tolist()),
-                begin=lambda _reason: None,
-                gap=gaps.append,
+                rows=lambda rows: intervals.extend(rows.interval_ms.tolist()), begin=lambda _reason: None, gap=gaps.append
             ),
             wall=wall,
         )

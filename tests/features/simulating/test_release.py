@@ -19,11 +19,7 @@ from tests.support.schemas import valid
 CI = Entity.of({"user": "ci"})
 
 
-@given(
-    topics=st.integers(1, 30),
-    each=st.integers(1, 20),
-    limit=st.sampled_from([0.5, 1.0, 2.0, 7.0, 40.0]),
-)
+@given(topics=st.integers(1, 30), each=st.integers(1, 20), limit=st.sampled_from([0.5, 1.0, 2.0, 7.0, 40.0]))
 def test_a_topic_is_created_when_the_token_bucket_takes_it(topics: int, each: int, limit: float) -> None:
     release = Release(topics=topics, partitions_each=each)
     bucket, now_ms = TokenBucket(limit), 0

@@ -10,18 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler import errors
-from reconciler.client import (
-    ANY,
-    DEFAULT,
-    NAMED,
-    ClusterQuotas,
-    Entity,
-    connect,
-    entity,
-    manifests,
-    matching,
-    prefix,
-)
+from reconciler.client import ANY, DEFAULT, NAMED, ClusterQuotas, Entity, connect, entity, manifests, matching, prefix
 from reconciler.client.states import QuotaState
 from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError, UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, WindowKind

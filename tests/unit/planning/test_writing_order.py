@@ -36,10 +36,7 @@ def test_removals_come_last_the_broad_ones_first() -> None:
 def test_a_removal_that_falls_to_nothing_only_loosens() -> None:
     assert order(
         rate_change(user("a"), 1, None), rate_change(user("b"), 2, 1), live={user("a"): {RATE: 1.0}, user("b"): {RATE: 2.0}}
-    ) == [
-        user("a"),
-        user("b"),
-    ]
+    ) == [user("a"), user("b")]
 
 
 @pytest.mark.parametrize(
