@@ -78,7 +78,6 @@ if TYPE_CHECKING:
     )
     from reconciler.resolution.resolver import (
         ADDRESS_KEY,
-        EXPOSING_ENTITY,
         AddressLimits,
         AddressTable,
         BrokerLimits,
@@ -88,7 +87,6 @@ if TYPE_CHECKING:
         Resolved,
         Resolver,
         canonical_address,
-        overridden_by_default_pair,
     )
     from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of
     from reconciler.resolution.views import QuotaView, ViewKind

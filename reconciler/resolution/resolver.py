@@ -25,7 +25,6 @@ from reconciler.resolution.precedence import (
     GroupedBy,
     NameMatch,
     client_names,
-    level_of,
     level_of_names,
 )
 
@@ -40,7 +39,6 @@ _LOOKED_UP_BY: Final = tuple(
     (level.user is NameMatch.NAME) * _OF_USER + (level.client_id is NameMatch.NAME) * _OF_CLIENT_ID for level in CLIENT_PRECEDENCE
 )
 """By level, from the strongest."""
-EXPOSING_ENTITY: Final = Entity.of({EntityType.USER.value: DEFAULT, EntityType.CLIENT_ID.value: DEFAULT})
 ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
 
 
@@ -293,17 +291,6 @@ def _place(at: int, names: tuple[EntityName | None, EntityName | None]) -> objec
     """Return the key of an entity in the table of its level."""
     by = _LOOKED_UP_BY[at]
     return names if by == _OF_PAIR else (None, *names)[by]
-
-
-def overridden_by_default_pair(quotas: QuotaTable, key: str) -> tuple[Entity, ...]:
-    """The quotas with this key that a default pair would override, the strongest level first, then by name."""
-    pair = level_of(EXPOSING_ENTITY)
-    levels = {
-        entity: level.number
-        for entity, values in quotas.items()
-        if key in values and (level := level_of(entity)) is not None and pair is not None and level.number > pair.number
-    }
-    return tuple(sorted(levels, key=lambda entity: (levels[entity], str(entity))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.errors import RefusedError, UsageError
+from reconciler.errors import UsageError
 from reconciler.formats import ValueRefusedError, declarable, parse_value, plan_digest
 from reconciler.manifest import name_problems
 from reconciler.model import (
@@ -34,14 +34,7 @@ from reconciler.model import (
 from reconciler.planning import change_of_one, nothing_to_do_notes, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.resolution import (
-    callback_notes,
-    entity_refusal,
-    needs_broker,
-    overridden_by_default_pair,
-    unsendable,
-    value_refusal,
-)
+from reconciler.resolution import callback_notes, entity_refusal, needs_broker, unsendable, value_refusal
 from reconciler.text import near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, Dialogue, write
 from reconciler.workflows.connect import ClusterTarget, read_state
@@ -57,8 +50,6 @@ class AlterRequest:
     entity: Entity
     add: Mapping[str, float]
     delete: tuple[str, ...] = ()
-    lifts_nothing: bool = False
-    """Refuse a value that overrides another quota, which the guard ``default-entity`` asks about else."""
 
 
 def make_alter_request(
@@ -174,11 +165,6 @@ def alter_plan(
 ) -> Plan:
     """The pure part: the plan of these entities, each named once, or of nothing when all are as asked for already."""
     spec, live = target.spec, current.entities
-    answered = set[str]()
-    for request in requests:
-        if request.lifts_nothing:
-            _require_nothing_lifted(request, current)
-            answered.add("default-entity")
     made = (change_of_one(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete) for r in requests)
     changes = sort_for_writing((change for change in made if change is not None), live)
     context = GuardContext(
@@ -191,7 +177,7 @@ def alter_plan(
         managed={r.entity: owned for r in requests if (owned := target.managed_at(r.entity)) is not None},
     )
     unasked = _NOT_ABOUT_ONE_ENTITY if len(requests) == 1 else NOT_ABOUT_MANIFESTS
-    plan = plan_of_changes(context, target, accepted=approval.accepted, leave_out=unasked | answered)
+    plan = plan_of_changes(context, target, accepted=approval.accepted, leave_out=unasked)
     done = [note for r in requests for note in nothing_to_do_notes(r.entity, live.get(r.entity, {}), add=r.add, delete=r.delete)]
     summary = replace(plan.summary, unchanged=len(requests) - len(changes))
     return replace(plan, summary=summary, notes=(*plan.notes, *done))
@@ -214,13 +200,6 @@ def plan_of_changes(
         digest=plan_digest(current.cluster.id, changes),
         notes=(*callback_notes(current.cluster), *current.notes, *judgement.notes),
     )
-
-
-def _require_nothing_lifted(request: AlterRequest, current: CurrentState) -> None:
-    """Raise ``RefusedError`` for a quota that the requested ones would override."""
-    for key in request.add:
-        for entity in overridden_by_default_pair(current.entities, key):
-            raise RefusedError(f"{request.entity} would lift the {key} of {entity}, which came in the meantime. Run again")
 
 
 def stated_by(changes: Sequence[Change], place: Span) -> DesiredState:

@@ -36,14 +36,14 @@ def test_doctor_shows_what_a_page_of_another_program_has_and_gives_it_no_advice_
     done = doctor(tmp_path, text)
     assert done.code == 1
     assert words.strip() in " ".join(done.out.split()), done.out
-    for advice in ("expose-clients", "kafka-configs", "Brokers measure", "scrape configuration"):
+    for advice in ("alter --defaults", "kafka-configs", "Brokers measure", "scrape configuration"):
         assert advice not in done.out
 
 
 def test_a_broker_of_kafka_without_quotas_gets_the_advice_for_it(tmp_path: Path) -> None:
     done = doctor(tmp_path, BROKER)
     assert "has no series of quota groups." in done.out
-    assert "--expose-clients" in done.out
+    assert "alter --defaults client-id" in done.out
 
 
 def test_a_metric_name_is_the_text_of_a_stranger() -> None:

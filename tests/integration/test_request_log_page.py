@@ -116,7 +116,7 @@ def test_the_request_log_goes_on_and_off_and_the_default_quota_throttles_no_clie
     (expose,) = commands("Make clients visible")
     words = [broker.bootstrap_servers if word == "b1:9092" else word for word in expose]
     invoke(*words[1:], "--auto-approve", cwd=broker.folder)
-    everybody = frozenset({("user", None), ("client-id", None)})
+    everybody = frozenset({("client-id", None)})
     assert raw_quotas.settled(broker.bootstrap_servers) == {everybody: {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12}}
     switch_on, switch_off = (line[3:] for line in commands("Enable the request log") if line[:1] == ["kafka-configs"])
     log = broker.nodes[0].log_file

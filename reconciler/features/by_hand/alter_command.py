@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from reconciler.text import shown
 if TYPE_CHECKING:
     from reconciler.features.by_hand.temporary import TemporaryValues
     from reconciler.model import ApplyReport, Plan
-    from reconciler.ports import QuotaCluster
     from reconciler.workflows import AlterRequest, ClusterTarget
 
 
@@ -36,17 +34,6 @@ class AlterArguments:
         metavar="TIME",
         help="take the values of --add back after this time, such as 90m, 2h or 3d: write an expiry into the manifests of PATH",
     )
-    expose_clients: bool = option(
-        "--expose-clients",
-        section="Changes",
-        help="make brokers measure every client: set a default quota far above any network, where it lifts no other limit",
-    )
-    keys: tuple[str, ...] = option(
-        "--keys",
-        section="Changes",
-        metavar="KEY,...",
-        help="with --expose-clients, measure by these keys [default: both byte rates]",
-    )
     write: writing.WritingOptions = group(writing.WritingOptions)
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
@@ -58,73 +45,25 @@ def run(args: AlterArguments) -> Result:
     from reconciler.cli.output import LiveProgress
     from reconciler.model import ApplyResult
     from reconciler.policy import check_guard_ids
+    from reconciler.workflows import load_target
 
     check_guard_ids(args.write.accept)
-    if args.expose_clients:
-        return _expose(args)
-    if args.keys:
-        raise UsageError("--keys needs --expose-clients")
     access = args.connection.access()
     with writing.audited(args.write, "alter", args.format) as audit, LiveProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         request = _request(args)
         for warning in _warnings(args, request):
             output.tell(f"warning: {warning}")
-        target = _target(args)
+        target = load_target(args.paths, cluster=args.connection.cluster, trusted_ref=args.trusted_ref)
         temporary = _temporary(args, request, target)
         audit.about(target.spec, access, source=lambda: target.source, trusted=target.trusted)
-        if temporary is None:
-            report = _alter(args, lambda *_: request, target, approver)
-        else:
+        if temporary is not None:
             # The manifests declare the values from now on, so no guard has to keep them apart.
-            plain = replace(target, managed=False)
-            report = _alter(args, lambda *_: request, plain, approver, lambda: _write(args, temporary, approver))
-            if report.result is ApplyResult.NOTHING_TO_DO:
-                _write(args, temporary, approver)
+            target = replace(target, managed=False)
+        report = _alter(args, request, target, approver, temporary)
+        if temporary is not None and report.result is ApplyResult.NOTHING_TO_DO:
+            _write(args, temporary, approver)
     return writing.finish(args.write, report, audit, args.format, cluster=lambda: (*args.paths, *args.connection.command_words()))
-
-
-def _expose(args: AlterArguments) -> Result:
-    """The same for the quota that makes every client visible, which depends on those of the cluster."""
-    from reconciler.cli.output import LiveProgress
-    from reconciler.features.by_hand.expose import exposed_keys, exposing_request
-    from reconciler.model import ApplyResult
-
-    entity = args.entity
-    if any((entity.entity_name, entity.entity_names, entity.entity_defaults, args.add, args.delete, args.length)):
-        raise UsageError(
-            "--expose-clients chooses the entity and its values: without options of Entity, --add, --delete and --for"
-        )
-    keys, added = exposed_keys(args.keys), list[str]()
-
-    def request(cluster: QuotaCluster, target: ClusterTarget) -> AlterRequest:
-        made, exposure = exposing_request(cluster, keys, target)
-        for note in exposure.notes.values():
-            output.tell(f"note: {note}")
-        added.extend(exposure.add)
-        return made
-
-    with writing.audited(args.write, "alter", args.format) as audit, LiveProgress() as progress:
-        approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
-        target = _target(args)
-        audit.about(target.spec, args.connection.access(), source=lambda: target.source, trusted=target.trusted)
-        report = _alter(args, request, target, approver)
-    result = writing.finish(args.write, report, audit, args.format)
-    if args.write.validate_only or not added or report.result not in (ApplyResult.DONE, ApplyResult.PARTIAL):
-        return result
-    undo = ("--accept", "default-entity", "--defaults", "user,client-id", "--delete", ",".join(added))
-    warning = (
-        f"note: while user=<default> client-id=<default> has {','.join(added)}, these keys limit no client when you set them "
-        "on a client-id or on the default user. Undo this first:"
-    )
-    command = shlex.join(["kafka-quotas", "alter", *args.paths, *args.connection.command_words(), *undo])
-    return replace(result, notes=(warning, command))
-
-
-def _target(args: AlterArguments) -> ClusterTarget:
-    from reconciler.workflows import load_target
-
-    return load_target(args.paths, cluster=args.connection.cluster, trusted_ref=args.trusted_ref)
 
 
 def _temporary(args: AlterArguments, request: AlterRequest, target: ClusterTarget) -> TemporaryValues | None:
@@ -200,21 +139,20 @@ def _warnings(args: AlterArguments, request: AlterRequest) -> Iterator[str]:
 
 def _alter(
     args: AlterArguments,
-    request: Callable[[QuotaCluster, ClusterTarget], AlterRequest],
+    request: AlterRequest,
     target: ClusterTarget,
     approver: writing.Approver,
-    before_write: Callable[[], None] = lambda: None,
+    temporary: TemporaryValues | None,
 ) -> ApplyReport:
     from reconciler.ports import SystemClock
     from reconciler.workflows import Approval, Dialogue, alter_entities, open_cluster
 
     write = args.write
-    approval = Approval(accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings())
 
     def confirm(plan: Plan) -> bool:
         confirmed = approver.confirm(plan)
-        if confirmed:
-            before_write()
+        if confirmed and temporary is not None:
+            _write(args, temporary, approver)
         return confirmed
 
     approver.progress.step("connecting to the cluster")
@@ -222,8 +160,8 @@ def _alter(
     with writing.given_back(cluster):
         return alter_entities(
             cluster,
-            (request(cluster, target),),
-            approval,
+            (request,),
+            Approval(accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings()),
             target=target,
             dialogue=Dialogue(confirm=confirm, show=lambda plan: _preview(write, plan, approver)),
             clock=SystemClock(),

@@ -11,8 +11,8 @@ from reconciler.errors import TrafficError
 from reconciler.features.insight.doctor_views import DoctorCheck, failed, passed, warned
 from reconciler.features.insight.rate_sources import RateReading, RateRequest, read_rates
 from reconciler.features.prometheus import Layout, Unattributed
+from reconciler.formats import value_text
 from reconciler.model import CLIENT_KEYS, Entity, QuotaKey, escaped
-from reconciler.resolution import overridden_by_default_pair
 from reconciler.text import count_of, list_some, percent_text
 from reconciler.traffic import Kind, Measure
 
@@ -51,11 +51,6 @@ RULE_ORDER: Final = r"""rules:
 """
 """Pairs before single tags, since ``user=(.+)`` also matches a pair."""
 _RULES_FIRST: Final = f"Put these rules of the jmx_exporter before all others, and restart the brokers:\n{RULE_ORDER}"
-_EXPOSE: Final = (
-    "A default pair quota far above any network makes brokers measure every client. This command sets it where it lifts no other "
-    "limit:\nkafka-quotas alter --expose-clients --bootstrap-server HOST:9092"
-)
-
 Quotas = Mapping[Entity, Mapping[str, float]]
 """The quotas of a cluster, by entity and key."""
 
@@ -86,7 +81,7 @@ def reading_checks(reading: RateReading, *, quotas: Quotas, brokers: Sequence[in
         yield from _keys(reading, quotas)
         yield from _scrapes(reading)
     elif not reading.problems:
-        yield failed("series", "The source has no series of quota groups.", _expose([*CLIENT_KEYS], quotas))
+        yield failed("series", "The source has no series of quota groups.", _default_quota(CLIENT_KEYS))
 
 
 def _names(reading: RateReading) -> Iterator[DoctorCheck]:
@@ -143,17 +138,20 @@ def _keys(reading: RateReading, quotas: Quotas) -> Iterator[DoctorCheck]:
     silent = [key for key in CLIENT_KEYS if key not in rates and f"kafka_server_{_sensor(key)}_" not in spelled]
     has_pairs = any(series.user is not None and series.client_id is not None for series in reading.series)
     if silent:
-        existing = [key.value for key in silent if any(key.value in values for values in quotas.values())]
+        existing = [key for key in silent if any(key.value in values for values in quotas.values())]
         because = "Brokers measure a key only while a quota with it exists"
         if existing:
-            because += f". Quotas with {', '.join(existing)} exist, so no client used them, or the exporter leaves them out"
-        yield warned("keys", f"No series shows {', '.join(key.value for key in silent)}. {because}.", _expose(silent, quotas))
+            names = ", ".join(key.value for key in existing)
+            because += f". Quotas with {names} exist, so no client used them, or the exporter leaves them out"
+        unused = [key for key in silent if key not in existing]
+        remedy = _default_quota(unused) if unused else "Look at the rules of the exporter"
+        yield warned("keys", f"No series shows {', '.join(key.value for key in silent)}. {because}.", remedy)
     elif not has_pairs and reading.series:
         yield warned(
             "keys",
             "No series has both a user and a client-id, since no quota of pairs exists. A proposal that limits pairs stays "
             "inconclusive.",
-            _expose([*CLIENT_KEYS], quotas),
+            "Judge such a proposal by a request log",
         )
 
 
@@ -163,12 +161,13 @@ def _sensor(key: QuotaKey) -> str:
     return "controllermutation" if kind is Kind.MUTATION else kind.value
 
 
-def _expose(keys: Sequence[QuotaKey], quotas: Quotas) -> str:
-    """Return the command that makes brokers measure these keys by pair, as far as it would lift none of the ``quotas``."""
-    usable = [key.value for key in keys if not overridden_by_default_pair(quotas, key.value)]
-    if not usable:
-        return "Declare a quota with these keys. A default pair quota would lift limits that exist"
-    return _EXPOSE + "".join(f" \\\n  --keys {','.join(usable[at : at + 2])}" for at in range(0, len(usable), 2))
+def _default_quota(keys: Sequence[QuotaKey]) -> str:
+    """Return the command that makes brokers measure these keys: any other quota of a client comes before that of this entity."""
+    values = "".join(f" \\\n  --add {key.value}={value_text(key, key.unreachable)}" for key in keys)
+    return (
+        "A quota of the default client-id far above any network makes brokers measure every client-id, and overrides no other "
+        f"quota:\nkafka-quotas alter --defaults client-id --bootstrap-server HOST:9092{values}"
+    )
 
 
 def _scrapes(reading: RateReading) -> Iterator[DoctorCheck]:
