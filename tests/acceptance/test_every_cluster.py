@@ -47,9 +47,7 @@ def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize(
-    "command", ["plan", pytest.param("drift", marks=pytest.mark.large), pytest.param("report", marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize("command", ["plan", pytest.param("drift", marks=pytest.mark.large)])
 def test_clusters_that_hang_end_as_unreachable_and_the_next_one_is_read(
     tmp_path: Path, clean_kafka: Sandbox, command: str
 ) -> None:
@@ -62,10 +60,7 @@ def test_clusters_that_hang_end_as_unreachable_and_the_next_one_is_read(
             name = f"c{number}"
             (tmp_path / f"{name}.yaml").write_text(cluster(name, connection={"bootstrapServers": [address]}))
         (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-        if command == "report":
-            done = invoke("report", "--out", "json=all.json", cwd=tmp_path)
-        else:
-            done = invoke(command, "--all-clusters", "--out", "json=all.json", cwd=tmp_path)
+        done = invoke(command, "--all-clusters", "--out", "json=all.json", cwd=tmp_path)
     read = {
         each["cluster"]["name"]: each.get("failure_reason")
         for each in json.loads((tmp_path / "all.json").read_text())["clusters"]

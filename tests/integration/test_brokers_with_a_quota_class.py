@@ -81,4 +81,4 @@ def test_what_reads_names_the_class(folder: Path, broker: Sandbox) -> None:
     assert PLUGIN in exported.out + exported.err
     assert json.loads((folder / "snapshot.json").read_text())["cluster"]["quota_callback"] == PLUGIN
     assert PLUGIN in run(folder, "plan", "--current", "snapshot.json").out
-    assert PLUGIN in run(folder, "report", "--format", "json").out
+    assert PLUGIN in run(folder, "report", "--format", "html").out

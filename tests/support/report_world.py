@@ -75,7 +75,7 @@ def cluster_of(
 
 def overview(*clusters: ClusterOverview, **fields: object) -> Overview:
     """A report of these clusters, with nothing else unless it is given."""
-    defaults: dict[str, object] = {"at": NOON, "version": "1.2.3", "source": ManifestCommit(), "clusters": clusters}
+    defaults: dict[str, object] = {"at": NOON, "source": ManifestCommit(), "clusters": clusters}
     return Overview(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
 

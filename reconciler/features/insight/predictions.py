@@ -121,10 +121,11 @@ class RunComparison:
         return sum(group.agreement is agreement for group in self.groups)
 
 
-COMPARED: Final = row("*prediction agreement throttled by first observed_peak=peak growth words")
-"""A compared group in JSON."""
 RUN_COMPARISON: Final = Document(
-    cls=RunComparison, name="run-comparison", title="kafka-quotas why --run", codec=VALUES.extended({ComparedGroup: COMPARED})
+    cls=RunComparison,
+    name="run-comparison",
+    title="kafka-quotas why --run",
+    codec=VALUES.extended({ComparedGroup: row("*prediction agreement throttled by first observed_peak=peak growth words")}),
 )
 
 

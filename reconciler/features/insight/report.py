@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-import reconciler
 from reconciler.documents import ApplySummary
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError
 from reconciler.features.insight.predictions import RunComparison, compare_runs
@@ -22,6 +21,7 @@ from reconciler.model import (
     Finding,
     ManifestCommit,
     Observed,
+    Prune,
     Quotas,
     Severity,
     Span,
@@ -48,26 +48,20 @@ from reconciler.workflows import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityOverview:
-    """One entity on all sides. ``None``: not there, or, for ``live`` of a cluster that was not read, not known."""
+    """One entity on all sides. ``None``: not there, or, for ``live`` of a cluster that was not read, not known.
+
+    ``drift``: ``None`` where it was not compared. ``in_scope``: false for an entity that no run of this repository writes.
+    """
 
     entity: Entity
-    """Entity type to name. ``None`` is the default entity of that type."""
     drift: DriftClass | None
-    """Of drift, as the command drift has it. ``None``: not compared."""
     declared: Quotas | None
-    """``None``: no manifest declares it."""
     live: Quotas | None
-    """``None``: not there, or the cluster was not read."""
     owner: str | None = None
-    """Owner in the manifest. ``None`` without one."""
     note: str | None = None
-    """Note in the manifest. ``None`` without one."""
     source: Span | None = None
-    """Where it is declared."""
     protected: bool = False
-    """True when spec.protected covers the entity: it is never pruned."""
     in_scope: bool = True
-    """False for an entity that no run of this repository writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,34 +69,23 @@ class ClusterOverview:
     """One cluster. ``failure``: why it could not be read; then ``entities`` are what is declared, as far as that is known.
 
     ``callback`` and ``static_defaults`` (by key): why other limits than its quotas may apply, as ``resolve`` states it.
-    ``counts`` has every class of drift when the cluster was read.
+    ``counts`` has every class of drift when the cluster was read. ``complete``: false when only some manifests were read.
+    ``entities`` are in canonical order, ``comparisons`` those of the last 30 days, the latest run first.
     """
 
     cluster: ClusterIdentity
-    """The cluster. A field is ``None`` when its value is not known."""
-    prune: str | None = None
-    """What an apply does with entities that no manifest declares. ``None`` when the cluster could not be read."""
+    prune: Prune = Prune.NEVER
     observed: Observed | None = None
-    """When and from where the quotas were read. ``None`` when the cluster could not be read."""
     complete: bool = True
-    """False when only some manifests were read."""
     counts: Mapping[DriftClass, int] = field(default_factory=dict)
-    """Entities by class of drift. ``None`` when the cluster could not be read."""
     entities: tuple[EntityOverview, ...] = ()
-    """Declared or live, in canonical order."""
     callback: str | None = None
-    """Why the brokers' quotas do not mean what Kafka's own code makes of them. ``None``: they do, as far as is known."""
     static_defaults: Mapping[str, str] = field(default_factory=dict)
-    """By key, why a client without a quota may be limited all the same."""
     notes: tuple[str, ...] = ()
-    """Sentences for people about what the result covers and what it does not."""
     findings: tuple[Finding, ...] = ()
-    """Findings about the manifests and the cluster."""
     failure: ClusterFailure | None = None
     budgets: tuple[OwnerBudget, ...] = ()
-    """By owner and key."""
     comparisons: tuple[RunComparison, ...] = ()
-    """What backtests predicted of the runs of the last 30 days, beside the traffic since, the latest run first."""
 
     @property
     def shown_name(self) -> str:
@@ -118,26 +101,26 @@ class ClusterOverview:
     @property
     def declared(self) -> int:
         """The number of entities that the manifests declare here."""
-        return sum(1 for entity in self.entities if entity.declared is not None)
+        return sum(entity.declared is not None for entity in self.entities)
 
     @property
-    def live(self) -> int | None:
-        """The number of entities on the cluster. ``None`` when it was not read."""
-        return sum(1 for entity in self.entities if entity.live is not None) if self.observed is not None else None
+    def live(self) -> int:
+        """The number of entities on the cluster, as far as it was read."""
+        return sum(entity.live is not None for entity in self.entities)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """All clusters at one moment."""
+    """All clusters at one moment, UTC, by name, and the commit of the manifests, when they are in git."""
 
     at: datetime.datetime
-    """UTC."""
-    version: str
-    """Version of kafka-quotas."""
     source: ManifestCommit
-    """The commit of the manifests, when they are in git."""
     clusters: tuple[ClusterOverview, ...]
-    """One object for each cluster, by name."""
+
+    @property
+    def has_failed(self) -> bool:
+        """True when a cluster could not be read that should have been."""
+        return any(cluster.failure is not None and not cluster.failure.skipped for cluster in self.clusters)
 
 
 _NO_CLUSTER: Final = (
@@ -181,7 +164,6 @@ def make_report(asked: ReportRequest, *, clock: Clock, progress: Progress) -> Ov
 
     return Overview(
         at=clock.now(),
-        version=reconciler.__version__,
         source=source_of(Path(asked.paths[0])),
         clusters=tuple(
             ClusterOverview(cluster=each.cluster, findings=each.findings, failure=each)
@@ -218,7 +200,7 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object) -> Clust
     budgets = budgets_of(intent.loaded.repository.budgets, intent.spec)
     return ClusterOverview(
         cluster=view.cluster,
-        prune=drift.prune.value,
+        prune=drift.prune,
         observed=drift.observed,
         complete=drift.complete,
         counts=drift.counts,
@@ -243,7 +225,7 @@ def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
     )
     return ClusterOverview(
         cluster=identity,
-        prune=intent.spec.prune.value,
+        prune=intent.spec.prune,
         complete=intent.desired.complete,
         entities=tuple(_entities(intent, None, {})),
         notes=intent.notes,
@@ -271,8 +253,3 @@ def _entities(
             protected=bool(intent.spec.safety.protected) and any_matches(intent.spec.safety.protected, entity),
             in_scope=intent.spec.scope.contains(entity),
         )
-
-
-def has_failed(overview: Overview) -> bool:
-    """True when a cluster could not be read that should have been."""
-    return any(cluster.failure is not None and not cluster.failure.skipped for cluster in overview.clusters)

@@ -13,7 +13,7 @@ from reconciler.cli.results import OutFile, Result
 if TYPE_CHECKING:
     from reconciler.features.insight.report import Overview
 
-_FORMATS: Final = ("text", "json", "html")
+_FORMATS: Final = ("text", "html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,22 +39,16 @@ class ReportArguments:
 
 def run(args: ReportArguments) -> Result:
     """Read; exit 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.features.insight.report import has_failed
-    from reconciler.features.insight.report_page import REPORT, overview_lines, report_html
+    from reconciler.features.insight.report_page import overview_lines, report_html
 
     overview = _read(args)
     page = next((str(Path(place)) for name, place in args.out if name == "html"), None)
     code = exit_codes.DONE
-    if has_failed(overview):
+    if overview.has_failed:
         code = exit_codes.NOT_DONE
     elif args.detailed_exitcode and any(cluster.differs for cluster in overview.clusters):
         code = exit_codes.DIFFERENCES
-    return Result(
-        exit=code,
-        view=lambda: overview_lines(overview, written=page),
-        document=lambda: REPORT.write(overview),
-        forms={"html": lambda: report_html(overview)},
-    )
+    return Result(exit=code, view=lambda: overview_lines(overview, written=page), forms={"html": lambda: report_html(overview)})
 
 
 def _read(args: ReportArguments) -> Overview:

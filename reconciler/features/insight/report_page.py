@@ -12,32 +12,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.documents import VALUES, Document, is_failure, row
-from reconciler.features.insight.predictions import (
-    COMPARED,
-    MONTH,
-    Agreement,
-    ComparedGroup,
-    RunComparison,
-    counts_words,
-    group_name,
-    observed_words,
-)
+from reconciler.features.insight.predictions import MONTH, Agreement, RunComparison, counts_words, group_name, observed_words
 from reconciler.features.insight.report import ClusterOverview, EntityOverview, Overview
 from reconciler.formats import Json
 from reconciler.manifest import OwnerBudget
-from reconciler.model import (
-    CLIENT_KEYS,
-    ClusterFailure,
-    DriftClass,
-    ObservedFrom,
-    Prune,
-    QuotaKey,
-    Quotas,
-    display_name,
-    escaped,
-    same_value,
-)
+from reconciler.model import CLIENT_KEYS, DriftClass, ObservedFrom, Prune, QuotaKey, Quotas, display_name, escaped, same_value
 from reconciler.render import (
     Block,
     Column,
@@ -117,7 +96,7 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> Iterato
             counts = [_counted(number, drift) for drift, number in cluster.counts.items() if number]
             state = ("differs", Style.BAD) if cluster.differs else ("in sync", Style.GOOD)
             read = f", read at {_moment(cluster.observed.at)}" if cluster.observed else ""
-            declared = f"{count_of(cluster.declared, 'entity', 'entities')} declared, {cluster.live or 0:,} live"
+            declared = f"{count_of(cluster.declared, 'entity', 'entities')} declared, {cluster.live:,} live"
             words = f": {declared} ({', '.join(counts) or 'nothing'}){read}"
             yield line((f"Cluster {cluster.shown_name} ", Style.STRONG), state, words)
         for budget in cluster.budgets:
@@ -208,7 +187,7 @@ def _cluster_row(row: ClusterOverview) -> tuple[Line | str | TextSegment, ...]:
         title,
         chip("differs", Style.BAD) if row.differs else chip("in sync", Style.GOOD),
         f"{row.declared:,}",
-        f"{row.live or 0:,}",
+        f"{row.live:,}",
         f"{row.counts.get(DriftClass.IN_SYNC, 0):,}",
         line(*(part for kind in kinds for part in (kind, " "))) if kinds else "none",
         f"{row.counts.get(DriftClass.UNMANAGED, 0):,}",
@@ -336,7 +315,7 @@ def _embedded(cluster: ClusterOverview) -> Json:
     return {
         "name": cluster.shown_name,
         "at": _moment(cluster.observed.at) if cluster.observed else None,
-        "prunes": cluster.complete and cluster.prune not in (None, Prune.NEVER.value),
+        "prunes": cluster.complete and cluster.prune is not Prune.NEVER,
         "callback": cluster.callback,
         "statics": dict(cluster.static_defaults),
         "entities": [_entity(entity) for entity in cluster.entities],
@@ -364,28 +343,3 @@ def _entity(entity: EntityOverview) -> Json:
 
 def _amounts(quotas: Quotas | None) -> Json:
     return None if quotas is None else {escaped(key): amount(key, value) for key, value in sorted(quotas.items())}
-
-
-def budget_value(budget: OwnerBudget) -> float:
-    """Return what the limits of an owner may add up to on each broker, in the unit of the key."""
-    return budget.budget.value
-
-
-REPORT: Final = Document(
-    cls=Overview,
-    name="report",
-    title="kafka-quotas report",
-    codec=VALUES.extended(
-        {
-            OwnerBudget: row("owner key budget allocated free entities", budget=budget_value),
-            ClusterFailure: row("errored skipped failure_reason message", errored=is_failure),
-            ClusterOverview: row(
-                "cluster *failure? observed prune complete differs summary(declared live drift=counts) "
-                "quota_callback=callback static_defaults entities budgets? predictions=comparisons? notes findings",
-                summary="Numbers of entities.",
-            ),
-            ComparedGroup: COMPARED,
-            EntityOverview: row("entity class=drift declared live owner note source protected in_scope"),
-        }
-    ),
-)

@@ -163,10 +163,8 @@ def test_a_report_without_predictions_without_a_time_or_of_another_cluster_is_re
 
 def test_report_counts_the_predictions_of_the_month(folder: Path, tmp_path: Path) -> None:
     files = ("--run", "run.json", "--run", "old.json")
-    page, document = tmp_path / "report.html", tmp_path / "report.json"
-    done = invoke(
-        "report", ".", "--current", "now.json", *files, "--out", f"html={page}", "--out", f"json={document}", cwd=folder
-    )
+    page = tmp_path / "report.html"
+    done = invoke("report", ".", "--current", "now.json", *files, "--out", f"html={page}", cwd=folder)
     assert done.code == 0, done.err
     counted = "4 changed quota groups: 1 worse, 1 not checked, 2 as predicted"
     words = f"cleared, but throttled 4 % of its active time since {NOON:%Y-%m-%d} 12:00 UTC: traffic is 2.0 x the history"
@@ -175,23 +173,16 @@ def test_report_counts_the_predictions_of_the_month(folder: Path, tmp_path: Path
     shown = re.sub("</?span[^>]*>", "", page.read_text(encoding="utf-8"))
     assert f"In the last 30 days: {counted}." in shown
     assert (words in shown, "clear, and never throttled" in shown) == (True, True)
-    written = json.loads(document.read_text(encoding="utf-8"))
-    valid(written, "report")
-    (run,) = written["clusters"][0]["predictions"]
-    assert run["since"].startswith(f"{APPLIED:%Y-%m-%dT%H:%M}")
-    assert [row["agreement"] for row in run["groups"]] == ["worse", "unknown", "as-predicted", "as-predicted"]
+    assert shown.count(f"{APPLIED:%Y-%m-%d %H:%M} UTC") >= 4
 
 
 def test_report_without_traffic_has_checked_no_prediction(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(cluster())
     files = ("--run", "run.json")
-    done = invoke("report", str(tmp_path), "--current", "now.json", *files, "--format", "json", cwd=folder)
+    done = invoke("report", str(tmp_path), "--current", "now.json", *files, cwd=folder)
     assert done.code == 0, done.err
-    text = invoke("report", str(tmp_path), "--current", "now.json", *files, cwd=folder).out
-    assert "    Note: No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest" in text
-    (run,) = done.json()["clusters"][0]["predictions"]
-    assert {row["agreement"] for row in run["groups"]} == {"unknown"}
-    assert run["notes"][0]["message"] == "No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest"
+    assert "4 changed quota groups: 4 not checked\n" in done.out
+    assert "    Note: No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest" in done.out
 
 
 def test_traffic_of_an_hour_is_not_shown_as_a_week(folder: Path) -> None:
