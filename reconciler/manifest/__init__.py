@@ -33,13 +33,7 @@ if TYPE_CHECKING:
         ValueLimit,
     )
     from reconciler.manifest.limits import OwnerBudget, allocations, budget_findings, budgets_of, limit_findings
-    from reconciler.manifest.ownership import (
-        clusters_without_id,
-        endpoints,
-        misplaced_clusters,
-        owner_of_entity,
-        ownership_findings,
-    )
+    from reconciler.manifest.ownership import clusters_without_id, endpoints, misplaced_clusters, ownership_findings
     from reconciler.manifest.reading import API_VERSION, Collector, FileContent, finding, read_documents
     from reconciler.manifest.safety_fields import DAY
     from reconciler.manifest.units import compute_units, part_of_total

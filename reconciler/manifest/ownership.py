@@ -95,16 +95,6 @@ def _has(owner: Owner, entity: Entity, *, users_only: bool) -> bool:
     return any(selector.matches(entity) for selector in owner.entities or () if not users_only or _is_about_users(selector))
 
 
-def owner_of_entity(entity: Entity, owners: Mapping[str, Owner]) -> str | None:
-    """The owner whose entities have an entity that no manifest declares; ``None``: no owner lists it."""
-    about_users = entity.name(EntityType.USER) is not None
-    for users_only in (True, False) if about_users else (False,):
-        for owner in owners.values():
-            if _has(owner, entity, users_only=users_only):
-                return owner.name
-    return None
-
-
 def _is_about_users(selector: Selector) -> bool:
     return any(entity_type == EntityType.USER for entity_type, _ in selector.types)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from reconciler.features.manifest_edits import (
@@ -123,11 +123,11 @@ class _Editor:
                 chosen.append(each)
         span = self._intent.spec.span
         folder = Path(span.file).parent if span is not None else Path(self._intent.paths[0])
-        for made in quota_files(added, name, mark=_MARK):
-            stem = f"found-on-{slug_of(name or 'kafka')}-{PurePosixPath(made.path).stem}"
+        for file, text in quota_files(added, name, mark=_MARK):
+            stem = f"found-on-{slug_of(name or 'kafka')}-{file.removesuffix('.yaml')}"
             names = (stem, *(f"{stem}-{number}" for number in range(2, 1000)))
             path = next(path for path in (folder / f"{each}.yaml" for each in names) if not path.exists())
-            self._new[str(path)] = made.text.partition("\n")[2].encode()
+            self._new[str(path)] = text.partition("\n")[2].encode()
         return chosen
 
     def revisions(self) -> tuple[FileRevision, ...]:

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import reconciler
 from reconciler.cli import option_groups, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.features.starting.export import ExportResult
+    from reconciler.features.starting.manifests import Export
     from reconciler.features.starting.repository import Made
-    from reconciler.model import Connection, CurrentState
+    from reconciler.model import CurrentState
     from reconciler.render import Line
     from reconciler.workflows import Access
 
@@ -56,15 +55,21 @@ class InitArguments:
         "folder of request logs on a runner. A nightly job keeps totals of logs [default: none]",
     )
     overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
-    adopt: bool = option("--adopt", help="make an owner with a folder for each prefix of names on the cluster")
     place: option_groups.AddressOptions = group(option_groups.AddressOptions)
     current: str | None = option_groups.current("begin with the quotas of this snapshot instead of a live cluster")
 
 
 def init(args: InitArguments) -> Result:
     """Write the files."""
-    from reconciler.features.starting.export import require_free
-    from reconciler.features.starting.repository import TEMPLATE_CLUSTERS, Setting, make_repository, require_workflows
+    from reconciler.features.starting.export import connection_to_write, require_free
+    from reconciler.features.starting.repository import (
+        CLUSTER_FOLDER,
+        TEMPLATE_CLUSTERS,
+        Setting,
+        make_repository,
+        require_workflows,
+    )
+    from reconciler.model import ClusterSpec
 
     access = args.place.access(args.current)
     if args.place.command_config and not args.place.named:
@@ -81,22 +86,12 @@ def init(args: InitArguments) -> Result:
             "--name names the cluster of --bootstrap-server, --zookeeper or --current, or with --traffic one of the example: "
             f"{' or '.join(TEMPLATE_CLUSTERS)}. Give one"
         )
-    if args.adopt and state is None:
-        raise UsageError("--adopt adopts the quotas of --bootstrap-server, --zookeeper or --current. Give one")
-    made = make_repository(
-        folder,
-        Setting(
-            forge=args.ci,
-            version=reconciler.__version__,
-            workflows=args.workflows,
-            traffic=args.traffic,
-            cluster=args.name or TEMPLATE_CLUSTERS[-1],
-        ),
-        overwrite=args.overwrite,
-        state=state,
-        connection=_connection(args, folder),
-        adopt=args.adopt,
-    )
+    cluster = args.name or TEMPLATE_CLUSTERS[-1]
+    setting = Setting(forge=args.ci, workflows=args.workflows, traffic=args.traffic, cluster=cluster)
+    # The properties are those of whoever makes the repository; a pipeline has its own.
+    address = dataclasses.replace(access, command_config=None)
+    connection = connection_to_write(ClusterSpec(), address, folder=folder / CLUSTER_FOLDER)
+    made = make_repository(folder, setting, state=state, connection=connection)
     return Result(beside=made.export.findings if made.export is not None else (), view=lambda: _lines(args, made))
 
 
@@ -116,25 +111,9 @@ def _state(args: InitArguments, access: Access) -> CurrentState | None:
         return None
     for note in state.notes:
         output.tell(note)
-    return (
-        state
-        if args.name is None
-        else dataclasses.replace(state, cluster=dataclasses.replace(state.cluster, name=ForeignText(args.name)))
-    )
-
-
-def _connection(args: InitArguments, folder: Path) -> Connection | None:
-    from reconciler.features.starting.export import connection_to_write
-    from reconciler.features.starting.repository import CLUSTER_FOLDER
-    from reconciler.model import ClusterSpec
-
-    # The properties are those of whoever makes the repository; a pipeline has its own.
-    return connection_to_write(
-        ClusterSpec(),
-        folder=folder / CLUSTER_FOLDER,
-        bootstrap_server=args.place.bootstrap_server,
-        zookeeper=args.place.zookeeper,
-    )
+    if args.name is None:
+        return state
+    return dataclasses.replace(state, cluster=dataclasses.replace(state.cluster, name=ForeignText(args.name)))
 
 
 def _next(args: InitArguments, made: Made) -> list[str]:
@@ -151,7 +130,7 @@ def _lines(args: InitArguments, made: Made) -> list[Line]:
     from reconciler.model import display_name, escaped
     from reconciler.render import Style, line
 
-    lines = [line(f"Made a repository of {len(made.files)} files in {escaped(str(made.folder))}:")]
+    lines = [line(f"Made a repository of {len(made.files)} files in {escaped(args.folder)}:")]
     lines += [line(f"  {escaped(path)}") for path in made.files]
     if made.export is not None:
         lines.append(line(f"The manifests declare {made.export.declared} entities of cluster {display_name(made.clusters[0])}."))
@@ -188,60 +167,43 @@ def export(args: ExportArguments) -> Result:
     """Read the cluster, and write the files."""
     from reconciler.cli.output import LiveProgress
     from reconciler.documents import FINDINGS, FindingList
-    from reconciler.features.starting.export import connection_to_write, export_cluster, require_free
+    from reconciler.features.starting.export import export_cluster, require_free
     from reconciler.resolution import callback_notes
     from reconciler.workflows import load_target, open_cluster
 
     if args.folder is None and args.snapshot is None:
-        msg = "name an output: --folder DIR for manifests, --snapshot FILE for a snapshot"
-        raise UsageError(msg)
-    folder = args.folder
-    if folder is not None:
-        require_free(folder, overwrite=args.overwrite)
-    spec = load_target(args.paths, cluster=args.connection.cluster).spec
-    connection = None
-    if folder is not None:
-        connection = connection_to_write(
-            spec,
-            folder=folder,
-            bootstrap_server=args.connection.bootstrap_server,
-            zookeeper=args.connection.zookeeper,
-            command_config=args.connection.command_config,
-        )
+        raise UsageError("name an output: --folder DIR for manifests, --snapshot FILE for a snapshot")
+    if args.folder is not None:
+        require_free(args.folder, overwrite=args.overwrite)
+    spec, access = load_target(args.paths, cluster=args.connection.cluster).spec, args.connection.access()
     with LiveProgress() as progress:
         progress.step("connecting to the cluster")
-        with contextlib.closing(open_cluster(spec, args.connection.access())) as cluster:
+        with contextlib.closing(open_cluster(spec, access)) as cluster:
             progress.step("reading the cluster's quotas")
-            result = export_cluster(cluster, spec, folder=folder, snapshot=args.snapshot, connection=connection)
-    for note in (*callback_notes(result.state.cluster), *result.state.notes):
+            state, made = export_cluster(cluster, spec, access, folder=args.folder, snapshot=args.snapshot)
+    for note in (*callback_notes(state.cluster), *state.notes):
         output.tell(note)
-    findings = result.export.findings if result.export else ()
-    counts = {"files": _files(result), "clusters": 1, "entities": len(result.state.entities)}
+    findings = made.findings if made else ()
+    files = (len(made.files) if made else 0) + (args.snapshot is not None)
+    counts = {"files": files, "clusters": 1, "entities": len(state.entities)}
     return Result(
         beside=findings if args.format == "text" else (),
-        view=lambda: _export_lines(result),
+        view=lambda: _export_lines(args, made, len(state.entities)),
         document=lambda: FINDINGS.write(FindingList.of(findings, counts)),
     )
 
 
-def _files(result: ExportResult) -> int:
-    return (len(result.export.files) if result.export else 0) + (result.snapshot is not None)
-
-
-def _export_lines(result: ExportResult) -> list[Line]:
+def _export_lines(args: ExportArguments, made: Export | None, total: int) -> list[Line]:
     from reconciler.model import display_name, escaped
     from reconciler.render import line
 
-    total = len(result.state.entities)
     lines = []
-    if result.export is not None:
-        name = display_name(result.export.cluster_name)
-        lines.append(
-            line(f"Wrote {result.export.declared} of {total} entities of cluster {name} to {escaped(str(result.folder))}:")
-        )
-        lines += [line(f"  {file.path}") for file in result.export.files]
-        if result.export.declared < total:
-            lines.append(line(f"{total - result.export.declared} could not be declared. The warnings name them."))
-    if result.snapshot is not None:
-        lines.append(line(f"Wrote a snapshot of {total} entities to {escaped(str(result.snapshot))}."))
+    if made is not None:
+        name = display_name(made.cluster_name)
+        lines.append(line(f"Wrote {made.declared} of {total} entities of cluster {name} to {escaped(str(args.folder))}:"))
+        lines += [line(f"  {path}") for path in made.files]
+        if made.declared < total:
+            lines.append(line(f"{total - made.declared} could not be declared. The warnings name them."))
+    if args.snapshot is not None:
+        lines.append(line(f"Wrote a snapshot of {total} entities to {escaped(str(args.snapshot))}."))
     return lines

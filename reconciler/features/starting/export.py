@@ -5,58 +5,36 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from reconciler.errors import FileAccessError
-from reconciler.features.starting.manifests import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit
+from reconciler.features.starting.manifests import MARK, SCHEMA_FOLDER, Export, emit
 from reconciler.formats import schema_folder
 from reconciler.model import ClusterSpec, Connection, CurrentState, QuotaKey
 from reconciler.ports import QuotaReader
-from reconciler.workflows import read_state, with_leaders
+from reconciler.workflows import Access, read_state, with_leaders
 
 _SCHEMAS = ("client-quotas", "cluster", "repository")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportResult:
-    """What was read and written."""
-
-    state: CurrentState
-    export: Export | None = None
-    folder: Path | None = None
-    snapshot: Path | None = None
-
-
-def connection_to_write(
-    spec: ClusterSpec,
-    *,
-    folder: Path,
-    bootstrap_server: str | None = None,
-    zookeeper: str | None = None,
-    command_config: str | None = None,
-) -> Connection | None:
+def connection_to_write(spec: ClusterSpec, access: Access, *, folder: Path) -> Connection | None:
     """The connection for the new Cluster manifest; the properties file is named as seen from ``folder``."""
     connection, base = spec.connection, Path(spec.span.file).parent if spec.span else Path()
-    if bootstrap_server is not None:
-        servers = tuple(server.strip() for server in bootstrap_server.split(",") if server.strip())
-        connection, base = Connection(bootstrap_servers=servers, properties=command_config), Path()
-    elif zookeeper is not None:
-        connection, base = Connection(zookeeper=zookeeper.strip(), properties=command_config), Path()
+    if access.bootstrap_server is not None:
+        servers = tuple(server.strip() for server in access.bootstrap_server.split(",") if server.strip())
+        connection, base = Connection(bootstrap_servers=servers, properties=access.command_config), Path()
+    elif access.zookeeper is not None:
+        connection, base = Connection(zookeeper=access.zookeeper.strip(), properties=access.command_config), Path()
     if connection is None or connection.properties is None:
         return connection
     return replace(connection, properties=os.path.relpath(base / connection.properties, folder))
 
 
 def export_cluster(
-    reader: QuotaReader,
-    spec: ClusterSpec,
-    *,
-    folder: Path | None = None,
-    snapshot: Path | None = None,
-    connection: Connection | None = None,
-) -> ExportResult:
+    reader: QuotaReader, spec: ClusterSpec, access: Access, *, folder: Path | None = None, snapshot: Path | None = None
+) -> tuple[CurrentState, Export | None]:
     """Read the cluster once, then write manifests to ``folder``, a snapshot to ``snapshot``, or both.
 
     Raises ``FileAccessError`` when they cannot be written, ``WrongClusterError`` when the manifests expect another cluster, and
@@ -67,8 +45,8 @@ def export_cluster(
         state = replace(state, cluster=state.cluster.named(spec.name))
     made = None
     if folder is not None:
-        made = emit(state, connection=connection)
-        write_files((*made.files, *schema_files()), folder, stale=MARK)
+        made = emit(state, connection=connection_to_write(spec, access, folder=folder))
+        write_files({**made.files, **schema_files()}, folder, stale=MARK)
     if snapshot is not None:
         from reconciler.documents import write_snapshot
 
@@ -77,7 +55,7 @@ def export_cluster(
             # A backtest charges the deletion of a topic by them, when the topic is gone.
             state = replace(state, leaders=replace(spread, topics=spread.topic_partitions))
         write_snapshot(state, snapshot)
-    return ExportResult(state=state, export=made, folder=folder, snapshot=snapshot)
+    return state, made
 
 
 def require_free(folder: Path, *, overwrite: bool) -> None:
@@ -92,14 +70,13 @@ def require_free(folder: Path, *, overwrite: bool) -> None:
         raise FileAccessError(f"the folder {folder} is not empty. Nothing was written. Choose another, or pass --overwrite")
 
 
-def schema_files() -> Iterator[ExportedFile]:
+def schema_files() -> dict[str, str]:
     """The schemas that manifests name in their first lines, for editors."""
-    for name in _SCHEMAS:
-        schema = schema_folder() / f"{name}.v1.schema.json"
-        yield ExportedFile(path=f"{SCHEMA_FOLDER}/{schema.name}", text=schema.read_text(encoding="utf-8"))
+    schemas = (schema_folder() / f"{name}.v1.schema.json" for name in _SCHEMAS)
+    return {f"{SCHEMA_FOLDER}/{schema.name}": schema.read_text(encoding="utf-8") for schema in schemas}
 
 
-def write_files(files: Sequence[ExportedFile], folder: Path, *, stale: str | None = None) -> None:
+def write_files(files: Mapping[str, str], folder: Path, *, stale: str | None = None) -> None:
     """Write all files beside their places first, then move them in, so that no file is ever half there.
 
     Files with the mark ``stale``, of an earlier run, that are not written again are removed; nothing else is touched. Raises
@@ -109,16 +86,15 @@ def write_files(files: Sequence[ExportedFile], folder: Path, *, stale: str | Non
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
-        for file in files:
-            (stage / file.path).parent.mkdir(parents=True, exist_ok=True)
-            (stage / file.path).write_text(file.text, encoding="utf-8", newline="\n")
-        written = {file.path for file in files}
-        gone = [path for path in folder.glob("*.yaml") if path.name not in written and stale and _has_mark(path, stale)]
-        for file in files:
-            (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
-            (stage / file.path).replace(folder / file.path)
-        for path in gone:
-            path.unlink()
+        for path, text in files.items():
+            (stage / path).parent.mkdir(parents=True, exist_ok=True)
+            (stage / path).write_text(text, encoding="utf-8", newline="\n")
+        gone = [file for file in folder.glob("*.yaml") if file.name not in files and stale and _has_mark(file, stale)]
+        for path in files:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (stage / path).replace(folder / path)
+        for file in gone:
+            file.unlink()
     except OSError as error:
         raise FileAccessError(f"cannot write manifests to {folder}: {error.strerror}") from error
     finally:

@@ -6,14 +6,12 @@ declared entity loses the known keys that its manifest does not give.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.formats import declarable, value_text
-from reconciler.manifest import API_VERSION, REPOSITORY_FILE, Owner, name_problems, owner_of_entity
+from reconciler.manifest import API_VERSION, REPOSITORY_FILE, name_problems
 from reconciler.model import (
     DEFAULT,
     KNOWN_KEYS,
@@ -21,17 +19,12 @@ from reconciler.model import (
     CurrentState,
     Entity,
     EntityName,
-    EntityType,
     Finding,
-    MatchKind,
     MetricServer,
     QuotaKey,
     Quotas,
-    Selector,
     Severity,
-    Span,
     TrafficPlace,
-    TypeMatch,
     escaped,
     in_canonical_order,
     legal_keys,
@@ -41,20 +34,10 @@ from reconciler.model import (
 from reconciler.text import number_text
 from reconciler.yaml import scalar_text
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePlace:
-    """Where entities are written: a folder, relative and with ``/`` at its end, or empty, and who owns them."""
-
-    folder: str = ""
-    owner: str | None = None
-
-
 SCHEMA_FOLDER: Final = ".schemas"
 """Where an export puts the schemas that its modelines name; hidden, so never read as manifests."""
 
 MARK: Final = "# Written by kafka-quotas export."
-_TOP: Final = FilePlace()
 _UNALTERABLE: Final = ("empty-name", "ip-invalid")
 _ENTRIES_PER_FILE: Final = 2000
 _GROUPS: Final = {
@@ -69,34 +52,17 @@ _LEGAL: Final = {types: {key.value: key for key in legal_keys(types)} for types 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedFile:
-    """One file to write; ``path`` is relative to the folder of the export."""
-
-    path: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """All files, the settings last. ``findings`` name what could not be declared."""
+    """All files by their paths in the folder, the settings last. ``findings`` name what could not be declared."""
 
-    files: tuple[ExportedFile, ...]
+    files: Mapping[str, str]
     findings: tuple[Finding, ...]
     declared: int
     cluster_name: str
 
 
-def emit(
-    state: CurrentState,
-    *,
-    connection: Connection | None = None,
-    place: Callable[[Entity], FilePlace] = lambda _: _TOP,
-    settings: Sequence[str] = (),
-) -> Export:
-    """The manifests of a state.
-
-    ``place``: the folder and the owner of each entity. ``settings``: more lines for the ``spec`` of the Cluster manifest.
-    """
+def emit(state: CurrentState, *, connection: Connection | None = None, settings: Sequence[str] = ()) -> Export:
+    """The manifests of a state. ``settings``: more lines for the ``spec`` of the Cluster manifest."""
     name = name_of_cluster(state)
     declared: dict[Entity, Quotas] = {}
     findings: list[Finding] = []
@@ -109,33 +75,27 @@ def emit(
     for node in state.unreadable:
         rule = rules("lint")["unreadable-node"]
         findings.append(Finding(id=rule.id, severity=rule.severity, message=node.message, entity=node.entity))
-    files = [*quota_files(declared, name, place=place)]
-    lowered = {rule_id for entity in declared for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id)}
-    if lowered:
-        files.append(_repository_file(sorted(lowered)))
-    files.append(_cluster_file(state, name, connection, settings))
-    return Export(files=tuple(files), findings=tuple(findings), declared=len(declared), cluster_name=name)
+    files = dict(quota_files(declared, name))
+    if lowered := sorted({rule_id for entity in declared for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id)}):
+        files[REPOSITORY_FILE] = _repository_file(lowered)
+    files["cluster.yaml"] = _cluster_file(state, name, connection, settings)
+    return Export(files=files, findings=tuple(findings), declared=len(declared), cluster_name=name)
 
 
-def quota_files(
-    entities: Mapping[Entity, Quotas],
-    cluster: str | None,
-    *,
-    mark: str = MARK,
-    place: Callable[[Entity], FilePlace] = lambda _: _TOP,
-) -> Iterator[ExportedFile]:
-    """The ClientQuotas manifests of entities that can be declared. ``mark``: the comment that names the writer of the files."""
-    groups: dict[tuple[FilePlace, str], list[str]] = {}
+def quota_files(entities: Mapping[Entity, Quotas], cluster: str | None, *, mark: str = MARK) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each ClientQuotas manifest of entities that can be declared.
+
+    ``mark``: the comment that names the writer of the files.
+    """
+    groups: dict[str, list[str]] = {}
     for entity in in_canonical_order(entities):
-        groups.setdefault((place(entity), _GROUPS[entity.types]), []).append(_entry(entity, entities[entity]))
-    for (at, group), entries in groups.items():
-        owner = "" if at.owner is None else f", owner: {scalar_text(at.owner)}"
-        clusters = "" if cluster is None else f"  clusters: [{scalar_text(cluster)}]\n"
+        groups.setdefault(_GROUPS[entity.types], []).append(_entry(entity, entities[entity]))
+    clusters = "" if cluster is None else f"  clusters: [{scalar_text(cluster)}]\n"
+    for group, entries in groups.items():
         for number, first in enumerate(range(0, len(entries), _ENTRIES_PER_FILE), start=1):
             stem = group if number == 1 else f"{group}-{number}"
-            head = f"{_head('ClientQuotas', 'client-quotas', mark, folder=at.folder)}metadata: {{name: {stem}{owner}}}\nspec:\n"
-            part = "".join(entries[first : first + _ENTRIES_PER_FILE])
-            yield ExportedFile(path=f"{at.folder}{stem}.yaml", text=f"{head}{clusters}  quotas:\n{part}")
+            head = f"{_head('ClientQuotas', 'client-quotas', mark)}metadata: {{name: {stem}}}\nspec:\n"
+            yield f"{stem}.yaml", f"{head}{clusters}  quotas:\n{''.join(entries[first : first + _ENTRIES_PER_FILE])}"
 
 
 def traffic_setting(traffic: MetricServer | TrafficPlace) -> str:
@@ -206,25 +166,25 @@ def _name(name: EntityName) -> str:
     return "{default: true}" if name is DEFAULT else scalar_text(name)
 
 
-def _head(kind: str, schema: str, mark: str = MARK, *, folder: str = "") -> str:
-    modeline = f"# yaml-language-server: $schema={'../' * folder.count('/')}{SCHEMA_FOLDER}/{schema}.v1.schema.json"
+def _head(kind: str, schema: str, mark: str = MARK) -> str:
+    modeline = f"# yaml-language-server: $schema={SCHEMA_FOLDER}/{schema}.v1.schema.json"
     return f"{modeline}\n{mark}\napiVersion: {API_VERSION}\nkind: {kind}\n"
 
 
-def _repository_file(rule_ids: Iterable[str]) -> ExportedFile:
+def _repository_file(rule_ids: Iterable[str]) -> str:
     lint = ", ".join(f"{rule_id}: {Severity.WARNING}" for rule_id in rule_ids)
-    settings = f"spec:\n  # The cluster has entities that are errors by default.\n  lint: {{{lint}}}\n"
-    return ExportedFile(path=REPOSITORY_FILE, text=_head("Repository", "repository") + settings)
+    head = _head("Repository", "repository")
+    return f"{head}spec:\n  # The cluster has entities that are errors by default.\n  lint: {{{lint}}}\n"
 
 
-def _cluster_file(state: CurrentState, name: str, connection: Connection | None, settings: Sequence[str]) -> ExportedFile:
+def _cluster_file(state: CurrentState, name: str, connection: Connection | None, settings: Sequence[str]) -> str:
     lines = [f"metadata: {{name: {scalar_text(name)}}}", "spec:"]
     if state.cluster.id:
         lines.append(f"  clusterId: {scalar_text(state.cluster.id)}")
     if connection is not None:
         lines += _connection(connection)
     lines += ["  prune: never", *settings]
-    return ExportedFile(path="cluster.yaml", text=_head("Cluster", "cluster") + "\n".join(lines) + "\n")
+    return _head("Cluster", "cluster") + "\n".join(lines) + "\n"
 
 
 def _connection(connection: Connection) -> Iterator[str]:
@@ -240,58 +200,6 @@ def _connection(connection: Connection) -> Iterator[str]:
 def _quoted(address: str) -> str:
     text = scalar_text(address)
     return text if text.startswith('"') else f'"{text}"'
-
-
-_PREFIX: Final = re.compile(r"[A-Za-z0-9]+[-_.:/]")
-_LEAST: Final = 2
-"""Entities that make a prefix: one name alone shows no team."""
-REST: Final = "platform"
-"""The owner of every entity that no prefix lists."""
-
-
-def place_of_owner(entity: Entity, owners: Mapping[str, Owner]) -> FilePlace:
-    """The folder and the owner of an entity, by the entities that owners list."""
-    name = owner_of_entity(entity, owners) or REST
-    return FilePlace(folder=f"teams/{name}/", owner=name)
-
-
-def owners_by_prefix(entities: Iterable[Entity]) -> dict[str, Owner]:
-    """An owner for each prefix that two names share, up to the first ``-``, ``_``, ``.``, ``:`` or ``/``; ``REST`` for others."""
-    counts: Counter[str] = Counter()
-    for entity in entities:
-        name = entity.name(EntityType.USER) or entity.name(EntityType.CLIENT_ID)
-        if isinstance(name, str) and (match := _PREFIX.match(name)):
-            counts[match[0]] += 1
-    owners: dict[str, Owner] = {}
-    for prefix in sorted(prefix for prefix, count in counts.items() if count >= _LEAST):
-        team = prefix[:-1].lower()
-        free = (each for each in (team, *(f"{team}-{number}" for number in range(2, 10_000))) if each not in {REST, *owners})
-        owner = next(free)
-        owners[owner] = _owner(owner, prefix)
-    owners[REST] = _owner(REST, None)
-    return owners
-
-
-def _owner(name: str, prefix: str | None) -> Owner:
-    entities = None
-    if prefix is not None:
-        match = TypeMatch(kind=MatchKind.PREFIX, text=prefix)
-        entities = tuple(Selector(types=((each.value, match),)) for each in (EntityType.USER, EntityType.CLIENT_ID))
-    return Owner(name=name, paths=(f"teams/{name}/**",), entities=entities, span=Span(file="", line=1, column=1))
-
-
-def owners_yaml(owners: Mapping[str, Owner]) -> str:
-    """The field ``owners`` of a Repository manifest, as ``owners_by_prefix`` makes them."""
-    lines = ["  owners:"]
-    for name, owner in owners.items():
-        selectors: Sequence[str] = [
-            f"{{{entity_type}: {{prefix: {scalar_text(match.text)}}}}}"
-            for selector in owner.entities or ()
-            for entity_type, match in selector.types
-        ]
-        listed = f", entities: [{', '.join(selectors)}]" if selectors else ""
-        lines.append(f'    {scalar_text(name)}: {{paths: ["{(owner.paths or ("",))[0]}"]{listed}}}')
-    return "\n".join(lines) + "\n"
 
 
 def _is_error(rule_id: str) -> bool:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import reconciler
 from reconciler.errors import UsageError
-from reconciler.features.starting.export import require_free, schema_files, write_files
-from reconciler.features.starting.manifests import (
-    SCHEMA_FOLDER,
-    Export,
-    ExportedFile,
-    FilePlace,
-    emit,
-    name_of_cluster,
-    owners_by_prefix,
-    owners_yaml,
-    place_of_owner,
-    traffic_setting,
-)
+from reconciler.features.starting.export import schema_files, write_files
+from reconciler.features.starting.manifests import SCHEMA_FOLDER, Export, emit, name_of_cluster, traffic_setting
 from reconciler.files import bundled_folder
 from reconciler.manifest import REPOSITORY_FILE
 from reconciler.model import Connection, CurrentState, MetricServer, TrafficKind, TrafficPlace, escaped, slug_of
@@ -33,11 +23,11 @@ _NIGHTLY: Final = ".github/workflows/quotas-traffic.yml"
 _GITLAB: Final = ".gitlab-ci.yml"
 _NIGHTLY_JOB: Final = re.compile(r"\n# Every night: .*", re.DOTALL)
 """The last job of GitLab's pipeline. It and the workflow are written only for traffic that they keep."""
-_SAMPLES: Final = {
-    _NIGHTLY: (("      cluster: {}\n", "production"), ("        {}\n", "/var/log/kafka")),
-    _GITLAB: (("      - CLUSTER: [{}]\n", "production"), ("    TRAFFIC: {}\n", "/var/log/kafka")),
+_SAMPLES: Final[Mapping[str, tuple[str, str, Callable[[str], str]]]] = {
+    _NIGHTLY: ("      cluster: {}\n", "        {}\n", str),
+    _GITLAB: ("      - CLUSTER: [{}]\n", "    TRAFFIC: {}\n", scalar_text),
 }
-"""Where the template has its cluster, and the logs of it."""
+"""Where the template has its cluster, and the logs of it; the text of a workflow's logs stands in a block."""
 TEMPLATE_CLUSTERS: Final = ("staging", "production")
 _DAYS: Final = 14
 """How many days of an address a new repository judges by; as many as the nightly workflow keeps."""
@@ -51,44 +41,6 @@ _CLONED: Final = re.compile(r"(github\.com/)OWNER/kafka-quotas(\.git\"\n +KAFKA_
 _GIVEN_WORKFLOWS: Final = re.compile(
     r"(?P<repository>[A-Za-z0-9_-]{1,39}/[A-Za-z0-9._-]{1,100})@(?P<commit>[0-9a-f]{40}|[0-9a-f]{64})"
 )
-
-
-def require_workflows(text: str) -> None:
-    """Raise ``UsageError`` unless it is ``OWNER/NAME@COMMIT``: a branch or tag may be moved by its owner, so it is not taken."""
-    if _GIVEN_WORKFLOWS.fullmatch(text) is None:
-        raise UsageError(f"--workflows takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {escaped(text)!r}")
-
-
-def template_files(setting: Setting) -> Iterator[ExportedFile]:
-    """The files for a forge, in the order of their paths, the schemas that they name included. Raises ``FileAccessError``."""
-    source = bundled_folder(TEMPLATE, with_file=REPOSITORY_FILE)
-    for file in sorted(path for path in source.rglob("*") if path.is_file()):
-        path = file.relative_to(source).as_posix()
-        if _OF_FORGE.get(path.split("/", maxsplit=1)[0], setting.forge) == setting.forge:
-            yield ExportedFile(path=path, text=_adapted(file.read_text(encoding="utf-8"), path, setting))
-    yield from schema_files()
-
-
-def with_schema_place(text: str, path: str) -> str:
-    """A manifest whose first line names its schema, seen from where it will be."""
-    place = posixpath.relpath(SCHEMA_FOLDER, posixpath.dirname(path) or ".")
-    return _MODELINE.sub(rf"\g<1>{place}/\g<2>", text, count=1)
-
-
-def for_clusters(text: str, names: Sequence[str]) -> str:
-    """A pipeline that lists the template's clusters, listing others."""
-    return text.replace("CLUSTER: [staging, production]", f"CLUSTER: [{', '.join(names)}]")
-
-
-def _adapted(text: str, path: str, setting: Setting) -> str:
-    text = _ONLY.sub(lambda match: match[2] if match[1] == setting.forge else "", text)
-    text = with_schema_place(text, path)
-    if setting.workflows is not None:
-        repository, _, commit = setting.workflows.partition("@")
-        text = _PINNED.sub(rf"{repository}\g<1>@{commit} # kafka-quotas {setting.version}", text)
-        text = _CLONED.sub(rf'\g<1>{repository}\g<2>"{commit}" # {setting.version}', text)
-    return text
-
 
 CLUSTER_FOLDER: Final = "clusters"
 """Where the Cluster manifests are; a path to client properties is written as seen from there."""
@@ -118,15 +70,10 @@ _CODEOWNERS: Final = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """What was written. ``export`` is what came of a cluster; ``placeholders``: words that a person must replace."""
-
-    folder: Path
-    files: tuple[str, ...]
-    clusters: tuple[str, ...]
-    export: Export | None = None
-    placeholders: tuple[str, ...] = ()
+def require_workflows(text: str) -> None:
+    """Raise ``UsageError`` unless it is ``OWNER/NAME@COMMIT``: a branch or tag may be moved by its owner, so it is not taken."""
+    if _GIVEN_WORKFLOWS.fullmatch(text) is None:
+        raise UsageError(f"--workflows takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {escaped(text)!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +82,6 @@ class Setting:
 
     forge: str
     """``github``, ``gitlab`` or ``none``."""
-    version: str
-    """Of kafka-quotas, which the pipelines install."""
     workflows: str | None = None
     """``OWNER/NAME@COMMIT`` of the reusable workflows. ``None``: a placeholder."""
     traffic: str | None = None
@@ -156,87 +101,89 @@ class Setting:
         return replace(place, days=_DAYS) if place.kind is TrafficKind.ADDRESS else place
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What was written. ``export`` is what came of a cluster; ``placeholders``: words that a person must replace."""
+
+    files: tuple[str, ...]
+    clusters: tuple[str, ...]
+    export: Export | None = None
+    placeholders: tuple[str, ...] = ()
+
+
 def make_repository(
-    folder: Path,
-    setting: Setting,
-    *,
-    overwrite: bool = False,
-    state: CurrentState | None = None,
-    connection: Connection | None = None,
-    adopt: bool = False,
+    folder: Path, setting: Setting, *, state: CurrentState | None = None, connection: Connection | None = None
 ) -> Made:
     """Write the template, or with ``state`` a repository whose plan for that cluster is empty.
 
-    Files of the same names are replaced with ``overwrite``, others are left. Raises ``FileAccessError``; then single files may
-    have been replaced, and none is half written.
+    Files of the same names are replaced, others are left. Raises ``FileAccessError``; then single files may have been replaced,
+    and none is half written.
     """
-    require_free(folder, overwrite=overwrite)
-    files = tuple(template_files(setting))
     export = None
-    clusters: tuple[str, ...] = TEMPLATE_CLUSTERS
-    of_traffic = setting.cluster
+    cluster = setting.cluster if state is None else name_of_cluster(state)
+    files, traffic = _template(setting), setting.traffic_of(cluster)
+    settings = [] if traffic is None else [traffic_setting(traffic)]
     if state is not None:
-        owners = owners_by_prefix(state.entities) if adopt else {}
-        traffic = setting.traffic_of(name_of_cluster(state))
-        settings = [] if traffic is None else [traffic_setting(traffic)]
-        place = (lambda entity: place_of_owner(entity, owners)) if adopt else (lambda _: FilePlace())
-        export = emit(state, connection=connection, place=place, settings=settings)
-        of_traffic = export.cluster_name
-        clusters = (of_traffic,)
-        files = tuple(_adopted(files, export, forge=setting.forge, owners=owners_yaml(owners) if adopt else ""))
-    elif setting.traffic is not None:
-        files = tuple(_with_traffic(files, setting))
-    files = tuple(_with_nightly(files, setting, of_traffic))
-    files = tuple(sorted(files, key=lambda file: file.path))
+        export = emit(state, connection=connection, settings=settings)
+        files = dict(_with_export(files, export, forge=setting.forge))
+    else:
+        manifest = f"{CLUSTER_FOLDER}/{cluster}.yaml"
+        files[manifest] = "\n".join((files[manifest].rstrip(), *settings, ""))
+    is_kept = isinstance(traffic, TrafficPlace) and traffic.kind is TrafficKind.REFERENCE
+    _keep_nightly(files, setting.traffic if is_kept else None, cluster)
+    files = dict(sorted(files.items()))
     write_files(files, folder)
-    return Made(
-        folder=folder,
-        files=tuple(file.path for file in files),
-        clusters=clusters,
-        export=export,
-        placeholders=tuple(word for word in _PLACEHOLDERS if any(word in f.text for f in files if f.path != "README.md")),
-    )
+    words = (word for word in _PLACEHOLDERS if any(word in text for path, text in files.items() if path != "README.md"))
+    clusters = TEMPLATE_CLUSTERS if export is None else (cluster,)
+    return Made(files=tuple(files), clusters=clusters, export=export, placeholders=tuple(words))
 
 
-def _with_traffic(files: Sequence[ExportedFile], setting: Setting) -> Iterator[ExportedFile]:
-    """The template, with traffic in the manifest of one of its clusters."""
-    traffic = setting.traffic_of(setting.cluster)
-    for file in files:
-        if traffic is not None and file.path == f"{CLUSTER_FOLDER}/{setting.cluster}.yaml":
-            yield replace(file, text=f"{file.text.rstrip()}\n{traffic_setting(traffic)}\n")
-        else:
-            yield file
+def _template(setting: Setting) -> dict[str, str]:
+    """The files for a forge, with the schemas that they name. Raises ``FileAccessError``."""
+    source = bundled_folder(TEMPLATE, with_file=REPOSITORY_FILE)
+    files = schema_files()
+    for file in (path for path in source.rglob("*") if path.is_file()):
+        path = file.relative_to(source).as_posix()
+        if _OF_FORGE.get(path.split("/", maxsplit=1)[0], setting.forge) == setting.forge:
+            text = _ONLY.sub(lambda match: match[2] if match[1] == setting.forge else "", file.read_text(encoding="utf-8"))
+            if setting.workflows is not None:
+                repository, _, commit = setting.workflows.partition("@")
+                version = reconciler.__version__
+                text = _PINNED.sub(rf"{repository}\g<1>@{commit} # kafka-quotas {version}", text)
+                text = _CLONED.sub(rf'\g<1>{repository}\g<2>"{commit}" # {version}', text)
+            files[path] = _with_schema_place(text, path)
+    return files
 
 
-def _with_nightly(files: Sequence[ExportedFile], setting: Setting, cluster: str) -> Iterator[ExportedFile]:
-    """The files, with the job that keeps traffic where this setting needs it."""
-    traffic = setting.traffic_of(cluster)
-    kept = isinstance(traffic, TrafficPlace) and traffic.kind is TrafficKind.REFERENCE
-    for file in files:
-        text = file.text
-        if file.path in _SAMPLES and kept:
-            for (place, sample), value in zip(_SAMPLES[file.path], (cluster, str(setting.traffic)), strict=True):
-                written = value if place.startswith("        ") else scalar_text(value)
-                text = text.replace(place.format(sample), place.format(written))
-        elif file.path == _GITLAB:
-            text = _NIGHTLY_JOB.sub("", text)
-        if file.path != _NIGHTLY or kept:
-            yield replace(file, text=text)
+def _with_schema_place(text: str, path: str) -> str:
+    """A manifest whose first line names its schema, seen from where it will be."""
+    place = posixpath.relpath(SCHEMA_FOLDER, posixpath.dirname(path) or ".")
+    return _MODELINE.sub(rf"\g<1>{place}/\g<2>", text, count=1)
 
 
-def _adopted(files: Sequence[ExportedFile], export: Export, *, forge: str, owners: str = "") -> Iterator[ExportedFile]:
+def _with_export(files: Mapping[str, str], export: Export, *, forge: str) -> Iterator[tuple[str, str]]:
     """The template's pipelines and words, with the quotas of the cluster in place of its example."""
-    for file in files:
-        if not file.path.startswith(_OF_TEMPLATE_ONLY):
-            yield ExportedFile(path=file.path, text=for_clusters(file.text, [scalar_text(export.cluster_name)]))
+    for path, text in files.items():
+        if not path.startswith(_OF_TEMPLATE_ONLY):
+            listed = f"CLUSTER: [{scalar_text(export.cluster_name)}]"
+            yield path, text.replace(f"CLUSTER: [{', '.join(TEMPLATE_CLUSTERS)}]", listed)
     if forge == "github":
-        yield ExportedFile(path=".github/CODEOWNERS", text=_CODEOWNERS)
-    lint = ""
-    for file in export.files:
-        if file.path == REPOSITORY_FILE:
-            lint = file.text.partition("spec:\n")[2]
-            continue
-        quotas = file.path if owners else f"quotas/{file.path}"
-        path = f"{CLUSTER_FOLDER}/{slug_of(export.cluster_name)}.yaml" if file.path == "cluster.yaml" else quotas
-        yield ExportedFile(path=path, text=with_schema_place(file.text, path))
-    yield ExportedFile(path=REPOSITORY_FILE, text=_REPOSITORY + owners + lint)
+        yield ".github/CODEOWNERS", _CODEOWNERS
+    for path, text in export.files.items():
+        if path != REPOSITORY_FILE:
+            place = f"{CLUSTER_FOLDER}/{slug_of(export.cluster_name)}.yaml" if path == "cluster.yaml" else f"quotas/{path}"
+            yield place, _with_schema_place(text, place)
+    yield REPOSITORY_FILE, _REPOSITORY + export.files.get(REPOSITORY_FILE, "").partition("spec:\n")[2]
+
+
+def _keep_nightly(files: dict[str, str], kept: str | None, cluster: str) -> None:
+    """Adapt the job that keeps traffic to the folder of its logs. ``kept`` ``None``: remove it."""
+    if kept is None:
+        files.pop(_NIGHTLY, None)
+        if _GITLAB in files:
+            files[_GITLAB] = _NIGHTLY_JOB.sub("", files[_GITLAB])
+        return
+    for path in files.keys() & _SAMPLES.keys():
+        of_cluster, of_traffic, written = _SAMPLES[path]
+        text = files[path].replace(of_cluster.format("production"), of_cluster.format(scalar_text(cluster)))
+        files[path] = text.replace(of_traffic.format("/var/log/kafka"), of_traffic.format(written(kept)))

@@ -44,9 +44,8 @@ def test_the_principal_is_that_of_the_login_to_zookeeper(old: ClusterSpec, tmp_p
 
 
 def test_an_export_names_the_zookeeper_that_was_read(tmp_path: Path) -> None:
-    written = connection_to_write(
-        cluster_spec(), folder=tmp_path, zookeeper=" zk1:2181/kafka ", command_config=str(tmp_path / "p")
-    )
+    access = Access(zookeeper=" zk1:2181/kafka ", command_config=str(tmp_path / "p"))
+    written = connection_to_write(cluster_spec(), access, folder=tmp_path)
 
     assert written == Connection(zookeeper="zk1:2181/kafka", properties="p")
 
