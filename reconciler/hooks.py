@@ -67,8 +67,7 @@ def added(kind: str) -> Iterator[Any]:
     ``MAPPINGS`` has a function that reads a mapping file: ``traffic.kinds.ColumnMapping``. ``SOURCES`` has classes of traffic, as
     ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
     ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them (``traffic.request_traffic``).
-    ``VERDICT_TABLES`` has a function that judges as ``workflows.run_backtest`` and writes the rows, and ``SESSION_BACKTESTS`` one
-    for a Spark session that runs already: those of ``features.verdict_tables``.
+    ``SESSION_BACKTESTS`` has a function that judges a frame on a Spark session that runs already (``features.spark_frames``).
     ``SITUATIONS`` has dataclasses of options of ``backtest``, as ``features.simulating.options.SituationOptions``.
     ``FINDING_LISTS`` has pairs of a format and a function as ``features.ci.reports.render_sarif``. ``STEP_WATCHERS`` has a
     function that makes a ``ports.StepWatcher``, as ``features.insight.step_watch.watch_steps``. ``MANIFEST_KINDS`` has triples of

@@ -72,15 +72,15 @@ def format_option(formats: Sequence[str] = ("text", "json")) -> Any:
     return option("--format", section="Output", choices=formats, default=formats[0], metavar="FORMAT", help=text)
 
 
-def out_option(formats: Sequence[str], also: str = "") -> Any:
-    """``--out``: the same result in further forms at once. ``also``: what else it writes."""
+def out_option(formats: Sequence[str]) -> Any:
+    """``--out``: the same result in further forms at once."""
 
     def parse(text: str) -> tuple[str, str]:
         from reconciler.cli.results import parse_out_file
 
         return parse_out_file(text, formats)
 
-    text = f"also write the result to a file in one of these formats{also} (repeatable)"
+    text = "also write the result to a file in one of these formats (repeatable)"
     return option("--out", section="Output", action="append", default=[], type=parse, metavar="FORMAT=FILE", help=text)
 
 

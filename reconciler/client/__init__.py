@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from reconciler.client.manifest_cluster import ManifestCluster as ManifestCluster, manifests as manifests
     from reconciler.client.naming import ANY as ANY, NAMED as NAMED, entity as entity, matching as matching, prefix as prefix
     from reconciler.client.outcomes import (
-        BacktestFrames as BacktestFrames,
         FoundDrift as FoundDrift,
         JudgedTraffic as JudgedTraffic,
         Outcome as Outcome,
@@ -66,9 +65,7 @@ if TYPE_CHECKING:
     from reconciler.model import (
         DEFAULT as DEFAULT,
         OTHER as OTHER,
-        RECOMMENDATIONS_SCHEMA as RECOMMENDATIONS_SCHEMA,
         TRAFFIC_SCHEMA as TRAFFIC_SCHEMA,
-        VERDICTS_SCHEMA as VERDICTS_SCHEMA,
         Action as Action,
         ApplyReport as ApplyReport,
         ApplyResult as ApplyResult,
@@ -83,7 +80,6 @@ if TYPE_CHECKING:
         Effect as Effect,
         Entity as Entity,
         FrameColumn as FrameColumn,
-        FrameSchema as FrameSchema,
         GuardResult as GuardResult,
         GuardStatus as GuardStatus,
         KeyChange as KeyChange,

@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.apply import ApplySettings, StepDown
-from reconciler.client.outcomes import (
-    BacktestFrames,
-    FoundDrift,
-    JudgedTraffic,
-    LoggedProgress,
-    PlannedChange,
-    names_of_guards,
-    succeeded,
-)
+from reconciler.client.outcomes import FoundDrift, JudgedTraffic, LoggedProgress, PlannedChange, names_of_guards, succeeded
 from reconciler.client.states import QuotaState, access_of, listed
 from reconciler.errors import UsageError
 from reconciler.hooks import added, load
@@ -210,7 +202,7 @@ class ManifestCluster:
 
     def backtest_frame(
         self, spark: SparkSession, traffic: DataFrame | str, *, mapping: str | Path | None = None, exact: bool = False
-    ) -> BacktestFrames:
+    ) -> JudgedTraffic:
         """Replay recorded traffic under the manifests, on the Spark session of the caller.
 
         The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped, kept or written.
@@ -232,8 +224,7 @@ class ManifestCluster:
         judge = next(added("SESSION_BACKTESTS"), None)
         if judge is None:
             raise UsageError("This installation judges no DataFrames. Pass files to backtest")
-        report, verdicts, recommendations = load(judge)(spark, traffic, proposal, options)
-        return BacktestFrames(report=report, verdicts=verdicts, recommendations=recommendations)
+        return JudgedTraffic(report=load(judge)(spark, traffic, proposal, options))
 
     def __repr__(self) -> str:
         where = self._where

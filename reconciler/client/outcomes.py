@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from reconciler.apply import ApplySettings
 from reconciler.documents import BACKTEST, DRIFT, PLAN, Document
@@ -28,9 +28,6 @@ from reconciler.ports import NoProgress
 from reconciler.render import View, backtest_view, drift_view, plan_view, view_fragment
 from reconciler.text import count_of
 from reconciler.workflows import Approval
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Cell: TypeAlias = EntityName | str | float | bool | None
 """A field of a row. ``DEFAULT`` stays what it is, so that nothing confuses it with a name."""
@@ -183,7 +180,7 @@ class FoundDrift(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JudgedTraffic(Outcome):
-    """The result of ``ManifestCluster.backtest``: the verdicts about recorded traffic under the manifests, worst first."""
+    """The result of ``ManifestCluster.backtest`` and ``backtest_frame``: verdicts about recorded traffic, worst first."""
 
     report: BacktestReport
     """The verdicts, counts and findings. ``report.refused``: whether a rule of the Cluster manifest fails."""
@@ -217,16 +214,6 @@ class JudgedTraffic(Outcome):
 
     def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
         return BACKTEST, self.report, backtest_view
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BacktestFrames(JudgedTraffic):
-    """The result of ``ManifestCluster.backtest_frame``, with DataFrames on the session of the traffic."""
-
-    verdicts: DataFrame
-    """A row for each quota group on each broker (``VERDICTS_SCHEMA``)."""
-    recommendations: DataFrame
-    """A row for each quota group with a recommended limit (``RECOMMENDATIONS_SCHEMA``)."""
 
 
 class LoggedProgress(NoProgress):

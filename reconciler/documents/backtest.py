@@ -52,10 +52,7 @@ class BacktestSummary:
     buckets: Count
     """Quota groups with recorded traffic. Each counts once, by its worst broker."""
     rows: Count
-    """Rows of verdicts, one for each quota group on each broker.
-
-    Where there are more than `verdicts` lists, the list has the worst ones and those that fail a rule.
-    """
+    """Rows of verdicts, one for each quota group on each broker."""
     changed: GroupsByVerdict
     """Quota groups whose limit this change alters."""
     unchanged: GroupsByVerdict

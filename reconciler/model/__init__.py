@@ -104,7 +104,7 @@ if TYPE_CHECKING:
         manifest_rules,
         rules,
     )
-    from reconciler.model.frame_schema import RECOMMENDATIONS_SCHEMA, TRAFFIC_SCHEMA, VERDICTS_SCHEMA, FrameColumn, FrameSchema
+    from reconciler.model.frame_schema import TRAFFIC_SCHEMA, FrameColumn
     from reconciler.model.message import (
         Filling,
         Message,

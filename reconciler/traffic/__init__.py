@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.rows import GroupWork, PartialSums, Pieces, Rows, Totals, add_up, tables_of
     from reconciler.traffic.sources.log_documents import LineClock, check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
-    from reconciler.traffic.sources.log_files import Dataset, address_of, local_path, parse_dataset, split_argument
+    from reconciler.traffic.sources.log_files import Dataset, local_path, parse_dataset, split_argument
     from reconciler.traffic.sources.normal_form import (
         CHARGED,
         DELTA,
@@ -152,7 +152,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_jobs import logged_stages, raise_as_sentences
     from reconciler.traffic.spark_jobs import reason as spark_reason
     from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.spark_versions import collect_table, frame_of_table
+    from reconciler.traffic.spark_versions import collect_table
     from reconciler.traffic.traffic_files import Traffic, find_traffic, kept_rows, open_traffic, rows_for_workers, shown_files
     from reconciler.traffic.traffic_source import (
         GAP_FILES,

@@ -80,7 +80,6 @@ _STEPS: Final = {
     "rows added up": "adding up the traffic",
     "rows gone through": "reading the traffic",
     "rows kept": "reading the traffic",
-    "verdicts written": "writing the verdicts",
 }
 """What is being done until the event with this message is logged."""
 _DESCRIPTION: Final = "spark.job.description"

@@ -15,7 +15,6 @@ from reconciler.traffic.shuffle.block import pack_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _PACKED: Final = pa.schema([("batch", pa.binary())])
 
@@ -35,16 +34,6 @@ def collect_table(frame: DataFrame) -> pa.Table:
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield pa.RecordBatch.from_arrays([pa.array([pack_rows(batch)], pa.binary())], schema=_PACKED)
-
-
-def frame_of_table(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """A frame with the rows of a table. PySpark 3.5 takes no Arrow tables, and gets Python's values."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    schema = schema or from_arrow_schema(table.schema)
-    if _is_old():
-        return spark.createDataFrame([tuple(row.values()) for row in table.to_pylist(maps_as_pydicts="strict")], schema)
-    return spark.createDataFrame(table, schema)
 
 
 def repartition_by_number(frame: DataFrame, count: int, column: str) -> DataFrame:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.files import write_whole
-from reconciler.hooks import added, load
 from reconciler.model import (
     BacktestReport,
     ClusterSpec,
@@ -63,8 +62,6 @@ class BacktestOptions:
     """The server to read, in place of ``traffic``."""
     between: Between | None = None
     """Only rows of Parquet of this time."""
-    verdict_rows: str | None = None
-    """Where all rows of verdicts go as a table: a folder, an address, or ``table:NAME``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,12 +159,6 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, ``UntrustedError`` for traffic or a
     mapping that a pull request brings, and as ``broker_model``.
     """
-    if options.verdict_rows is not None:
-        write = next(added("VERDICT_TABLES"), None)
-        if write is None:
-            raise UsageError("This installation writes no rows of verdicts. Leave --out parquet= out")
-        report: BacktestReport = load(write)(proposal, options, progress)
-        return report
     from reconciler.traffic import require_arrow
 
     require_arrow()

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import run
@@ -52,28 +51,6 @@ def test_request_logs_there_give_the_report_of_the_local_file(store: HadoopStore
     store.put(log, "/traffic/kafka-request.log.gz")
     report = report_of(tmp_path, f"7={store.address}/traffic/kafka-request.log.gz", *store.options)
     assert report == report_of(tmp_path, f"7={log}")
-
-
-def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: HadoopStore, tmp_path: Path) -> None:
-    traffic = tmp_path / "traffic.parquet"
-    write_traffic(traffic, [Flow(user="alice", every_s=0.5), Flow(user="bob", broker=2)])
-    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
-    backtest = ("backtest", "quotas.yaml", "--traffic", str(traffic), "--format", "json")
-    local = run(*backtest, "--out", "parquet=local", cwd=tmp_path)
-    assert local.code == 0, local.err
-
-    place = f"{store.address}/verdicts/today"
-    there = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.options, cwd=tmp_path)
-    again = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.options, cwd=tmp_path)
-
-    assert there.code == 0, there.err
-    assert json.loads(there.out)["summary"] == json.loads(local.out)["summary"]
-    assert (again.code, again.out) == (64, "")
-    assert f"--out parquet={place}: there are files already" in again.err
-    (tmp_path / "copy").mkdir()
-    store.get("/verdicts/today/part-*.parquet", tmp_path / "copy")
-    rows = [sorted(map(repr, pq.read_table(folder).to_pylist())) for folder in (tmp_path / "local", tmp_path / "copy")]
-    assert rows[0] == rows[1] != []
 
 
 def test_access_that_is_denied_halfway_is_a_sentence_and_writes_nothing(hdfs: HadoopStore, tmp_path: Path) -> None:

@@ -150,19 +150,6 @@ def write_many_clients(folder: Path) -> None:
     pq.write_table(table, folder / "0.parquet")
 
 
-def test_rows_of_verdicts_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path, warm_command: Command) -> None:
-    write_many_clients(tmp_path / "rows")
-    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    backtest = ("backtest", "quotas.yaml", "--traffic", "rows", "--out", "parquet=verdicts")
-    done = run_with_room(100_000, *backtest, cwd=tmp_path, timeout=400)
-    assert (done.code, done.out) == (1, "")
-    assert "cannot write verdicts: " in done.err.splitlines()[-1]
-    assert not [path for path in (tmp_path / "verdicts").rglob("*") if path.is_file()]
-    again = warm_command(*backtest, cwd=tmp_path)
-    assert again.code == 0, again.err
-    assert sum(pq.read_metadata(file).num_rows for file in (tmp_path / "verdicts").glob("*.parquet")) == 20_000
-
-
 def test_a_file_that_vanishes_after_spark_listed_it_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     write_many_clients(tmp_path / "rows")
     rows = frame_rows(spark, [Dataset(name=f"file://{tmp_path}/rows")], "parquet", None)

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from reconciler.workflows import Access, Intent
 
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif")
-_ROWS: Final = "parquet"
-"""The form of ``--out`` that takes a folder, an address or a table."""
-
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
 
@@ -95,10 +92,7 @@ class BacktestArguments:
         "--requests", section="Output", metavar="FILE", help="write one JSON line for each replayed request (implies --exact)"
     )
     format: str = option_groups.format_option(FORMATS)
-    out: tuple[OutFile, ...] = option_groups.out_option(
-        (*FORMATS, _ROWS),
-        ". parquet=PLACE writes a row for each quota group on each broker to a new folder, an address, or table:NAME",
-    )
+    out: tuple[OutFile, ...] = option_groups.out_option(FORMATS)
 
 
 def run(args: BacktestArguments) -> Result:
@@ -112,8 +106,7 @@ def run(args: BacktestArguments) -> Result:
         write_fault(error, "traffic-not-read", args.out)
         raise
     except KeyboardInterrupt as interrupt:
-        if _verdict_rows(args) is None:
-            interrupt.add_note("No file was written")
+        interrupt.add_note("No file was written")
         raise
 
 
@@ -121,10 +114,10 @@ def _judge(args: BacktestArguments) -> Result:
     from reconciler.model import ClusterSpec, Severity
     from reconciler.workflows import References, load_intent, proposal_of, proposal_of_settings, run_backtest, set_quotas
 
-    limit, connection, rows = Severity(args.fail_on), args.connection, _verdict_rows(args) if args.out else None
+    limit, connection = Severity(args.fail_on), args.connection
     situation = next(iter(args.situations), None)
     if situation is not None:
-        situation.check({"--exact": args.exact, "--requests": args.requests, "--plots": args.plots, "--out parquet=": rows})
+        situation.check({"--exact": args.exact, "--requests": args.requests, "--plots": args.plots})
     plots = _PLOTS if situation is None and "html" in (args.format, *(name for name, _ in args.out)) else 0
     if args.plots is not None:
         plots = _checked_plots(args.plots)
@@ -151,7 +144,6 @@ def _judge(args: BacktestArguments) -> Result:
         requests=args.requests,
         exact=args.exact,
         plots=plots,
-        verdict_rows=rows,
     )
     with output.LiveProgress() as progress:
         progress.step("reading the quotas")
@@ -219,14 +211,6 @@ def _limits_mutations(intent: Intent | None, current: CurrentState) -> bool:
     key = QuotaKey.CONTROLLER_MUTATION_RATE
     declared = intent.desired.entities.values() if intent is not None else ()
     return any(key in quotas for quotas in current.entities.values()) or any(key in each.quotas for each in declared)
-
-
-def _verdict_rows(args: BacktestArguments) -> str | None:
-    """Return the place of rows of verdicts. Raises ``UsageError`` for two."""
-    places = [place for name, place in args.out if name == _ROWS]
-    if len(places) > 1:
-        raise UsageError("--out parquet= takes one folder, address or table:NAME")
-    return next(iter(places), None)
 
 
 def _checked_plots(plots: int) -> int:

@@ -258,11 +258,6 @@ def parse_dataset(argument: str) -> Dataset | None:
     return None
 
 
-def address_of(path: Path) -> str:
-    """A local path as Spark takes it, which decodes nothing."""
-    return f"file://{path.resolve()}"
-
-
 def local_path(dataset: Dataset) -> str | None:
     """The path of a ``file:`` address, of which Hadoop decodes nothing; ``None`` for any other dataset."""
     scheme, _, rest = dataset.name.partition(":")

@@ -22,7 +22,7 @@ from reconciler.text import list_some, percent_text
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import Kind
 
-COLUMNS: Final = tuple((column.name, column.type) for column in TRAFFIC_SCHEMA.columns)
+COLUMNS: Final = tuple((column.name, column.type) for column in TRAFFIC_SCHEMA)
 """``ts``: the charge time, or the end of the interval; UTC, microseconds. ``amount``: bytes (produce, fetch), nanoseconds of a
 thread (request), partitions (mutation), connections (connection). ``overhead``: the part of ``amount`` that is not records, which
 a fetch quota does not cut. ``tie``: orders requests of one microsecond.
@@ -33,7 +33,7 @@ DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, a
 on, columns may be missing or null."""
 IDENTITY: Final = ("broker", "kind", "user", "client_id", "ip")
 """The columns of rows that identify a client: its requests of one kind on one broker. Only a connection has an ``ip``."""
-_REQUIRED: Final = tuple(column.name for column in TRAFFIC_SCHEMA.columns if column.required)
+_REQUIRED: Final = tuple(column.name for column in TRAFFIC_SCHEMA if column.required)
 EVENT: Final = "event"
 """The semantics of a single request."""
 DELTA: Final = "delta"

@@ -184,7 +184,6 @@ def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder
         (("--factor", "2", "--exact"), 64, "is judged by whole seconds: leave --exact out"),
         (("--factor", "2", "--requests", "r.jsonl"), 64, "leave --requests out"),
         (("--factor", "2", "--plots", "3"), 64, "leave --plots out"),
-        (("--factor", "2", "--out", "parquet=rows"), 64, "leave --out parquet= out"),
         (("--set", "user=a:producer_byte_rate=-1"), 64, "A limit is above 0"),
     ],
 )

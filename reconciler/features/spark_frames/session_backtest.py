@@ -1,4 +1,4 @@
-"""A backtest on the Spark session of its caller: frames in, frames out, and nothing of the session changed."""
+"""A backtest of a frame on the Spark session of its caller. Nothing of the session changes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.verdict_tables.verdict_rows import recommendation_table, rows_as_frame, verdict_table
-from reconciler.model import RECOMMENDATIONS_SCHEMA, VERDICTS_SCHEMA, BacktestReport, escaped
+from reconciler.model import BacktestReport, escaped
 from reconciler.traffic import (
     DELTA,
     Backtest,
@@ -28,12 +27,9 @@ _FRAME: Final = "DataFrame"
 """The file of the report."""
 
 
-def backtest_in_session(
-    spark: Any, traffic: object, proposal: Proposal, options: BacktestOptions
-) -> tuple[BacktestReport, DataFrame, DataFrame]:
+def backtest_in_session(spark: Any, traffic: object, proposal: Proposal, options: BacktestOptions) -> BacktestReport:
     """Judge ``traffic``, a frame of Spark or the name of a table, with Spark as the program has configured it.
 
-    Returns the report, a frame of its verdicts and one of its recommendations.
     Raises ``UsageError`` for arguments that cannot work, ``TrafficError`` for traffic that cannot be used, and
     ``MissingDependencyError`` without the packages.
     """
@@ -44,12 +40,7 @@ def backtest_in_session(
         require_usable(recorded, options.max_unreadable)
         if options.exact and not recorded.of_requests:
             raise UsageError("exact needs single requests, and this traffic has none: leave exact out")
-        report = apply_rules(Backtest(recorded, question).report(), proposal)
-        return (
-            report,
-            rows_as_frame(spark, verdict_table(report.verdicts), VERDICTS_SCHEMA),
-            rows_as_frame(spark, recommendation_table(report.verdicts), RECOMMENDATIONS_SCHEMA),
-        )
+        return apply_rules(Backtest(recorded, question).report(), proposal)
 
 
 def _frame_of(spark: SparkSession, traffic: object) -> DataFrame:
