@@ -102,7 +102,6 @@ if TYPE_CHECKING:
         Resolution as Resolution,
         Rung as Rung,
         RungStatus as RungStatus,
-        SharedWith as SharedWith,
         ViewKind as ViewKind,
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reconciler.errors import UsageError
 from reconciler.model import Entity, display_name
-from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions
+from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution
 from reconciler.text import count_of
 from reconciler.workflows import Access, require_client, resolve_known
 
@@ -28,25 +28,24 @@ class QuotaState:
         """The state itself: the cluster, when it was read, its entities, and the assumptions of every answer."""
         return self._view
 
-    def resolve(self, client: Entity, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Resolution:
+    def resolve(self, client: Entity, *, explain: bool = False) -> Resolution:
         """Resolve the quotas of one client: for each key the value, the entity that sets it, its level (1 to 8), and its bucket.
 
         ``client`` is ``entity(user="alice", client_id="app")``, or an ``ip``. Without ``client_id`` it sends none.
         ``DEFAULT`` stands for any name that no quota names. A key that is neither in ``quotas`` nor in ``unknown`` of the answer
-        is unlimited. ``include_overrides`` adds the quotas that each winner overrides, ``explain`` all levels, and ``members=N``
-        up to N clients of each bucket. Raises ``UsageError`` for an entity that no client can be.
+        is unlimited. ``explain`` adds the quotas that each winner overrides, and all levels. Raises ``UsageError`` for an entity
+        that no client can be.
 
         >>> with connect("b1:9092") as quotas:
         ...     state = quotas.read()
-        >>> limit = state.resolve(entity(user="payments", client_id="app"), include_overrides=True).quotas["producer_byte_rate"]
+        >>> limit = state.resolve(entity(user="payments", client_id="app"), explain=True).quotas["producer_byte_rate"]
         >>> limit.value, str(limit.source), limit.level, limit.bucket
         (20000000.0, 'user=payments', 3, {'user': 'payments'})
         >>> [str(hidden.entity) for hidden in limit.overridden]
         ['user=<default>']
         """
-        wanted = ResolveOptions(include_overrides=include_overrides, explain=explain, members=members)
         try:
-            return self._answers.answer(client, wanted)
+            return self._answers.answer(client, explain=explain)
         except ValueError:
             require_client(client)  # Raises a UsageError with the reason.
             raise

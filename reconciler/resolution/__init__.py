@@ -26,15 +26,7 @@ if TYPE_CHECKING:
         unsendable,
         value_refusal,
     )
-    from reconciler.resolution.effective_quotas import (
-        Caveats,
-        EffectiveQuotas,
-        KeyAnswer,
-        Resolution,
-        ResolveOptions,
-        Rung,
-        RungStatus,
-    )
+    from reconciler.resolution.effective_quotas import Caveats, EffectiveQuotas, KeyAnswer, Resolution, Rung, RungStatus
     from reconciler.resolution.effects import effects_between, unclear_effects
     from reconciler.resolution.kafka_names import (
         LONGEST_STRING,
@@ -88,7 +80,7 @@ if TYPE_CHECKING:
         Resolver,
         canonical_address,
     )
-    from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of
+    from reconciler.resolution.sharing import TagGroups, Tags, tags_of
     from reconciler.resolution.views import QuotaView, ViewKind
 
 __getattr__ = lazy_face(__name__)

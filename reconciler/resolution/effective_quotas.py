@@ -1,6 +1,6 @@
 """The effective quotas of a client: per key the value, the entity that sets it, its level and its quota group.
 
-On request also what the winner overrides, the ladder of all levels, and other clients of the quota group.
+On request also what the winner overrides, and the ladder of all levels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reconciler.resolution.kafka_names import address_of, client_of
 from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, NameMatch
 from reconciler.resolution.reserved_users import GroupedQuotas, GroupLimit, reserved_entity
 from reconciler.resolution.resolver import ADDRESS_KEY, AddressTable, Candidate, QuotaTable, Resolver, unclear_addresses
-from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address
+from reconciler.resolution.sharing import Tags, known_clients, tags_of, tags_of_address
 
 KEYS: Final = tuple(key.value for key in CLIENT_KEYS)
 """The keys of users and client ids, in the order of every answer."""
@@ -48,21 +48,8 @@ class Caveats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolveOptions:
-    """What to resolve beside values, sources, levels and quota groups."""
-
-    include_overrides: bool = False
-    explain: bool = False
-    members: int = 0
-    """How many other known clients of each quota group are listed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAnswer:
-    """The limit of one key. ``overridden`` and ``shared_with`` are ``None`` without their option.
-
-    ``overridden``: what would apply in turn without the winner, the strongest first.
-    """
+    """The limit of one key."""
 
     value: float
     """The limit per broker, in the unit of the key."""
@@ -78,8 +65,6 @@ class KeyAnswer:
     """
     overridden: tuple[Candidate, ...] | None = None
     """Limits that would apply without it, the strongest first. Only with --explain."""
-    shared_with: SharedWith | None = None
-    """Other known clients in the same bucket: entities of the state, read as clients. Absent in a list."""
     profile: str | None = None
     """The profile from which a manifest has the value."""
     unit: QuotaUnit | None = None
@@ -116,7 +101,6 @@ class Resolution:
         return (ADDRESS_KEY,) if isinstance(self.client, KnownAddress) else KEYS
 
 
-_PLAIN: Final = ResolveOptions()
 _NONE: Final = Caveats()
 _NO_PROFILES: Final[Mapping[tuple[Entity, str], str]] = MappingProxyType({})
 _NO_UNITS: Final[Mapping[tuple[Entity, str], QuotaUnit]] = MappingProxyType({})
@@ -148,25 +132,25 @@ class EffectiveQuotas:
         """The limits of connections."""
         return AddressTable(self.quotas)
 
-    def answer(self, entity: Entity, options: ResolveOptions = _PLAIN) -> Resolution:
-        """The effective quotas of the client that ``entity`` stands for.
+    def answer(self, entity: Entity, *, explain: bool = False) -> Resolution:
+        """The effective quotas of the client that ``entity`` stands for. ``explain``: with overridden quotas and the ladder.
 
         Raises ``ValueError`` for an entity that no connection can be: an empty name, an unknown type, an ip with another type.
         """
         client = client_of(entity)
         if isinstance(client, KnownAddress):
-            return self._about_address(entity, client, options)
+            return self._about_address(entity, client, explain=explain)
         if self._grouped is not None and self._grouped.has_prefixes:
             self._add_member(client)
         winners = {key: resolver.winner(client.user, client.client_id) for key, resolver in self.resolvers.items()}
         unknown = {key: reason for key, winner in winners.items() if (reason := self.reason(key, client, winner)) is not None}
         quotas = {
-            key: self._key_answer(key, client, winner, options)
+            key: self._key_answer(key, client, winner, explain=explain)
             for key, winner in winners.items()
             if winner is not None and key not in unknown
         }
         ladder = None
-        if options.explain:
+        if explain:
             known = {} if self.caveats.callback is not None else winners
             ladder = {key: client_ladder(self.resolvers[key], client, winner) for key, winner in known.items()}
         return Resolution(entity=entity, client=client, quotas=quotas, unknown=unknown, ladder=ladder)
@@ -205,23 +189,15 @@ class EffectiveQuotas:
             if resolver.winner(client.user, OTHER) is not resolver.winner(client.user, "")
         )
 
-    def _key_answer(self, key: str, client: KnownClient, winner: Candidate, options: ResolveOptions) -> KeyAnswer:
-        overridden = shared = None
-        if options.include_overrides:
-            overridden = tuple(self.resolvers[key].hidden(client.user, client.client_id, winner))
-        if options.members:
-            shared = self._sharing.others(key, self.resolvers[key], client, winner.level, most=options.members)
+    def _key_answer(self, key: str, client: KnownClient, winner: Candidate, *, explain: bool) -> KeyAnswer:
         unit = self._units.get((winner.entity, key))
         group = unit.group if isinstance(unit, GroupPart) and unit.members is None else None
-        if group is not None and options.members:
-            shared = self._members_beside(group, key, winner.entity, options.members)
         return KeyAnswer(
             value=winner.value,
             source=winner.entity if group is None else reserved_entity(GroupLimit(group=group)),
             level=winner.level,
             bucket=tags_of(client, winner.level) if group is None else {"group": group},
-            overridden=overridden,
-            shared_with=shared,
+            overridden=tuple(self.resolvers[key].hidden(client.user, client.client_id, winner)) if explain else None,
             profile=self._profiles.get((winner.entity, key)),
             unit=unit,
             expiry=self._expiries.get((winner.entity, key)),
@@ -240,13 +216,7 @@ class EffectiveQuotas:
             for key, value in values.items():
                 self.resolvers[key] = self.resolvers[key].changed({entity: value})
 
-    def _members_beside(self, group: str, key: str, member: Entity, most: int) -> SharedWith:
-        """Other members whose limit of this key is that of the group."""
-        members = self._grouped.members(group) if self._grouped is not None else ()
-        others = [each for each in members if each != member and (each, key) in self._units]
-        return SharedWith(clients=tuple(others[:most]), more=max(0, len(others) - most))
-
-    def _about_address(self, entity: Entity, address: KnownAddress, options: ResolveOptions) -> Resolution:
+    def _about_address(self, entity: Entity, address: KnownAddress, *, explain: bool) -> Resolution:
         reason = self.reason_of_address(address)
         winner = self.addresses.winner(address.ip)
         quotas = {}
@@ -256,8 +226,7 @@ class EffectiveQuotas:
                 source=winner.entity,
                 level=winner.level,
                 bucket=tags_of_address(address),
-                overridden=self.addresses.resolve(address.ip).candidates[1:] if options.include_overrides else None,
-                shared_with=SharedWith() if options.members else None,
+                overridden=self.addresses.resolve(address.ip).candidates[1:] if explain else None,
                 profile=self._profiles.get((winner.entity, ADDRESS_KEY)),
                 unit=self._units.get((winner.entity, ADDRESS_KEY)),
                 expiry=self._expiries.get((winner.entity, ADDRESS_KEY)),
@@ -267,12 +236,8 @@ class EffectiveQuotas:
             client=address,
             quotas=quotas,
             unknown={} if reason is None else {ADDRESS_KEY: reason},
-            ladder={ADDRESS_KEY: address_ladder(self.addresses, address)} if options.explain else None,
+            ladder={ADDRESS_KEY: address_ladder(self.addresses, address)} if explain else None,
         )
-
-    @cached_property
-    def _sharing(self) -> Sharing:
-        return Sharing(self.quotas)
 
     @cached_property
     def _known(self) -> list[tuple[Entity, Known]]:

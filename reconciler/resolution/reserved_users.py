@@ -181,7 +181,6 @@ class GroupedQuotas:
 
     def __init__(self, stored: QuotaTable) -> None:
         self._limits: dict[str, Mapping[str, float]] = {}
-        self._members: dict[str, list[Entity]] = {}
         self._prefixes: dict[tuple[MemberKind, str], str] = {}
         self.units: dict[tuple[Entity, str], GroupPart] = {}
         """By member and key, the group that sets its limit."""
@@ -196,7 +195,6 @@ class GroupedQuotas:
                     self._limits[group] = values
                 case GroupMember(group=group, kind=kind, name=name) if kind in _WHOLE:
                     member = Entity.of({_WHOLE[kind]: name})
-                    self._members.setdefault(group, []).append(member)
                     groups[member] = min(group, groups.get(member, group))
                 case GroupMember(group=group, kind=kind, name=name):
                     self._prefixes[kind, name] = min(group, self._prefixes.get((kind, name), group))
@@ -210,10 +208,6 @@ class GroupedQuotas:
         if values:
             self.quotas[member] = {**own, **values}
             self.units.update(((member, key), GroupPart(group=group, limit=value)) for key, value in values.items())
-
-    def members(self, group: str) -> tuple[Entity, ...]:
-        """Members by their full names, in canonical order."""
-        return tuple(sorted(self._members.get(group, ()), key=lambda entity: entity.sort_key))
 
     def with_client(self, client: KnownClient) -> bool:
         """Give a client that only a prefix makes a member its limits. Whether there are such limits."""

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler.model import OTHER, ClientName, Entity, EntityType, Known, KnownAddress, KnownClient
@@ -40,16 +38,6 @@ _OF_CLIENT_IDS: Final = (4, 7)
 """Levels that are looked up by the client-id alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedWith:
-    """Other known clients in one bucket, in the order of entities. ``more`` are not listed."""
-
-    clients: tuple[Entity, ...] = ()
-    """Some of the clients."""
-    more: int = 0
-    """So many are not listed."""
-
-
 def tags_of(client: KnownClient, level: int) -> Tags:
     """The tags of a client whose limit comes from this level; an empty client id has no tag."""
     tags: dict[str, str | None] = {}
@@ -67,58 +55,6 @@ def tags_of_address(address: KnownAddress) -> Tags:
     if address.ip is OTHER:
         return {EntityType.IP.value: None}
     return {EntityType.IP.value: host_address(address.ip) or address.ip}
-
-
-class Sharing:
-    """The known clients of a state by the names that their buckets can have; those without a limit are in no bucket."""
-
-    def __init__(self, entities: Iterable[Entity]) -> None:
-        """Index the entities by each name that may be shared. Which of them are depends on the key."""
-        self._by_name: dict[tuple[str, str], list[Entity]] = {}
-        for entity in entities:
-            for part in entity.parts:
-                if isinstance(part[1], str):
-                    self._by_name.setdefault((part[0], part[1]), []).append(entity)
-        self._buckets: dict[tuple[str, str, str], _Bucket] = {}
-
-    def others(self, key: str, resolver: Resolver, client: KnownClient, level: int, *, most: int) -> SharedWith:
-        """Return the other clients in the quota group of a client whose limit for this key comes from this level.
-
-        Only levels of users and of client ids pool; all others give every client a bucket of its own.
-        """
-        if level in USER_LEVELS:
-            entity_type, name = _USER, client.user
-        elif level in CLIENT_LEVELS:
-            entity_type, name = _CLIENT_ID, client.client_id
-        else:
-            return SharedWith()
-        if not isinstance(name, str):
-            return SharedWith()
-        place = (key, entity_type, name)
-        bucket = self._buckets.get(place)
-        if bucket is None:
-            bucket = self._buckets[place] = self._bucket(resolver, entity_type, name)
-        others = itertools.islice((entity for entity, other in bucket.members if other != client), most)
-        listed = tuple(others)
-        return SharedWith(clients=listed, more=len(bucket.members) - bucket.count[client] - len(listed))
-
-    def _bucket(self, resolver: Resolver, entity_type: str, name: str) -> _Bucket:
-        levels = USER_LEVELS if entity_type == _USER else CLIENT_LEVELS
-        members = []
-        for entity, client in known_clients(self._by_name.get((entity_type, name), ())):
-            if isinstance(client, KnownClient):
-                winner = resolver.winner(client.user, client.client_id)
-                if winner is not None and winner.level in levels:
-                    members.append((entity, client))
-        return _Bucket(members=members, count=Counter(client for _, client in members))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bucket:
-    """Its known clients in the order of entities. ``count``: how many entities stand for one client."""
-
-    members: list[tuple[Entity, KnownClient]]
-    count: Counter[KnownClient]
 
 
 def known_clients(entities: Iterable[Entity]) -> Iterator[tuple[Entity, Known]]:

@@ -29,25 +29,13 @@ from reconciler.model import (
 )
 from reconciler.planning import difference, quotas_after
 from reconciler.ports import StaticDefaultsInspector
-from reconciler.resolution import (
-    GROUP_CALLBACK,
-    Caveats,
-    EffectiveQuotas,
-    QuotaView,
-    Resolution,
-    ResolveOptions,
-    ViewKind,
-    address_of,
-    client_of,
-)
+from reconciler.resolution import GROUP_CALLBACK, Caveats, EffectiveQuotas, QuotaView, Resolution, ViewKind, address_of, client_of
 from reconciler.text import count_of, list_some, near_miss, number_text, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, with_facts
 from reconciler.workflows.intent import Intent, intent_of, with_lint
 from reconciler.workflows.load import LoadedManifests, References, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.trusted import ReadReferences, TrustedTree, read_references
 from reconciler.workflows.units import divide_totals, live_expiries, needs_leaders, with_leaders
-
-_PLAIN: Final = ResolveOptions()
 
 
 def require_client(entity: Entity) -> tuple[Entity, Known]:
@@ -58,10 +46,10 @@ def require_client(entity: Entity) -> tuple[Entity, Known]:
         raise UsageError(f"no client can be {entity}: {error}") from None
 
 
-def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[Resolution]:
+def resolve_known(view: QuotaView) -> Iterator[Resolution]:
     """The effective quotas of every entity that the state names, and a user's other client ids where those differ."""
     answers = view.answers()
-    return (answers.answer(entity, wanted) for entity, _ in answers.known_clients())
+    return (answers.answer(entity) for entity, _ in answers.known_clients())
 
 
 def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, ...]:

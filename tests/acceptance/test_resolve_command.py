@@ -55,7 +55,6 @@ def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder
             "level": 3,
             "bucket": {"user": "alice"},
             "overridden": [{"entity": {"user": None}, "value": 3000000, "level": 6}],
-            "shared_with": {"clients": [{"user": "alice"}], "more": 0},
         },
         CONSUME: {
             "value": 7000000,
@@ -63,7 +62,6 @@ def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder
             "level": 1,
             "bucket": {"user": "alice", "client-id": "etl"},
             "overridden": [{"entity": {"user": None}, "value": "NaN", "level": 6}],
-            "shared_with": {"clients": [], "more": 0},
         },
         "request_percentage": {
             "value": 12.5,
@@ -71,7 +69,6 @@ def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder
             "level": 5,
             "bucket": {"user": "alice", "client-id": "etl"},
             "overridden": [],
-            "shared_with": {"clients": [], "more": 0},
         },
     }
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.effective_quotas import KEYS, EffectiveQuotas, ResolveOptions, RungStatus
+from reconciler.resolution.effective_quotas import KEYS, EffectiveQuotas, RungStatus
 from tests.support.quota_walk import Names, limit_of, tags_of
 
 Table = Mapping[Names, Mapping[str, float]]
@@ -16,7 +16,6 @@ Table = Mapping[Names, Mapping[str, float]]
 NAMES = ["a", "b", "<default>"]
 PARTS: list[EntityName | None] = [None, DEFAULT, *NAMES]
 SHAPES = [(u, c) for u in PARTS for c in PARTS if (u, c) != (None, None)]
-ALL = ResolveOptions(include_overrides=True, explain=True, members=99)
 
 tables = st.dictionaries(
     st.sampled_from(SHAPES),
@@ -91,7 +90,7 @@ def test_what_is_hidden_holds_in_turn_as_the_winners_are_taken_away(
     table: Table, user: EntityName | None, client_id: EntityName | None
 ) -> None:
     asked = question(user, client_id)
-    for key, found in EffectiveQuotas(quotas_of(table)).answer(asked, ALL).quotas.items():
+    for key, found in EffectiveQuotas(quotas_of(table)).answer(asked, explain=True).quotas.items():
         left, in_turn = quotas_of(table), []
         while (winner := EffectiveQuotas(left).answer(asked).quotas.get(key)) is not None:
             in_turn.append((winner.source, winner.value, winner.level))
@@ -105,7 +104,7 @@ def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
     table: Table, user: EntityName | None, client_id: EntityName | None
 ) -> None:
     quotas = quotas_of(table)
-    answer = EffectiveQuotas(quotas).answer(question(user, client_id), ALL)
+    answer = EffectiveQuotas(quotas).answer(question(user, client_id), explain=True)
     assert answer.ladder is not None
     assert tuple(answer.ladder) == KEYS
     for key, rungs in answer.ladder.items():
@@ -129,32 +128,6 @@ def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
                 assert EffectiveQuotas(more).answer(answer.entity).quotas.get(key) == EffectiveQuotas(quotas).answer(
                     answer.entity
                 ).quotas.get(key)
-
-
-@given(table=tables, user=st.sampled_from(NAMES), client_id=st.sampled_from(["", *NAMES]))
-def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: Table, user: str, client_id: str) -> None:
-    answer = EffectiveQuotas(quotas_of(table)).answer(entity_of(user, client_id), ALL)
-    for key, found in answer.quotas.items():
-        rules = of_key(table, key)
-        mine = tags_of(rules, user, client_id)
-        expected = {
-            entity_of(*shape)
-            for shape in table
-            if (names := stands_for(*shape)) != (user, client_id)
-            and limit_of(rules, *names) is not None
-            and tags_of(rules, *names) == mine
-        }
-        assert found.shared_with is not None
-        assert set(found.shared_with.clients) == expected
-        assert list(found.shared_with.clients) == sorted(expected, key=lambda entity: entity.sort_key)
-        few = (
-            EffectiveQuotas(quotas_of(table))
-            .answer(entity_of(user, client_id), ResolveOptions(members=1))
-            .quotas[key]
-            .shared_with
-        )
-        assert few is not None
-        assert len(few.clients) + few.more == len(expected)
 
 
 @given(table=tables)

@@ -14,11 +14,10 @@ from reconciler.errors import UsageError
 if TYPE_CHECKING:
     from reconciler.model import Entity
     from reconciler.render import Block
-    from reconciler.resolution import QuotaView, Resolution, ResolveOptions
+    from reconciler.resolution import QuotaView, Resolution
     from reconciler.workflows import Sources
 
 _STATES: Final = "current (the cluster, or the snapshot of --current), manifests or planned"
-_MEMBERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,6 @@ class ResolveArguments:
 
 def run(args: ResolveArguments) -> Result:
     """Read the state and answer; exit 1 when nothing of the answer is known."""
-    from reconciler.resolution import ResolveOptions
     from reconciler.workflows import Sources, Where, require_client
 
     single = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
@@ -56,8 +54,7 @@ def run(args: ResolveArguments) -> Result:
         require_client(single)
     sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
     view = sources.view(args.state)
-    wanted = ResolveOptions(include_overrides=args.explain, explain=args.explain, members=0 if single is None else _MEMBERS)
-    return _all(view, wanted, sources) if single is None else _one(view, single, wanted, sources)
+    return _all(view, sources, explain=args.explain) if single is None else _one(view, single, sources, explain=args.explain)
 
 
 def _check(args: ResolveArguments, single: Entity | None) -> None:
@@ -67,13 +64,13 @@ def _check(args: ResolveArguments, single: Entity | None) -> None:
         raise UsageError("name a client: --name user=NAME --name client-id=NAME (or ip=ADDRESS), or --all")
 
 
-def _one(view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sources) -> Result:
+def _one(view: QuotaView, entity: Entity, sources: Sources, *, explain: bool) -> Result:
     """The answer for one entity."""
     from reconciler.features.resolving.documents import RESOLVE, ResolveAnswer
     from reconciler.workflows import is_unknown, notes_about
 
     answers = view.answers()
-    resolution = answers.answer(entity, wanted)
+    resolution = answers.answer(entity, explain=explain)
     answer = ResolveAnswer(view=view, resolution=resolution, more_notes=tuple(notes_about(resolution, answers)))
 
     def lines() -> Iterator[Block]:
@@ -95,7 +92,7 @@ def _one(view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sourc
     )
 
 
-def _all(view: QuotaView, wanted: ResolveOptions, sources: Sources) -> Result:
+def _all(view: QuotaView, sources: Sources, *, explain: bool) -> Result:
     """The answers for every entity that the state names, made while they are printed."""
     answers, seen = view.answers(), _Seen()
 
@@ -105,7 +102,7 @@ def _all(view: QuotaView, wanted: ResolveOptions, sources: Sources) -> Result:
 
         yield line(f"In {view_title(view)}:")
         for entity, _ in answers.known_clients():
-            resolution = answers.answer(entity, wanted)
+            resolution = answers.answer(entity, explain=explain)
             seen(resolution)
             yield line()
             yield from resolution_lines(resolution, every_key=False)
@@ -116,7 +113,7 @@ def _all(view: QuotaView, wanted: ResolveOptions, sources: Sources) -> Result:
     def document() -> Iterable[str]:
         from reconciler.features.resolving.documents import answer_list_chunks
 
-        return answer_list_chunks(view, answers, wanted, seen=seen)
+        return answer_list_chunks(view, answers, explain=explain, seen=seen)
 
     return Result(
         exit=lambda: exit_codes.DONE if seen.anything_known else exit_codes.NOT_DONE,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
-from reconciler.resolution import EffectiveQuotas, KeyAnswer, QuotaView, Resolution, ResolveOptions
+from reconciler.resolution import EffectiveQuotas, KeyAnswer, QuotaView, Resolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class ResolveList:
 
 _CODEC: Final = VALUES.extended(
     {
-        KeyAnswer: row("value source level bucket profile? declared=unit? expiry? overridden? shared_with?"),
+        KeyAnswer: row("value source level bucket profile? declared=unit? expiry? overridden?"),
         QuotaView: row("state=kind cluster observed"),
         Resolution: row("entity quotas unknown? ladder?"),
         ResolveAnswer: row("*view *resolution notes"),
@@ -56,7 +56,7 @@ _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, all
 
 
 def answer_list_chunks(
-    view: QuotaView, answers: EffectiveQuotas, wanted: ResolveOptions, *, seen: Callable[[Resolution], None]
+    view: QuotaView, answers: EffectiveQuotas, *, explain: bool, seen: Callable[[Resolution], None]
 ) -> Iterator[str]:
     """Yield the text of one document with an answer for each entity that the state names, a line for each.
 
@@ -67,7 +67,7 @@ def answer_list_chunks(
     yield _COMPACT.encode(head)[:-1] + ',"resolutions":['
     before = "\n"
     for entity, _ in answers.known_clients():
-        resolution = answers.answer(entity, wanted)
+        resolution = answers.answer(entity, explain=explain)
         seen(resolution)
         yield before + _COMPACT.encode(_CODEC.row(Resolution).write(resolution))
         before = ",\n"

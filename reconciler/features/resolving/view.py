@@ -77,11 +77,6 @@ def _rows(client: Known, key: str, answer: KeyAnswer) -> Iterator[tuple[str | tu
         yield line((f"  {'  declared':<{_WIDTH}}  {unit_text(key, answer.unit)}", Style.FAINT), hang=6)
     if answer.expiry is not None:
         yield line((f"  {'  temporary':<{_WIDTH}}  {live_expiry_text(key, answer.expiry)}", Style.FAINT), hang=6)
-    if answer.shared_with is not None and answer.shared_with.clients:
-        shared = answer.shared_with
-        more = f", and {shared.more} more" if shared.more else ""
-        clients = f"{', '.join(map(str, shared.clients))}{more}"
-        yield line((f"  {'  shared with':<{_WIDTH}}  {clients}", Style.FAINT), hang=6)
 
 
 def _tags(bucket: Tags) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model.effect import OTHER, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.effective_quotas import ADDRESS_KEY, KEYS, Caveats, EffectiveQuotas, ResolveOptions, RungStatus
+from reconciler.resolution.effective_quotas import ADDRESS_KEY, KEYS, Caveats, EffectiveQuotas, RungStatus
 from reconciler.resolution.kafka_names import client_of, entity_of
 from tests.builders import ip, pair, user
 
@@ -35,7 +35,7 @@ def test_an_address_is_found_in_every_spelling_and_a_host_name_in_its_own(
     asked: str, value: float, source: str, level: int, bucket: str | None
 ) -> None:
     answers = EffectiveQuotas(limited(**{"10.0.0.7": 5.0, "::1": 7.0, "db.internal": 8.0, "default": 9.0}))
-    answer = answers.answer(ip(asked), ResolveOptions(include_overrides=True, members=5))
+    answer = answers.answer(ip(asked), explain=True)
     found = answer.quotas[ADDRESS_KEY]
     assert (found.value, found.source, found.level, found.bucket) == (value, ip(source), level, {"ip": bucket})
     assert found.overridden is not None
@@ -46,7 +46,7 @@ def test_an_address_is_found_in_every_spelling_and_a_host_name_in_its_own(
 def test_spellings_of_one_address_that_disagree_make_its_limit_unknown() -> None:
     answers = EffectiveQuotas(limited(**{"::1": 7.0, "0:0:0:0:0:0:0:1": 8.0, "default": 9.0}))
     for asked in ("::1", "0::1"):
-        answer = answers.answer(ip(asked), ResolveOptions(explain=True))
+        answer = answers.answer(ip(asked), explain=True)
         assert answer.quotas == {}
         assert "ip=0:0:0:0:0:0:0:1" in answer.unknown[ADDRESS_KEY]
         assert "ip=::1" in answer.unknown[ADDRESS_KEY]
@@ -59,7 +59,7 @@ def test_spellings_of_one_address_that_disagree_make_its_limit_unknown() -> None
 
 def test_a_callback_of_the_brokers_own_leaves_only_addresses_known() -> None:
     answers = EffectiveQuotas({user("a"): {PRODUCE: 1.0}, ip("10.0.0.7"): {ADDRESS_KEY: 2.0}}, Caveats(callback="custom"))
-    answer = answers.answer(user("a"), ResolveOptions(explain=True, include_overrides=True))
+    answer = answers.answer(user("a"), explain=True)
     assert answer.quotas == answer.ladder == {}
     assert answer.unknown == dict.fromkeys(KEYS, "custom")
     assert answers.answer(ip("10.0.0.7")).quotas[ADDRESS_KEY].value == 2.0
