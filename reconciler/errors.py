@@ -46,15 +46,13 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
 
 
 class MissingPackageError(MissingDependencyError):
-    """An optional package is not installed. ``package`` and ``extra`` name it, and the extra that brings it."""
+    """An optional package is not installed. The text names it, and the extra that brings it."""
 
     def __init__(self, needs: str, module: str, *, extra: str | None = None, remark: str = "") -> None:
         """``needs``: the first words. ``extra``: the one to name, where several bring the package. ``remark``: the last words."""
-        self.package, brought_by = PACKAGES[module]
-        self.extra = extra or brought_by
-        how = f"Install the extra {self.extra} (kafka-quotas explain install){remark}"
-        words = f"{needs} {self.package}, which is not installed. {how}"
-        super().__init__(words)
+        package, brought_by = PACKAGES[module]
+        how = f"Install the extra {extra or brought_by} (kafka-quotas explain install){remark}"
+        super().__init__(f"{needs} {package}, which is not installed. {how}")
 
     @classmethod
     def of(cls, needs: str, error: ImportError) -> MissingPackageError | None:
@@ -70,12 +68,8 @@ class FileAccessError(ReconcilerError):
     failure_reason = "file"
 
 
-class DocumentVersionError(FileAccessError):
-    """A JSON document is of a major version that this program does not read."""
-
-
-class AlteredDocumentError(FileAccessError):
-    """A JSON document was changed after it was written: its digest is not that of its contents."""
+class UnusableDocumentError(FileAccessError):
+    """A JSON document is of another major version, or was changed after it was written: its digest is another."""
 
 
 class OutputError(ReconcilerError):
@@ -142,13 +136,9 @@ class TlsFailedError(AuthenticationError):
 
 
 class AuthorizationError(BackendError):
-    """The cluster knows the principal and refuses the operation. ``operation`` is the missing ACL operation."""
+    """The cluster knows the principal and refuses the operation."""
 
     failure_reason = "authorization"
-
-    def __init__(self, message: str, *, operation: str) -> None:
-        super().__init__(message)
-        self.operation = operation
 
 
 class UnsupportedClusterError(BackendError):
@@ -178,11 +168,6 @@ class OtherClusterError(BackendError):
     """A new connection reached another cluster than the one that the command began with. Nothing was written on it."""
 
     failure_reason = "wrong-cluster"
-
-    def __init__(self, message: str, *, expected: str, actual: str) -> None:
-        super().__init__(message)
-        self.expected = expected
-        self.actual = actual
 
 
 class OutcomeUnknownError(BackendError):
@@ -230,13 +215,9 @@ class NotAppliedError(ReconcilerError):
 
 
 class LockedError(RefusedError):
-    """Another run of this tool has the cluster's lock. ``holder`` is what it wrote there about itself."""
+    """Another run of this tool has the cluster's lock. The text has what it wrote there about itself."""
 
     failure_reason = "locked"
-
-    def __init__(self, message: str, *, holder: str) -> None:
-        super().__init__(message)
-        self.holder = holder
 
 
 class ChangedSinceError(RefusedError):
@@ -267,11 +248,6 @@ class WrongClusterError(RefusedError):
     """The cluster that answers is not the one the Cluster manifest names."""
 
     failure_reason = "wrong-cluster"
-
-    def __init__(self, message: str, *, expected: str, actual: str) -> None:
-        super().__init__(message)
-        self.expected = expected
-        self.actual = actual
 
 
 class NotConfirmedError(RefusedError):

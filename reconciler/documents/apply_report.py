@@ -164,7 +164,7 @@ APPLY_REPORT: Final = Document(
 def read_apply_report(text: str, *, name: str) -> ApplyReport:
     """The report of a run that had a plan, without guards and reasons.
 
-    Raises as ``Document.read``, and ``AlteredDocumentError`` for another digest than its changes have.
+    Raises as ``Document.read``, and ``UnusableDocumentError`` for another digest than its changes have.
     """
     report = APPLY_REPORT.read(text, name=name)
     require_digest(report.digest, report.cluster.id, [outcome.change for outcome in report.outcomes], name=name)

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from reconciler.collector import pause_collector
 from reconciler.documents.codec import Codec, Keyed, row
 from reconciler.documents.kinds import ENTITY, TEXT, FieldError, JsonKind, UnlikeError, nullable, parse, table
-from reconciler.errors import DocumentVersionError, FileAccessError
+from reconciler.errors import FileAccessError, UnusableDocumentError
 from reconciler.formats import FORMAT_VERSION, Json, document_text
 from reconciler.model import (
     OTHER,
@@ -262,13 +262,13 @@ class Document(Generic[T]):
     def read(self, text: str | bytes, *, name: str) -> T:
         """The value of a text; ``name`` is the file's.
 
-        Raises ``DocumentVersionError`` for a document of another major version, and ``FileAccessError`` for any other text.
+        Raises ``UnusableDocumentError`` for a document of another major version, and ``FileAccessError`` for any other text.
         """
         try:
             with pause_collector():
                 return self.build(parse(text))
         except ForeignVersionError as error:
-            raise DocumentVersionError(f"{name} is {self.called.partition(' written by')[0]} {error}") from error
+            raise UnusableDocumentError(f"{name} is {self.called.partition(' written by')[0]} {error}") from error
         except (ValueError, RecursionError) as error:
             raise FileAccessError(f"{name} is not {self.called}: {error}") from error
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from reconciler.documents.codec import Keyed, row
 from reconciler.documents.document import VALUES, Document
 from reconciler.documents.kinds import FieldError, JsonKind
-from reconciler.errors import AlteredDocumentError
+from reconciler.errors import UnusableDocumentError
 from reconciler.formats import FORMAT_VERSION, Json, field_path, plan_digest
 from reconciler.model import (
     BrokerFacts,
@@ -59,7 +59,7 @@ PLAN: Final = Document(
 def read_plan(text: str, *, name: str) -> Plan:
     """The plan of a document.
 
-    Raises as ``Document.read``, and ``AlteredDocumentError`` for another digest than its changes have.
+    Raises as ``Document.read``, and ``UnusableDocumentError`` for another digest than its changes have.
     """
     plan = PLAN.read(text, name=name)
     require_digest(plan.digest, plan.cluster.id, plan.changes, name=name)
@@ -67,11 +67,11 @@ def read_plan(text: str, *, name: str) -> Plan:
 
 
 def require_digest(recorded: str | None, cluster_id: str | None, changes: Iterable[Change], *, name: str) -> None:
-    """Raise ``AlteredDocumentError`` unless the digest that the document ``name`` records is that of its changes."""
+    """Raise ``UnusableDocumentError`` unless the digest that the document ``name`` records is that of its changes."""
     actual = plan_digest(cluster_id, changes)
     if recorded != actual:
         msg = f"{name} was changed after it was written: its digest is {recorded}, but that of its changes is {actual}"
-        raise AlteredDocumentError(msg)
+        raise UnusableDocumentError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler import documents
-from reconciler.errors import AlteredDocumentError, DocumentVersionError, StalePlanError
+from reconciler.errors import StalePlanError, UnusableDocumentError
 from reconciler.model import CurrentState, Entity, Plan, escaped, same_value
 from reconciler.text import list_some, moment_text, number_text
 
@@ -25,7 +25,7 @@ def read_saved_plan(text: str, *, name: str) -> Plan:
     """
     try:
         return documents.read_plan(text, name=name)
-    except (AlteredDocumentError, DocumentVersionError) as error:
+    except UnusableDocumentError as error:
         raise StalePlanError(f"{error}. Plan again") from error
 
 

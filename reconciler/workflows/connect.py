@@ -272,7 +272,7 @@ def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
         f"this is not the cluster that {name} describes: it expects cluster id {expected}, and {actual} answers. "
         "Nothing was written. Check the connection, or correct clusterId"
     )
-    raise WrongClusterError(msg, expected=expected, actual=actual)
+    raise WrongClusterError(msg)
 
 
 def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> tuple[Connection, Path | None]:

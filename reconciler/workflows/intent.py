@@ -151,7 +151,7 @@ def claimed_elsewhere(spec: ClusterSpec, loaded: LoadedManifests | None, answers
                 f"{display_name(name)}{place}. Nothing was written. Write clusterId in both Cluster manifests if they "
                 "mean one cluster. Else correct the connection"
             )
-            raise WrongClusterError(msg, expected="unknown", actual=other.cluster_id)
+            raise WrongClusterError(msg)
         assert loaded is not None
         claimed.update({entity: name for entity in loaded.desired(other).entities if other.scope.contains(entity)})
     return claimed

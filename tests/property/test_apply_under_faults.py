@@ -30,7 +30,7 @@ ERRORS = st.sampled_from(
         UnreachableError("gone"),
         RequestRefusedError("no controller", error_code=41),
         RequestRefusedError("policy", error_code=44),
-        AuthorizationError("no", operation="AlterConfigs"),
+        AuthorizationError("no"),
         KeyboardInterrupt(),
     ]
 )

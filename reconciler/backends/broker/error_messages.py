@@ -171,7 +171,7 @@ def request_refusal(
     advice = f". {advice}" if advice else ""
     if code == CLUSTER_AUTHORIZATION_FAILED:
         text = _not_in_policy(operation, actions[operation]) if actions else _not_allowed(operation, principal)
-        return AuthorizationError(text + advice, operation=operation)
+        return AuthorizationError(text + advice)
     text = message or _ERROR_TEXTS.get(code, "no reason given")
     extra = f" ({_ERROR_TEXTS[code]})" if message and code in _ERROR_TEXTS else ""
     text = f"the cluster refused the request with error {code}: {text.rstrip('.')}{extra}{advice}"

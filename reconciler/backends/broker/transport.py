@@ -252,7 +252,7 @@ class Transport:
                 f"{self._name(node)} answers as cluster {actual}, and this command began with cluster {expected}. The command "
                 "sends nothing more. Check where the address leads (DNS name, tunnel, load balancer), and plan again"
             )
-            raise OtherClusterError(msg, expected=expected, actual=actual)
+            raise OtherClusterError(msg)
         self._cluster_id, self._is_identified = answer.cluster_id, True
         self._identified.add(connection)
 

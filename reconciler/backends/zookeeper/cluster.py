@@ -142,7 +142,7 @@ class ZooKeeperCluster:
                 f"ZooKeeper has cluster {actual} now, and this command began with cluster {expected}. The command sends nothing "
                 "more. Check where the address leads (DNS name, tunnel, load balancer), and plan again"
             )
-            raise OtherClusterError(msg, expected=expected, actual=actual)
+            raise OtherClusterError(msg)
         return now
 
     def brokers(self) -> Sequence[BrokerNode]:
@@ -436,7 +436,7 @@ def _acquired(client: KazooClient, holder: str) -> Lock:
         except NoNodeError:
             continue  # a client that left took the folders away
         except NoAuthError:
-            raise AuthorizationError(f"the lock cannot be taken: {write_refused(HOME)}", operation="create") from None
+            raise AuthorizationError(f"the lock cannot be taken: {write_refused(HOME)}") from None
         except LockTimeout:
             pass
         _refuse(lock)
@@ -453,4 +453,4 @@ def _refuse(lock: Lock) -> None:
         f"another run has the lock of this cluster ({FOLDER} in ZooKeeper): {holder}. Nothing was written. Wait until that run "
         "has ended. ZooKeeper removes the lock of a run that died within half a minute"
     )
-    raise LockedError(msg, holder=holder)
+    raise LockedError(msg)

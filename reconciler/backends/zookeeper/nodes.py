@@ -154,7 +154,7 @@ def _require_whole(folder: str, acl: Sequence[Any]) -> None:
             f"ZooKeeper does not show this client the whole ACL of {folder}, so new nodes could not have the same. Log in as "
             "a user who may administer it, most often as the brokers do"
         )
-        raise AuthorizationError(msg, operation="admin")
+        raise AuthorizationError(msg)
 
 
 class UnreadableNodeError(ValueError):

@@ -146,7 +146,7 @@ def translated_error(error: Exception) -> BackendError:
     """Return kazoo's error of a request that changes nothing, as one of ours."""
     if isinstance(error, NoAuthError):
         msg = "ZooKeeper does not let this client read the quotas: its ACLs want the identity of the brokers"
-        return AuthorizationError(msg, operation="read")
+        return AuthorizationError(msg)
     if isinstance(error, AuthFailedError):
         return AuthenticationError("ZooKeeper refused the login")
     if isinstance(error, KazooTimeoutError):

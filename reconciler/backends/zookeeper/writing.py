@@ -352,7 +352,7 @@ def _probe(client: KazooClient, folder: str) -> None:
     transaction.create(f"{folder}/{_PROBE}{secrets.token_hex(8)}", b"")
     transaction.check(f"{CONFIG}/{_PROBE}{secrets.token_hex(8)}", 0)
     if any(isinstance(answer, NoAuthError) for answer in transaction.commit()):
-        raise AuthorizationError(write_refused(folder), operation="create")
+        raise AuthorizationError(write_refused(folder))
 
 
 def write_refused(path: str) -> str:

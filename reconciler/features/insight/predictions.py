@@ -154,7 +154,7 @@ def run_proposal(report: ApplySummary, paths: Sequence[str], cluster: str | None
     expected, actual = (ran.id, read.id) if None not in (ran.id, read.id) else (ran.name, read.name)
     if expected is not None and actual is not None and expected != actual:
         msg = f"the report is of cluster {escaped(expected)}, and these quotas are of {escaped(actual)}"
-        raise WrongClusterError(msg, expected=expected, actual=actual)
+        raise WrongClusterError(msg)
     return proposal_in_effect(view, *sources.cluster())
 
 

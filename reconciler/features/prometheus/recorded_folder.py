@@ -189,7 +189,7 @@ class RecordedFolder:
                     lock_descriptor(handle, wait=False)
                 except BlockingIOError as error:
                     msg = f"Another recorder writes to {self.path}. Stop it, or give another --folder"
-                    raise LockedError(msg, holder=str(self.path)) from error
+                    raise LockedError(msg) from error
                 for left in self.path.glob(".*.parquet.partial"):
                     left.unlink()
             yield

@@ -61,7 +61,7 @@ def check_on_cluster(plan: Plan, cluster: QuotaCluster, *, progress: Progress) -
         results = validated(plan.changes, cluster)
     except AuthorizationError as error:
         msg = f"{error}. --server-check=sandbox needs no rights on the cluster"
-        raise AuthorizationError(msg, operation=error.operation) from error
+        raise AuthorizationError(msg) from error
     if plan.observed.origin is ObservedFrom.ZOOKEEPER:
         own = "checked by this tool's own copy of the brokers' rules: ZooKeeper checks nothing, and no broker was asked"
         return _noted(plan, own, findings=_refusals(plan.changes, results))

@@ -191,7 +191,7 @@ class Passes:
         if intent.spec.cluster_id is None and known.id != answers.id:
             expected, actual = (escaped(identity.id or "unknown") for identity in (known, answers))
             msg = f"cluster {expected} answered before, and now {actual} does. Nothing was written. Start again if that is meant"
-            raise WrongClusterError(msg, expected=expected, actual=actual)
+            raise WrongClusterError(msg)
 
     def _replay(self, intent: Intent, observation: Observation) -> Replay | None:
         """Replay recorded traffic once for each plan, and again while it cannot be read. ``None`` without traffic."""

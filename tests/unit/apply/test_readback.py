@@ -112,7 +112,7 @@ def test_a_broker_that_leaves_the_cluster_meanwhile_is_not_waited_for() -> None:
 
 
 def test_a_refusal_is_not_waited_for() -> None:
-    cluster = Thirty(FakeClock(), b7=AuthorizationError("no", operation="DescribeConfigs"))
+    cluster = Thirty(FakeClock(), b7=AuthorizationError("no"))
     assert not look(cluster).verified
     assert cluster.clock.seconds == 0
 

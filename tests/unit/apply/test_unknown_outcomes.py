@@ -20,7 +20,7 @@ TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
 GONE = UnreachableError("no broker answers")
 NO_CONTROLLER = RequestRefusedError("not the controller", error_code=41)
 POLICY = RequestRefusedError("policy", error_code=44)
-NOT_ALLOWED = AuthorizationError("not allowed", operation="AlterConfigs")
+NOT_ALLOWED = AuthorizationError("not allowed")
 LOST = OutcomeUnknownError("the server closed the connection")
 
 

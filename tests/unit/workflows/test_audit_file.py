@@ -107,7 +107,7 @@ def test_a_run_with_a_report(tmp_path: Path) -> None:
     [
         (UnreachableError("no"), "failed", "unreachable"),
         (ManifestError("no"), "failed", "invalid-manifests"),
-        (WrongClusterError("no", expected="a", actual="b"), "refused", "wrong-cluster"),
+        (WrongClusterError("no"), "refused", "wrong-cluster"),
         (KeyboardInterrupt(), "failed", "interrupted"),
         (ZeroDivisionError("no"), "failed", "internal"),
     ],

@@ -81,13 +81,13 @@ class Forbidden(FakeCluster):
     """A cluster that shows none of it to this principal."""
 
     def replication_throttles(self) -> ReplicationThrottles:
-        raise AuthorizationError("not allowed", operation="DescribeConfigs")
+        raise AuthorizationError("not allowed")
 
     def scram_users(self) -> frozenset[str]:
-        raise AuthorizationError("not allowed", operation="Describe")
+        raise AuthorizationError("not allowed")
 
     def nodes_without_quotas(self) -> Mapping[str, int | None]:
-        raise AuthorizationError("not allowed", operation="read")
+        raise AuthorizationError("not allowed")
 
 
 def test_what_could_not_be_read_is_a_note_and_no_finding() -> None:

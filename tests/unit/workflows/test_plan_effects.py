@@ -64,7 +64,7 @@ def test_a_callback_of_the_brokers_own_makes_effects_unknown_and_is_named_escape
     assert done.applyable
 
 
-@pytest.mark.parametrize("source", [FakeCluster(), WithCallback(AuthorizationError("not allowed", operation="DescribeConfigs"))])
+@pytest.mark.parametrize("source", [FakeCluster(), WithCallback(AuthorizationError("not allowed"))])
 def test_when_nobody_tells_the_setting_the_assumption_is_noted(source: FakeCluster) -> None:
     done = with_effects(plan(change(user("a"), (KEY, None, 4.0))), current(), source=source)
     assert done.effects is not None

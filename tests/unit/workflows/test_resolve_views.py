@@ -39,7 +39,7 @@ def test_a_callback_is_named_escaped_and_makes_every_answer_about_clients_unknow
 
 
 def test_without_the_right_to_ask_it_is_said_that_nobody_could_check() -> None:
-    view = current_view(of_version("4.3", a=1.0), source=WithCallback(AuthorizationError("no DescribeConfigs", operation="x")))
+    view = current_view(of_version("4.3", a=1.0), source=WithCallback(AuthorizationError("no DescribeConfigs")))
     assert view.caveats.callback is None
     assert [note for note in view.notes if "No broker answered whether" in note and "no DescribeConfigs" in note]
 
@@ -93,11 +93,7 @@ class OldBroker(WithCallback):
     [
         ({}, set(), None),
         ({QuotaKey.PRODUCER_BYTE_RATE: 1048576.0}, {PRODUCE}, "quota.producer.default, 1048576 bytes/s"),
-        (
-            AuthorizationError("not allowed", operation="x"),
-            {PRODUCE, "consumer_byte_rate"},
-            "No broker answered with their values",
-        ),
+        (AuthorizationError("not allowed"), {PRODUCE, "consumer_byte_rate"}, "No broker answered with their values"),
     ],
 )
 def test_an_old_broker_tells_its_static_defaults(
@@ -120,7 +116,7 @@ def test_where_nobody_else_tells_the_cluster_document_does() -> None:
     state = of_version("4.3", a=1.0)
     for view in (
         current_view(state, source=object(), spec=spec),
-        current_view(state, source=WithCallback(AuthorizationError("no", operation="DescribeConfigs")), spec=spec),
+        current_view(state, source=WithCallback(AuthorizationError("no")), spec=spec),
         manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0), callback=spec.brokers.callback)),
     ):
         answer = view.answers().answer(user("a"))
