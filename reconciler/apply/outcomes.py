@@ -129,7 +129,7 @@ class Budget:
             self._end += self._clock.monotonic() - start
 
     def __str__(self) -> str:
-        return f"the deadline of {self._seconds:g} s for the whole run (--deadline) has passed"
+        return f"the deadline of {self._seconds:g} s for the whole run has passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,14 +25,6 @@ _AT_ONCE: Final = 8
 """Clusters that are read at the same time."""
 
 
-CHANGED_SINCE: Final = option(
-    "--changed-since",
-    section="Git",
-    metavar="REF",
-    help="with --all-clusters: take only clusters whose manifests differ from this git reference",
-)
-
-
 ALL_CLUSTERS: Final = option("--all-clusters", section="Cluster", help="take every cluster of the manifests (not with --cluster)")
 
 
@@ -42,18 +34,11 @@ class ChosenClusters(ConnectionOptions):
 
     all_clusters: bool = ALL_CLUSTERS
 
-    def check(self, *, since: str | None = None, **excluded: str | None) -> None:
-        """Raise ``UsageError`` for ``--all-clusters`` beside an option that is about one cluster, by the option's name.
-
-        ``since``: the value of ``--changed-since``, which is about all clusters.
-        """
-        if not self.all_clusters:
-            if since is not None:
-                raise UsageError("--changed-since needs --all-clusters")
-            return
+    def check(self, **excluded: str | None) -> None:
+        """Raise ``UsageError`` for ``--all-clusters`` beside an option that is about one cluster, by the option's name."""
         about_one = {"cluster": self.cluster, "bootstrap_server": self.bootstrap_server, "zookeeper": self.zookeeper, **excluded}
         for name, value in about_one.items():
-            if value:
+            if value and self.all_clusters:
                 raise UsageError(f"--all-clusters and --{name.replace('_', '-')} exclude each other")
 
 
@@ -65,7 +50,6 @@ class Wanted:
     choice: ChosenClusters
     references: References
     fail_on: str = "error"
-    changed_since: str | None = None
 
 
 def load_one(wanted: Wanted) -> Intent:
@@ -79,12 +63,11 @@ def load_one(wanted: Wanted) -> Intent:
 
 
 def load_every(wanted: Wanted) -> Sequence[Intent | ClusterFailure]:
-    """The intents for every cluster, or those that changed. Raises as ``load_every_intent``."""
+    """The intents for every cluster. Raises as ``load_every_intent``."""
     from reconciler.model import Severity
-    from reconciler.workflows import load_every_intent, only_changed
+    from reconciler.workflows import load_every_intent
 
-    intents = load_every_intent(wanted.paths, fail_on=Severity(wanted.fail_on), references=wanted.references)
-    return only_changed(intents, wanted.paths, since=wanted.changed_since, trusted_ref=wanted.references.trusted)
+    return load_every_intent(wanted.paths, fail_on=Severity(wanted.fail_on), references=wanted.references)
 
 
 def result_for(wanted: Wanted, work: Callable[[Intent], Result], form: str, files: Sequence[OutFile]) -> Result:

@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from reconciler.workflows import Access, AuditFile, TrustedTree
 
 _LONGEST_WAIT: Final = 86_400.0
-DEADLINE: Final = option(
-    "--deadline",
-    section="Steps",
-    metavar="SECONDS",
-    default=900.0,
-    help="send no further request of a write after this time, without the waits between steps [default: 900]",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +54,7 @@ class WritingOptions:
     )
 
     def settings(self) -> ApplySettings:
-        """Return how a run without a deadline writes. A signal ends it with a report."""
+        """Return how the run writes. A signal ends it with a report."""
         from reconciler.apply import ApplySettings
 
         return ApplySettings(validate_only=self.validate_only, stop_wanted=INTERRUPTS.stop_wanted, breakable=INTERRUPTS.breakable)
@@ -69,26 +62,12 @@ class WritingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongWritingOptions(WritingOptions):
-    """Also how a write of many changes goes on: in steps, and until when."""
+    """Also how a write of many changes goes on: in steps."""
 
-    deadline: float = DEADLINE
     step_down: float | None = step_down("lower limits in steps of at most this factor, such as 2, and verify each step")
     step_wait: float | None = option(
         "--step-wait", section="Steps", metavar="SECONDS", help="wait between two steps [default: 11]"
     )
-
-    def settings(self) -> ApplySettings:
-        """Return how the run writes. Raises ``UsageError`` for an invalid deadline."""
-        from reconciler.apply import ApplySettings
-
-        if not 1 <= self.deadline <= _LONGEST_WAIT:
-            raise UsageError(f"--deadline takes seconds from 1 to {_LONGEST_WAIT:g}, not {self.deadline:g}")
-        return ApplySettings(
-            validate_only=self.validate_only,
-            run_seconds=self.deadline,
-            stop_wanted=INTERRUPTS.stop_wanted,
-            breakable=INTERRUPTS.breakable,
-        )
 
     def steps(self) -> StepDown | None:
         """Return the steps in which limits go down; ``None``: at once. Raises ``UsageError``."""

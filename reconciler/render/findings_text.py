@@ -25,13 +25,12 @@ _ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "
 _TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
 
 
-def findings_lines(findings: Sequence[Finding], *, listed: bool = False) -> tuple[Line, ...]:
+def findings_lines(findings: Sequence[Finding]) -> tuple[Line, ...]:
     """``file:line:column: severity: message [id]``, in the order given; related places follow, indented.
 
-    Of a rule with many findings the first are shown, and lines below count the others. One more line counts those as before,
-    unless they are ``listed``.
+    Of a rule with many findings the first are shown, and lines below count the others. One more line counts those as before.
     """
-    new = [finding for finding in findings if listed or not finding.as_before]
+    new = [finding for finding in findings if not finding.as_before]
     counts: Counter[tuple[str, Severity]] = Counter()
     lines: list[Line] = []
     for finding in new:
@@ -43,7 +42,7 @@ def findings_lines(findings: Sequence[Finding], *, listed: bool = False) -> tupl
             rest = f": {count - MOST_OF_A_RULE:,} more findings of this rule. For all: validate --format json "
             lines.append(line((severity.value, _STYLES[severity]), rest, (f"[{rule_id}]", Style.FAINT)))
     if earlier := len(findings) - len(new):
-        words = f"{as_before_words(earlier)}: validate --all and plan --format json list them"
+        words = f"{as_before_words(earlier)}: --format json lists them"
         lines.append(line((words, Style.FAINT)))
     return tuple(lines)
 
@@ -56,12 +55,7 @@ def as_before_words(count: int) -> str:
 def _lines(finding: Finding) -> Iterator[Line]:
     place = f"{_place(finding.span)}: " if finding.span is not None else ""
     yield line(
-        place,
-        (finding.severity.value, _STYLES[finding.severity]),
-        ": ",
-        finding.message,
-        " ",
-        (f"[{finding.id}{', as before' if finding.as_before else ''}]", Style.FAINT),
+        place, (finding.severity.value, _STYLES[finding.severity]), ": ", finding.message, " ", (f"[{finding.id}]", Style.FAINT)
     )
     for related in finding.related:
         yield line((f"    {_place(related.span)}: {escaped(related.message)}", Style.FAINT))
@@ -104,15 +98,12 @@ def counts_sentence(findings: Sequence[Finding]) -> str:
     return ", ".join(named) or "no findings"
 
 
-def validation_lines(
-    findings: Sequence[Finding], *, files: int, clusters: int, entities: int, listed: bool = False
-) -> tuple[Line, ...]:
+def validation_lines(findings: Sequence[Finding], *, files: int, clusters: int, entities: int) -> tuple[Line, ...]:
     """The findings as ``findings_lines`` has them, then a line with counts of the findings and of what was checked."""
     checked = f"{count_of(files, 'file')}, {count_of(clusters, 'cluster')}, {count_of(entities, 'entity', 'entities')}"
     new = [finding.severity for finding in findings if not finding.as_before]
     style = _STYLES[min(new, key=lambda severity: severity.rank)] if new else Style.GOOD
-    lines = findings_lines(findings, listed=listed)
-    return (*lines, line((counts_sentence(findings), style), f" in {checked}"))
+    return (*findings_lines(findings), line((counts_sentence(findings), style), f" in {checked}"))
 
 
 def explanation_lines(explanation: Explanation, *, width: int | None = None) -> tuple[Line, ...]:

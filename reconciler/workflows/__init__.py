@@ -66,14 +66,7 @@ if TYPE_CHECKING:
         is_clean,
         write_baseline,
     )
-    from reconciler.workflows.every_cluster import (
-        PLACEHOLDER,
-        failure_of,
-        find_changed_clusters,
-        for_every,
-        load_every_intent,
-        only_changed,
-    )
+    from reconciler.workflows.every_cluster import PLACEHOLDER, failure_of, find_changed_clusters, for_every, load_every_intent
     from reconciler.workflows.explain import explain_id, explanations, page_names
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, nearest_repository, repository_around, source_of

@@ -62,18 +62,6 @@ def load_every_intent(
     return tuple(made)
 
 
-def only_changed(
-    intents: Sequence[Intent | ClusterFailure], paths: Sequence[str], *, since: str | None, trusted_ref: str | None
-) -> tuple[Intent | ClusterFailure, ...]:
-    """The clusters whose manifests differ from those at ``since`` (``None``: all). Raises ``GitError`` and ``ManifestError``."""
-    if since is None:
-        return tuple(intents)
-    changed = {each.name for each in find_changed_clusters(paths, since=since, trusted_ref=trusted_ref) if each.to_do}
-    return tuple(
-        each for each in intents if (each.cluster.name if isinstance(each, ClusterFailure) else each.spec.name) in changed
-    )
-
-
 def for_every(
     intents: Sequence[Intent | ClusterFailure],
     work: Callable[[Intent], T],

@@ -13,7 +13,6 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke, running
-from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository
 from tests.support.polling import wait_until
 from tests.support.schemas import valid
@@ -111,17 +110,6 @@ def test_a_run_over_all_clusters_needs_an_approval_and_stages_that_exist(fleet: 
     assert unknown.code == 64
     assert "1 cluster of no stage: c1" in unknown.err
     assert fleet.live() == {}
-
-
-def test_only_clusters_that_a_change_touches_are_planned_and_applied(fleet: Fleet) -> None:
-    git = GitRepository(fleet.folder)
-    git.commit()
-    fleet.quotas("a", "p2", 2000)
-    planned = fleet.run("plan", "--all-clusters", "--changed-since", "HEAD", "--format", "json")
-    assert [plan["cluster"]["name"] for plan in planned.json()["clusters"]] == ["p2"]
-    assert fleet.apply("--changed-since", "HEAD").code == 0
-    assert fleet.live() == {"p2-a": 2000, "p2-b": 1000}
-    assert fleet.run("plan", "--cluster", "p2", "--changed-since", "HEAD").code == 64
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -50,7 +50,7 @@ def test_with_json_there_is_one_document_however_it_ends(
     failed(invoke(*arguments, "--format", "json", cwd=folder), code=code, result=result, reason=reason)
 
 
-@pytest.mark.parametrize("arguments", [("--deadline", "nan"), ("--step-down", "1"), ("--step-wait", "5"), ("--cluster", "x")])
+@pytest.mark.parametrize("arguments", [("--step-down", "1"), ("--step-wait", "5"), ("--cluster", "x")])
 def test_wrong_usage_is_no_run_and_has_no_document(folder: Path, arguments: tuple[str, ...]) -> None:
     done = invoke("apply", *arguments, "--format", "json", "--audit", "audit.jsonl", cwd=folder)
     assert (done.code, done.out) == (64, "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli import option_groups, output, writing
 from reconciler.cli.declaration import group, option
-from reconciler.cli.every_cluster import CHANGED_SINCE, ChosenClusters, Wanted, load_one
+from reconciler.cli.every_cluster import ChosenClusters, Wanted, load_one
 from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
@@ -58,7 +58,6 @@ class ApplyArguments:
         "--record-baseline", section="Git", metavar="FILE", help="write a baseline for drift to this file, after a complete run"
     )
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="apply to every cluster (not with --cluster)")
-    changed_since: str | None = CHANGED_SINCE
     keep_going: bool = option("--keep-going", section="Cluster", help="with --all-clusters: go on after a cluster that failed")
     format: str = option_groups.format_option()
 
@@ -72,7 +71,6 @@ class ApplyArguments:
             choice=self.clusters,
             references=References(trusted=self.trusted_ref, base=self.base),
             fail_on=self.fail_on,
-            changed_since=self.changed_since,
         )
 
 
@@ -85,7 +83,6 @@ def run(args: ApplyArguments) -> Result:
 
     check_guard_ids(args.write.accept)
     args.clusters.check(
-        since=args.changed_since,
         plan=args.plan,
         expect_digest=args.write.expect_digest,
         record_baseline=args.record_baseline,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, option_groups
 from reconciler.cli.declaration import group, option
-from reconciler.cli.every_cluster import CHANGED_SINCE, ChosenClusters, Wanted, result_for
+from reconciler.cli.every_cluster import ChosenClusters, Wanted, result_for
 from reconciler.cli.option_groups import BASELINE, baseline_reader
 from reconciler.cli.results import PLAN_FORMATS, OutFile, Result, result_of_plan
 from reconciler.errors import UsageError
@@ -51,7 +51,6 @@ class PlanArguments:
     baseline: str | None = BASELINE
     write_baseline: str | None = option_groups.WRITE_BASELINE
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="plan every cluster (not with --cluster)")
-    changed_since: str | None = CHANGED_SINCE
     current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 when there are changes")
     format: str = option_groups.format_option(PLAN_FORMATS)
@@ -67,14 +66,13 @@ def run(args: PlanArguments) -> Result:
         from reconciler.policy import check_guard_ids
 
         check_guard_ids(args.accept)
-    args.clusters.check(current=args.current, since=args.changed_since, write_baseline=args.write_baseline)
+    args.clusters.check(current=args.current, write_baseline=args.write_baseline)
     args.clusters.access(args.current)
     wanted = Wanted(
         paths=args.paths,
         choice=args.clusters,
         references=References(trusted=args.trusted_ref, base=args.base),
         fail_on=args.fail_on,
-        changed_since=args.changed_since,
     )
     with LiveProgress() as progress:
         progress.step("reading the manifests")

@@ -33,7 +33,6 @@ class ValidateArguments:
         "--cluster", section="Cluster", metavar="NAME", help="check for this Cluster manifest only [default: for every one]"
     )
     write_baseline: str | None = option_groups.WRITE_BASELINE
-    all: bool = option("--all", section="Output", help="list findings as before, too, which are only counted otherwise")
     format: str = option_groups.format_option(VALIDATE_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(VALIDATE_FORMATS)
 
@@ -56,7 +55,7 @@ def run(args: ValidateArguments) -> Result:
         return Result(notes=(write_baseline(args.write_baseline, checked.findings, checked.loaded, whole=whole),))
     return Result(
         exit=exit_codes.DONE,
-        view=lambda: validation_lines(checked.findings, **counts, listed=args.all),
+        view=lambda: validation_lines(checked.findings, **counts),
         document=lambda: FINDINGS.write(FindingList.of(checked.findings, counts)),
         findings=lambda: checked.findings,
         page=lambda: findings_view(checked.findings),

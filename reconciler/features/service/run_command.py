@@ -12,7 +12,6 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters
 from reconciler.cli.option_groups import BASELINE, require_reference
 from reconciler.cli.results import Result
-from reconciler.cli.writing import DEADLINE
 from reconciler.errors import UsageError
 from reconciler.text import shown
 
@@ -54,7 +53,13 @@ class RunArguments:
     paths: tuple[str, ...] = option_groups.PATHS
     apply: bool = option("--apply", help="write the changes, under the guards [default: only report them]")
     service: ServiceOptions = group(ServiceOptions)
-    deadline: float = DEADLINE
+    deadline: float = option(
+        "--deadline",
+        section="Service",
+        metavar="SECONDS",
+        default=900.0,
+        help="send no further request of a write after this time [default: 900]",
+    )
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF
     baseline: str | None = BASELINE

@@ -38,7 +38,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     settings, backoff = ApplySettings(), Backoff()
     assert (ChunkLimits().keys, ChunkLimits().size) == (10_000, 1024 * 1024)
     assert "at most 10,000 changed keys and about 1 MiB (2,000 keys for brokers with ZooKeeper)" in PAGE
-    assert f"`--deadline SECONDS` (default {settings.run_seconds:g})" in PAGE
+    assert f"{settings.run_seconds / 60:g} minutes have passed" in PAGE
     assert f"{settings.verify_seconds:g} seconds without progress" in PAGE
     assert f"tried at most {backoff.attempts} times. Waits double from {backoff.first:g} to {backoff.longest:g} seconds" in PAGE
     assert 10 < sum(backoff.waits(lambda: 0.0)) < sum(backoff.waits(lambda: 1.0)) < 22
