@@ -64,7 +64,6 @@ _OF_UNUSED_USER: Final = EntityFilter(
 _AUTHORIZATION_FAILED: Final = 31
 """Kafka's error code of an entity that may not be changed."""
 _NO_CLUSTER: Final = "Pass --bootstrap-server or --zookeeper, or set spec.connection in a Cluster manifest"
-_PLAIN: Final = "The connection is not encrypted."
 _REMEDIES: Final = (
     (AuthorizationError, "Let an administrator grant the right that the message names"),
     (TlsFailedError, "Check the trust store, the names in the server's certificate, and the client certificate"),
@@ -83,7 +82,7 @@ _RENEWALS: Final = {
 
 
 class CheckSubject:
-    """What is examined. ``protocol`` is empty while the settings cannot be used, ``refusal`` is why the cluster is not open."""
+    """What is examined. ``protocol`` is empty while the settings cannot be used."""
 
     def __init__(self, paths: Sequence[str], cluster: str | None, access: Access) -> None:
         """``cluster``: the name of a Cluster manifest of ``paths``. Raises ``UsageError`` for one that no manifest has."""
@@ -101,19 +100,13 @@ class CheckSubject:
                 self.spec = chosen_cluster(self.loaded, cluster)
         self.protocol = ""
         self.opened: QuotaCluster | None = None
-        self.refusal: ReconcilerError | None = None
         self.certificates: list[Certificate] = []
 
     @property
     def cluster(self) -> QuotaCluster:
-        """The open cluster, for checks that need ``login``."""
+        """The open cluster, for checks that need ``connection``."""
         assert self.opened is not None
         return self.opened
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Whether the connection is meant to be."""
-        return self.protocol.endswith(("SSL", "TLS"))
 
 
 def examine_everything(paths: Sequence[str], cluster: str | None, access: Access, *, progress: Progress = NO_PROGRESS) -> Checkup:
@@ -159,7 +152,7 @@ def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> DoctorChec
         answer = check.make(subject)
     except ReconcilerError as error:
         answer = _of_error(check.id, error, check.remedy)
-    if answer.status is CheckStatus.FAIL or (check.id == "settings" and answer.status is CheckStatus.SKIP):
+    if answer.status is CheckStatus.FAIL or (check.id == "connection" and answer.status is CheckStatus.SKIP):
         broken.add(check.id)
     return answer
 
@@ -193,53 +186,26 @@ def _manifests(subject: CheckSubject) -> DoctorCheck:
     return passed("manifests", f"{counts}, without an error.")
 
 
-def _settings(subject: CheckSubject) -> DoctorCheck:
-    """The connection settings can be read, and so the cluster is opened."""
+def _connection(subject: CheckSubject) -> DoctorCheck:
+    """The connection settings can be read, and the server at the address accepts us. So the cluster is opened."""
     known, access = subject.spec.connection, subject.access
     configured = known is not None and bool(known.bootstrap_servers or known.zookeeper)
     if not configured and access.bootstrap_server is None and access.zookeeper is None:
-        return skipped("settings", "No cluster is configured.", _NO_CLUSTER)
+        return skipped("connection", "No cluster is configured.", _NO_CLUSTER)
     try:
-        protocol = transport_security(subject.spec, access)
+        subject.protocol = protocol = transport_security(subject.spec, access)
         subject.certificates += local_certificates(subject.spec, access)
     except ReconcilerError as error:
-        return failed("settings", str(error), "Correct the properties file (--command-config or spec.connection.properties)")
-    subject.protocol = protocol
-    try:
-        subject.opened = open_cluster(subject.spec, access)
-    except ReconcilerError as error:
-        subject.refusal = error
-    return passed("settings", f"The connection settings can be used ({protocol}).")
-
-
-def _connection(subject: CheckSubject) -> DoctorCheck:
-    """A server answers, whatever it answers."""
-    if subject.refusal is not None and not isinstance(
-        subject.refusal, TlsFailedError | AuthenticationError | MissingDependencyError
-    ):
-        raise subject.refusal
-    return passed("connection", "A server answers.")
-
-
-def _tls(subject: CheckSubject) -> DoctorCheck:
-    if isinstance(subject.refusal, TlsFailedError):
-        raise subject.refusal
-    if subject.is_encrypted:
-        return passed("tls", "The connection is encrypted, and the server's certificate is trusted.")
-    if subject.protocol == "SASL_PLAINTEXT":
+        return failed("connection", str(error), "Correct the properties file (--command-config or spec.connection.properties)")
+    subject.opened = open_cluster(subject.spec, access)
+    if protocol == "SASL_PLAINTEXT":
         remedy = "Use a listener with TLS: security.protocol=SASL_SSL"
-        return warned("tls", "The login and all quotas go over the network unencrypted.", remedy)
-    return skipped("tls", _PLAIN)
-
-
-def _login(subject: CheckSubject) -> DoctorCheck:
-    if subject.refusal is not None:
-        raise subject.refusal
-    if subject.protocol.startswith("ZooKeeper"):
-        return passed("login", f"The server opened a session ({subject.protocol}).")
-    if subject.protocol.startswith("SASL") or subject.protocol == "SSL":
-        return passed("login", f"The server accepts us ({subject.protocol}).")
-    return warned("login", "The connection has no login.", "Use a login where others reach the listener")
+        return warned("connection", "The login and all quotas go over the network unencrypted.", remedy)
+    if protocol == "PLAINTEXT":
+        return warned(
+            "connection", "The connection has no login and is not encrypted.", "Use a login where others reach the listener"
+        )
+    return passed("connection", f"The server accepts us ({protocol}).")
 
 
 def _identity(subject: CheckSubject) -> DoctorCheck:
@@ -279,8 +245,8 @@ def _brokers(subject: CheckSubject) -> DoctorCheck:
 
 
 def _certificates(subject: CheckSubject) -> DoctorCheck:
-    if not subject.is_encrypted:
-        return skipped("certificates", _PLAIN)
+    if subject.protocol and not subject.protocol.endswith(("SSL", "TLS")):
+        return skipped("certificates", "The connection is not encrypted.")
     opened: object = subject.opened
     if isinstance(opened, CertificateInspector):
         subject.certificates += opened.server_certificates()
@@ -395,16 +361,13 @@ def _exporters(subject: CheckSubject) -> DoctorCheck:
 
 _CHECKS: Final = (
     Check("manifests", _manifests, remedy="Name the folder of the manifests, or write a first one with: kafka-quotas init"),
-    Check("settings", _settings),
-    Check("connection", _connection, "settings"),
-    Check("tls", _tls, "connection"),
-    Check("login", _login, "tls"),
-    Check("identity", _identity, "login"),
-    Check("brokers", _brokers, "login"),
-    Check("certificates", _certificates, "settings"),
-    Check("describe", _describe, "login"),
+    Check("connection", _connection),
+    Check("identity", _identity, "connection"),
+    Check("brokers", _brokers, "connection"),
+    Check("certificates", _certificates),
+    Check("describe", _describe, "connection"),
     Check("alter", _alter, "describe"),
-    Check("callback", _callback, "login"),
+    Check("callback", _callback, "connection"),
     Check("leftovers", _leftovers, "describe"),
     Check("exporters", _exporters, remedy="Check spec.traffic in the Cluster manifest"),
 )
