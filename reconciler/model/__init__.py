@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         display_name,
         escaped,
         in_canonical_order,
+        sorted_by_entity,
     )
     from reconciler.model.finding import (
         AtLeast,

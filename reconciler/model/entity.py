@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
+
+_T = TypeVar("_T")
 
 
 class EntityType(enum.StrEnum):
@@ -169,21 +171,26 @@ def _escape(code: int) -> str:
 
 
 def in_canonical_order(entities: Iterable[Entity]) -> list[Entity]:
-    """Sort as by ``Entity.sort_key``, in a fifth of the time: most entities differ in their first name already."""
-    by_first: dict[tuple[str, EntityName], list[Entity]] = {}
-    for entity in entities:
-        by_first.setdefault(entity.parts[0], []).append(entity)
+    """Sort as by ``Entity.sort_key``."""
+    return sorted_by_entity(entities, lambda entity: entity)
+
+
+def sorted_by_entity(items: Iterable[_T], entity_of: Callable[[_T], Entity]) -> list[_T]:
+    """Sort as by the ``sort_key`` of their entities, in a fifth of the time: most differ in their first name already."""
+    by_first: dict[tuple[str, EntityName], list[_T]] = {}
+    for item in items:
+        by_first.setdefault(entity_of(item).parts[0], []).append(item)
     named: dict[str, list[str]] = {}
     for entity_type, name in by_first:
         texts = named.setdefault(entity_type, [])
         if name is not DEFAULT:
             texts.append(name)
-    ordered: list[Entity] = []
+    ordered: list[_T] = []
     for entity_type in sorted(named, key=_rank):
         names: list[EntityName] = [*sorted(named[entity_type]), DEFAULT]
         for name in names:
             alike = by_first.get((entity_type, name), [])
-            ordered += alike if len(alike) < 2 else sorted(alike, key=lambda entity: entity.sort_key)
+            ordered += alike if len(alike) < 2 else sorted(alike, key=lambda item: entity_of(item).sort_key)
     return ordered
 
 

@@ -38,6 +38,7 @@ from reconciler.model import (
     compose,
     key_part,
     same_value,
+    sorted_by_entity,
 )
 from reconciler.resolution import is_alterable, named_or_other, strength, weaker_levels
 from reconciler.text import amount_part
@@ -207,16 +208,16 @@ def sort_for_writing(changes: Iterable[Change], current: Mapping[Entity, Quotas]
         return pending
     removed = {key.key for change in pending for key in change.keys if key.after is None}
     holders = {key: _Holders(entity for entity, quotas in current.items() if key in quotas) for key in removed}
-    return tuple(sorted(pending, key=lambda change: _rank(change, holders)))
+    return tuple(sorted(sorted_by_entity(pending, lambda change: change.entity), key=lambda change: _rank(change, holders)))
 
 
-def _rank(change: Change, holders: Mapping[str, _Holders]) -> tuple[int, int, object]:
+def _rank(change: Change, holders: Mapping[str, _Holders]) -> tuple[int, int]:
     breadth = strength(change.entity)
+    if change.action is Action.CREATE:
+        return 1, breadth
     if all(_loosens(change.entity, key, holders) for key in change.keys):
-        return (0, breadth, change.entity.sort_key)
-    if any(key.after is not None for key in change.keys):
-        return (1, breadth, change.entity.sort_key)
-    return (2, -breadth, change.entity.sort_key)
+        return 0, breadth
+    return (1, breadth) if any(key.after is not None for key in change.keys) else (2, -breadth)
 
 
 def _loosens(entity: Entity, key: KeyChange, holders: Mapping[str, _Holders]) -> bool:

@@ -27,11 +27,11 @@ def number_text(value: float | None) -> str:
     """Shortest text that reads back as the same double; the form used in digests. NaN and infinities as Java spells them."""
     if value is None:
         return "not set"
-    if value != value:  # noqa: PLR0124 - the portable test for NaN
+    if math.isfinite(value):
+        return str(number_to_json(value))
+    if math.isnan(value):
         return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return str(number_to_json(value))
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def amount(key: str, value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from fnmatch import fnmatchcase
 
@@ -9,14 +10,15 @@ from deepdiff import DeepDiff
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reconciler.formats import plan_digest
+from reconciler.formats import Json, canonical_bytes, plan_digest
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity, EntityName, MatchKind, Selector, TypeMatch
-from reconciler.model.plan import Change
+from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.model.quota import KNOWN_KEYS, legal_keys
 from reconciler.model.state import DesiredState
 from reconciler.planning import quotas_after
 from reconciler.planning.diff import difference, sort_for_writing
+from reconciler.text import number_text
 from tests.builders import current, declared, desired
 
 NAMES = st.one_of(st.just(DEFAULT), st.sampled_from(["a", "b", "<default>", "x y", "é"]))
@@ -183,6 +185,21 @@ def test_digests_are_equal_exactly_when_the_changes_are(
     first, second = planned(want, live), planned(want if other is None else other, live if elsewhere is None else elsewhere)
     assert (plan_digest("c1", first) == plan_digest("c1", second)) == (essence(first) == essence(second))
     assert plan_digest("c1", first) != plan_digest("c2", first)
+
+
+@given(st.lists(st.text(), unique=True, max_size=4), st.none() | st.text(), st.floats(min_value=0) | st.none())
+def test_a_digest_is_that_of_the_canonical_json_of_the_changes(
+    names: list[str], cluster_id: str | None, before: float | None
+) -> None:
+    entities = [Entity.of({"user": name, "client-id": DEFAULT}) for name in names]
+    keys = (KeyChange(key="request_percentage", before=before, after=12.5, reason=Reason.VALUE_DIFFERS),)
+    changes = [Change(entity=entity, action=Action.UPDATE, keys=keys) for entity in entities]
+    value = None if before is None else number_text(before)
+    rows: list[Json] = [[{"user": name, "client-id": None}, "request_percentage", value, "12.5"] for name in sorted(names)]
+
+    expected = canonical_bytes({"changes": rows, "cluster": cluster_id, "format": "1"})
+
+    assert plan_digest(cluster_id, changes) == "sha256:" + hashlib.sha256(expected).hexdigest()
 
 
 @given(states(), states(), st.data())
