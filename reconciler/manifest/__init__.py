@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.manifest.client_quotas import name_problems
+    from reconciler.manifest.client_quotas import match_text, name_problems
     from reconciler.manifest.desired import cluster_findings, desired_state
     from reconciler.manifest.discovery import (
         REPOSITORY_FILE,

@@ -28,7 +28,7 @@ from reconciler.model import (
 )
 from reconciler.resolution import GroupLimit, MemberKind, reserved_entity
 from reconciler.text import shown_part
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, scalar_text
 
 MOST_ENTITIES: Final = 10_000
 """Of one entry: a list of users and a list of client-ids name a product."""
@@ -376,3 +376,9 @@ def _not_an_address(name: str) -> tuple[str, str]:
         )
         return "ip-host-name", message
     return "ip-invalid", compose("{name} is not an IPv4 or IPv6 address", name=shown_part(name))
+
+
+def match_text(entity: Entity) -> str:
+    """``{user: alice, client-id: "a b"}``: the ``match`` of an entity, in one line of YAML."""
+    parts = (f"{kind}: {'{default: true}' if name is DEFAULT else scalar_text(name)}" for kind, name in entity.parts)
+    return f"{{{', '.join(parts)}}}"

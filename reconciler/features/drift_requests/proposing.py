@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.cli.traffic_options import configured_backtest
+from reconciler.documents import AuditRecord
 from reconciler.errors import GitError, ReconcilerError
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
-from reconciler.features.drift_requests.request_text import MOST, DriftPast, proposal_body, proposal_title, revert_markdown
+from reconciler.features.drift_requests.request_text import folded, proposal_body, proposal_title
 from reconciler.features.insight.runs import runs_of
-from reconciler.features.insight.value_history import quota_history
 from reconciler.features.pull_requests.forge import Forge
 from reconciler.features.pull_requests.proposal_branch import (
     ProposalBase,
@@ -25,10 +25,10 @@ from reconciler.features.pull_requests.proposal_branch import (
 )
 from reconciler.model import CurrentState, Drift, EntityDrift, slug_of
 from reconciler.ports import QuotaReader, SystemClock
-from reconciler.render import backtest_view, fold, prose, view_markdown
-from reconciler.workflows import GivenBaseline, Intent, make_plan, manifests_at, proposal_of, read_for, run_backtest
+from reconciler.render import backtest_view, plan_view, prose
+from reconciler.text import count_of
+from reconciler.workflows import GivenBaseline, Intent, make_plan, proposal_of, read_for, repository_around, run_backtest
 
-_TRAFFIC_BYTES: Final = 16_000
 _REPLAY_TITLE: Final = "What recorded traffic shows: the values of the cluster before, the declared values after a revert"
 _AUDIT: Final = "audit.jsonl"
 """The file of the reference that keeps the audit lines of all runs."""
@@ -80,7 +80,9 @@ def _kept(proposal: DriftProposal, forge: Forge, base: ProposalBase) -> Iterator
     if not proposal.entities:
         yield from close_request(forge, branch, because="The drift is gone")
         return
-    adoption = adopt(proposal.intent, proposal.entities) if proposal.mode == "adopt" else _reverted(proposal.entities)
+    adoption = Adoption(revisions=(), adopted=proposal.entities, left=())
+    if proposal.mode == "adopt":
+        adoption = adopt(proposal.intent, proposal.entities)
     for each, reason in adoption.left:
         yield f"{each.entity} is not adopted: {reason}."
     if not adoption.adopted:
@@ -90,7 +92,7 @@ def _kept(proposal: DriftProposal, forge: Forge, base: ProposalBase) -> Iterator
     text = ProposalText(
         title=proposal_title(proposal.drift, proposal.mode, len(adoption.adopted)),
         body=proposal_body(
-            proposal.drift, _reverting(proposal), adoption, _past(proposal), mode=proposal.mode, spec=proposal.intent.spec
+            proposal.drift, _reverting(proposal), adoption, _runs(proposal), mode=proposal.mode, spec=proposal.intent.spec
         ),
         message=_message(proposal, adoption),
         content=proposal.content(),
@@ -100,29 +102,24 @@ def _kept(proposal: DriftProposal, forge: Forge, base: ProposalBase) -> Iterator
     yield from keep_request(forge, branch, text, adoption.revisions, target=base.target)
 
 
-def _past(proposal: DriftProposal) -> DriftPast:
-    """Read what git and the audit reference of the cluster know of the quotas that drifted. A shallow clone has runs only."""
-    intent, cluster = proposal.intent, proposal.drift.cluster
-    now = manifests_at("HEAD", intent.paths)
+def _runs(proposal: DriftProposal) -> tuple[AuditRecord, ...]:
+    """Read the runs that the audit reference of the cluster has, the latest first."""
+    cluster, git = proposal.drift.cluster, repository_around(proposal.intent.paths[0])
     ref = f"refs/kafka-quotas/audit/{slug_of(cluster.name or 'kafka')}"
     try:
-        kept = now.git.file(now.git.commit(ref), _AUDIT) or b""
+        kept = git.file(git.commit(ref), _AUDIT) or b""
     except GitError:
-        kept = b""
-    runs = tuple(run for run in reversed(runs_of(io.BytesIO(kept), ref)[0]) if run.is_of(cluster))
-    quotas = [(each.entity, key.key, key.live) for each in proposal.entities for key in each.keys]
-    if now.git.shallow():
-        return DriftPast(runs=runs)
-    known = (quota_history(now, intent.paths, quota, intent.spec.name, runs) for quota in quotas[:MOST])
-    return DriftPast(runs=runs, quotas=tuple(known), left_out=len(quotas[MOST:]))
+        return ()
+    return tuple(run for run in reversed(runs_of(io.BytesIO(kept), ref)[0]) if run.is_of(cluster))
 
 
 def _reverting(proposal: DriftProposal) -> tuple[str, ...]:
     """Return a plan of the manifests as they are, with its effects, its guards and its backtest, as Markdown."""
     intent, clock = proposal.intent, SystemClock()
     plan = make_plan(intent, proposal.reader, accepted=(), clock=clock, given=proposal.given, show_effects=True)
+    title = "What the merge writes" if proposal.mode == "revert" else "What a revert would write"
     replayed = () if intent.spec.traffic is None else _replayed(intent, read_for(intent, proposal.reader))
-    return (*revert_markdown(plan, proposal.mode), *replayed)
+    return (*folded(title, plan_view(plan)), *replayed)
 
 
 def _replayed(intent: Intent, current: CurrentState) -> tuple[str, ...]:
@@ -131,17 +128,11 @@ def _replayed(intent: Intent, current: CurrentState) -> tuple[str, ...]:
         report = run_backtest(proposal_of(intent, current), configured_backtest(intent.spec, intent.trusted))
     except ReconcilerError as error:
         return (f"**Not checked against traffic:** {prose(str(error), begins_line=False)}", "")
-    text = view_markdown(backtest_view(report), budget=_TRAFFIC_BYTES).partition("\n\n")[2].strip()
-    return (*fold(_REPLAY_TITLE, text.split("\n")), "")
-
-
-def _reverted(entities: Sequence[EntityDrift]) -> Adoption:
-    return Adoption(revisions=(), adopted=tuple(entities), left=())
+    return tuple(folded(_REPLAY_TITLE, backtest_view(report)))
 
 
 def _message(proposal: DriftProposal, adoption: Adoption) -> str:
-    slug, count = slug_of(proposal.drift.cluster.name or "kafka"), len(adoption.adopted)
-    entities = "1 entity" if count == 1 else f"{count} entities"
+    slug, entities = slug_of(proposal.drift.cluster.name or "kafka"), count_of(len(adoption.adopted), "entity", "entities")
     if proposal.mode == "adopt":
         return f"Adopt quotas of {entities} that {slug} has"
     return f"Apply {slug} again: {entities} changed there\n\nThis commit changes no file. Its merge starts apply."

@@ -29,10 +29,11 @@ from reconciler.features.pull_requests.line_edits import (
     with_items,
 )
 from reconciler.formats import ValueRefusedError, parse_value, value_like
-from reconciler.model import BacktestReport, Entity, EntityName, GuardResult, Plan, QuotaKey, Span
+from reconciler.manifest import match_text
+from reconciler.model import BacktestReport, Entity, GuardResult, Plan, QuotaKey, Span
 from reconciler.render import RepoPaths, code
 from reconciler.text import amount, count_of, list_some
-from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars, read_yaml, scalar_text
+from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars, read_yaml
 
 MOST_SUGGESTIONS: Final = 10
 EXCEPTION_DAYS: Final = 14
@@ -185,15 +186,6 @@ def exception_items(guard: GuardResult, today: datetime.date) -> Iterator[list[s
             f"  until: {until:%Y-%m-%d}",
             "  reason: # write why this change is safe",
         ]
-
-
-def match_text(entity: Entity) -> str:
-    """``{user: alice, client-id: "a b"}``."""
-    return f"{{{', '.join(f'{kind}: {_name_in_yaml(entity.name(kind))}' for kind in entity.types)}}}"
-
-
-def _name_in_yaml(name: EntityName | None) -> str:
-    return scalar_text(name) if isinstance(name, str) else "{default: true}"
 
 
 def _entity(row: ChangeRow) -> str:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.formats import declarable, value_text
-from reconciler.manifest import API_VERSION, REPOSITORY_FILE, name_problems
+from reconciler.manifest import API_VERSION, REPOSITORY_FILE, match_text, name_problems
 from reconciler.model import (
     DEFAULT,
     KNOWN_KEYS,
     Connection,
     CurrentState,
     Entity,
-    EntityName,
     Finding,
     MetricServer,
     QuotaKey,
@@ -153,17 +152,12 @@ def _warning(rule_id: str, message: str, entity: Entity, key: str | None = None)
 
 
 def _entry(entity: Entity, quotas: Quotas) -> str:
-    match = ", ".join(f"{entity_type}: {_name(name)}" for entity_type, name in entity.parts)
     legal = _LEGAL[entity.types].values()
     values = ", ".join(f"{key}: {value_text(key, quotas[key])}" for key in legal if key in quotas)
-    lines = [f"    - match: {{{match}}}", f"      quotas: {{{values}}}"]
+    lines = [f"    - match: {match_text(entity)}", f"      quotas: {{{values}}}"]
     unknown = sorted(quotas.keys() - KNOWN_KEYS)
     lines += [f"      # {escaped(key)}: {number_text(quotas[key])} (not known to this tool, stays as it is)" for key in unknown]
     return "\n".join(lines) + "\n"
-
-
-def _name(name: EntityName) -> str:
-    return "{default: true}" if name is DEFAULT else scalar_text(name)
 
 
 def _head(kind: str, schema: str, mark: str = MARK) -> str:
