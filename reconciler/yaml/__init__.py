@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from reconciler.yaml.editing import (
         ScalarEdit,
         ScalarEditError,
+        add_field,
+        add_item,
         edit_scalars,
         expand_scalars,
-        field_before,
-        insert,
-        item_first,
+        has_only,
+        read_value,
         remove_field,
         scalar_text,
     )

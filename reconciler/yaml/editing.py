@@ -1,9 +1,10 @@
-"""Scalars of a YAML file replaced where they stand, by texts or by flow mappings: every other character stays as it is."""
+"""A YAML file edited where its values stand: every other character stays as it is."""
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ from reconciler.yaml.reading import Plain, YamlMapping, YamlNode, YamlScalar, Ya
 _BREAKS: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _PROPERTIES: Final = re.compile(r"(?:[&!]\S+\s+)*")
 """An anchor and a tag before a scalar."""
+_DASH: Final = re.compile(r"(?P<before>[ ]*(?:- +)*)- +\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +34,50 @@ class ScalarEditError(ValueError):
         self.edit = edit
 
 
+class _Source:
+    """The text of a file without a byte order mark, and where its lines begin."""
+
+    def __init__(self, content: bytes) -> None:
+        text = content.decode("utf-8")
+        self.text = text.removeprefix("\ufeff")
+        self._mark = text.removesuffix(self.text) if self.text else text
+        self.starts = [0, *(match.end() for match in _BREAKS.finditer(self.text))]
+
+    def at(self, line: int, column: int) -> int:
+        return self.starts[line - 1] + column - 1
+
+    def is_flow(self, node: YamlMapping | YamlSequence) -> bool:
+        return self.text[self.at(node.line, node.column)] in "{["
+
+    def replaced(self, *parts: tuple[int, int, str]) -> bytes:
+        """Return the file with texts in place of what stands between two positions; the last position first."""
+        text = self.text
+        for begin, end, new in parts:
+            text = text[:begin] + (new.replace("\n", "\r\n") if "\r\n" in self.text else new) + text[end:]
+        return f"{self._mark}{text}".encode()
+
+    def extent(self, edit: ScalarEdit) -> tuple[int, int, str]:
+        """Return where the text of a scalar begins and ends, without its quotes, and its quote."""
+        if not 0 < edit.line <= len(self.starts):
+            raise ScalarEditError(edit)
+        begin = self.at(edit.line, edit.column)
+        properties = _PROPERTIES.match(self.text, begin)
+        begin = properties.end() if properties else begin
+        quote = self.text[begin : begin + 1]
+        quote = quote if quote in ('"', "'") else ""
+        begin += len(quote)
+        end = begin + len(edit.old)
+        if not edit.old or self.text[begin : end + len(quote)] != edit.old + quote:
+            raise ScalarEditError(edit)
+        return begin, end, quote
+
+
 def edit_scalars(content: bytes, edits: Sequence[ScalarEdit]) -> bytes:
     """The file with other texts as values, in the quotes that it has. ``content``: a file without problems, UTF-8.
 
     Raises ``ScalarEditError`` for the first scalar that is not there, and where the result would differ in anything else.
     """
-    edited = _replaced(content, edits, quotes=False)
-    _require_only(content, edited, edits)
-    return edited
+    return _edited(content, edits, flow=False)
 
 
 def expand_scalars(content: bytes, edits: Sequence[ScalarEdit]) -> bytes:
@@ -47,96 +85,50 @@ def expand_scalars(content: bytes, edits: Sequence[ScalarEdit]) -> bytes:
 
     Raises ``ScalarEditError`` as ``edit_scalars`` does, also for a scalar with an anchor or a tag.
     """
-    edited = _replaced(content, edits, quotes=True)
-    before, after = read_yaml(content), read_yaml(edited)
-    values = {(edit.line, edit.column): _value(edit) for edit in edits}
-    wanted = [_data(document, values) for document in before.documents]
+    return _edited(content, edits, flow=True)
+
+
+def _edited(content: bytes, edits: Sequence[ScalarEdit], *, flow: bool) -> bytes:
+    source, done = _Source(content), None
+    parts, values = [], {}
+    for edit in sorted(edits, key=lambda each: (each.line, each.column), reverse=True):
+        begin, end, quote = source.extent(edit)
+        if flow:
+            begin, end = begin - len(quote), end + len(quote)
+        # What begins later has an anchor, and an alias elsewhere would get the mapping, too.
+        if (flow and begin != source.at(edit.line, edit.column)) or (done is not None and end > done):
+            raise ScalarEditError(edit)
+        parts.append((begin, end, edit.new))
+        values[edit.line, edit.column] = edit.new if quote and not flow else read_value(edit.new)
+        done = begin
+    edited = source.replaced(*parts)
+    after, wanted = read_yaml(edited), [_data(document, values) for document in read_yaml(content).documents]
     if after.problems or wanted != [document.data for document in after.documents]:
         raise ScalarEditError(edits[0])
     return edited
 
 
-def _value(edit: ScalarEdit) -> Plain:
-    documents = read_yaml(edit.new.encode("utf-8")).documents
-    if len(documents) != 1:
-        raise ScalarEditError(edit)
-    return documents[0].data
+def read_value(text: str) -> Plain:
+    """Return the data of the one document of a text, and ``None`` for any other text."""
+    documents = read_yaml(text.encode("utf-8")).documents
+    return documents[0].data if len(documents) == 1 else None
 
 
 def _data(node: YamlNode, values: Mapping[tuple[int, int], Plain]) -> Plain:
     """The plain data of a node, with other values at some places."""
-    if (node.line, node.column) in values and isinstance(node, YamlScalar):
-        return values[node.line, node.column]
     if isinstance(node, YamlMapping):
         return {key: _data(value, values) for key, value in node.items.items()}
-    return node.data if isinstance(node, YamlScalar) else [_data(item, values) for item in node.items]
+    if isinstance(node, YamlSequence):
+        return [_data(item, values) for item in node.items]
+    return values.get((node.line, node.column), node.data)
 
 
-def _replaced(content: bytes, edits: Sequence[ScalarEdit], *, quotes: bool) -> bytes:
-    """``quotes``: the quotes of a scalar are replaced, too."""
-    text = content.decode("utf-8")
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    text = text.removeprefix(mark)
-    starts = [0, *(match.end() for match in _BREAKS.finditer(text))]
-    pieces, done = [mark], 0
-    for edit in sorted(edits, key=lambda each: (each.line, each.column)):
-        begin, end = _extent(text, starts, edit)
-        if quotes and text[end : end + 1] in ('"', "'") and text[begin - 1 : begin] == text[end : end + 1]:
-            begin, end = begin - 1, end + 1
-        if quotes and begin != starts[edit.line - 1] + edit.column - 1:
-            # An alias elsewhere would get the mapping, too.
-            raise ScalarEditError(edit)
-        if begin < done:
-            raise ScalarEditError(edit)
-        pieces += (text[done:begin], edit.new)
-        done = end
-    return "".join((*pieces, text[done:])).encode("utf-8")
-
-
-def _extent(text: str, starts: Sequence[int], edit: ScalarEdit) -> tuple[int, int]:
-    """Return where the text of a scalar begins and ends, without its quotes."""
-    if not 0 < edit.line <= len(starts):
-        raise ScalarEditError(edit)
-    begin = starts[edit.line - 1] + edit.column - 1
-    properties = _PROPERTIES.match(text, begin)
-    begin = properties.end() if properties else begin
-    quote = text[begin : begin + 1]
-    if quote in ('"', "'"):
-        begin += 1
-        if text[begin + len(edit.old) : begin + len(edit.old) + 1] != quote:
-            raise ScalarEditError(edit)
-    if not edit.old or not text.startswith(edit.old, begin):
-        raise ScalarEditError(edit)
-    return begin, begin + len(edit.old)
-
-
-def _require_only(before: bytes, after: bytes, edits: Sequence[ScalarEdit]) -> None:
-    """Raise ``ScalarEditError`` unless the documents are equal but for these scalars, which have their new texts."""
-    old, new = read_yaml(before), read_yaml(after)
-    wanted = {(edit.line, edit.column): edit for edit in edits}
-    texts = [[scalar for document in stream.documents for scalar in _scalars(document)] for stream in (old, new)]
-    if not new.problems and len(texts[0]) == len(texts[1]):
-        changed = {
-            (place[0], place[1]): (was, becomes)
-            for (place, was), (_, becomes) in zip(texts[0], texts[1], strict=True)
-            if was != becomes
-        }
-        if changed == {place: (edit.old, edit.new) for place, edit in wanted.items() if edit.old != edit.new}:
-            return
-    raise ScalarEditError(edits[0])
-
-
-def _scalars(node: YamlNode) -> Iterator[tuple[tuple[int, int], str]]:
-    """Places and texts of all keys and values, in the order of the file."""
-    if isinstance(node, YamlScalar):
-        yield (node.line, node.column), node.text
-    elif isinstance(node, YamlMapping):
-        for key, value in node.items.items():
-            yield node.keys[key], key
-            yield from _scalars(value)
-    else:
-        for item in node.items:
-            yield from _scalars(item)
+def has_only(before: bytes, after: bytes, change: Callable[[list[Plain]], object]) -> bool:
+    """Whether a file means what another one means once its documents have this change, and nothing else."""
+    wanted = [copy.deepcopy(document.data) for document in read_yaml(before).documents]
+    change(wanted)
+    stream = read_yaml(after)
+    return not stream.problems and [document.data for document in stream.documents] == wanted
 
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,200}|(?:[0-9]{1,3}\.){3}[0-9]{1,3}")
@@ -162,90 +154,51 @@ def _character(character: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-_DASH: Final = re.compile(r"(?P<before>[ ]*(?:- +)*)- +\Z")
+def add_field(content: bytes, fields: YamlMapping, name: str, text: str) -> bytes:
+    """The file with a field, as a text in flow style, before the field ``name`` of a mapping, in the style of the mapping."""
+    source, (line, column) = _Source(content), fields.keys[name]
+    at, between = source.at(line, column), ", " if source.is_flow(fields) else f"\n{' ' * (column - 1)}"
+    return source.replaced((at, at, f"{text}{between}"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insertion:
-    """A text, and the line and column (from 1) in front of which it goes."""
-
-    line: int
-    column: int
-    text: str
-
-
-def field_before(fields: YamlMapping, name: str, text: str, content: bytes) -> Insertion:
-    """Put a field, as a text in flow style, before the field ``name`` of a mapping, in the style that the mapping has."""
-    line, column = fields.keys[name]
-    if _character_at(content, fields.line, fields.column) == "{":
-        return Insertion(line=line, column=column, text=f"{text}, ")
-    return Insertion(line=line, column=column, text=f"{text}\n{' ' * (column - 1)}")
-
-
-def item_first(items: YamlSequence, text: str, content: bytes) -> Insertion:
-    """Put an item, as a text in flow style, before the first one of a list, in the style that the list has.
+def add_item(content: bytes, items: YamlSequence, text: str) -> bytes:
+    """The file with an item, as a text in flow style, before the first one of a list, in the style of the list.
 
     Raises ``ValueError`` for a list whose first item does not stand behind a dash.
     """
-    first = items.items[0]
-    if _character_at(content, items.line, items.column) == "[":
-        return Insertion(line=first.line, column=first.column, text=f"{text}, ")
-    before = _lines(content)[first.line - 1][: first.column - 1]
-    dash = _DASH.match(before)
-    if dash is None:
-        raise ValueError(before)
-    return Insertion(line=first.line, column=first.column, text=f"{text}\n{' ' * len(dash['before'])}- ")
+    source, first = _Source(content), items.items[0]
+    at, between = source.at(first.line, first.column), ", "
+    if not source.is_flow(items):
+        before = source.text[source.starts[first.line - 1] : at]
+        dash = _DASH.match(before)
+        if dash is None:
+            raise ValueError(before)
+        between = f"\n{' ' * len(dash['before'])}- "
+    return source.replaced((at, at, f"{text}{between}"))
 
 
-def insert(content: bytes, insertion: Insertion) -> bytes:
-    """The file with the text in its place, and with its own line ends."""
-    text = content.decode("utf-8")
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    text = text.removeprefix(mark)
-    starts = [0, *(match.end() for match in _BREAKS.finditer(text))]
-    at = starts[insertion.line - 1] + insertion.column - 1
-    added = insertion.text.replace("\n", "\r\n") if "\r\n" in text else insertion.text
-    return f"{mark}{text[:at]}{added}{text[at:]}".encode()
-
-
-def _lines(content: bytes) -> list[str]:
-    return _BREAKS.split(content.decode("utf-8").removeprefix("\ufeff"))
-
-
-def _character_at(content: bytes, line: int, column: int) -> str:
-    return _lines(content)[line - 1][column - 1 : column]
-
-
-def remove_field(fields: YamlMapping, name: str, content: bytes, *, owner: tuple[int, int]) -> bytes:
+def remove_field(content: bytes, fields: YamlMapping, name: str, *, owner: tuple[int, int]) -> bytes:
     """The file without one field whose value is a scalar, and with ``{}`` where it was the only one.
 
     ``owner``: the line and column of the key whose value is ``fields``. Raises ``ScalarEditError`` for a value that is not a
     scalar, and ``ValueError`` for a field that shares its line with others in block style. The caller compares the meaning.
     """
-    value = fields.items[name]
-    edit = ScalarEdit(line=value.line, column=value.column, old=value.text if isinstance(value, YamlScalar) else "", new="")
-    text = content.decode("utf-8")
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    text = text.removeprefix(mark)
-    starts = [0, *(match.end() for match in _BREAKS.finditer(text))]
-    line, column = fields.keys[name]
-    begin = starts[line - 1] + column - 1
-    end = _extent(text, starts, edit)[1]
-    end += text[end : end + 1] in ("'", '"')
-    if _character_at(content, fields.line, fields.column) == "{":
-        names = list(fields.keys)
-        following = fields.keys[names[names.index(name) + 1]] if name != names[-1] else None
-        if following is not None:
-            end = starts[following[0] - 1] + following[1] - 1
+    source, value, (line, column) = _Source(content), fields.items[name], fields.keys[name]
+    old = value.text if isinstance(value, YamlScalar) else ""
+    _, end, quote = source.extent(ScalarEdit(line=value.line, column=value.column, old=old, new=""))
+    begin, end, names = source.at(line, column), end + len(quote), list(fields.keys)
+    if source.is_flow(fields):
+        if name != names[-1]:
+            end = source.at(*fields.keys[names[names.index(name) + 1]])
         elif len(names) > 1:
-            begin = text.rindex(",", 0, begin)
-        return f"{mark}{text[:begin]}{text[end:]}".encode()
-    begin = starts[line - 1]
-    if text[begin : begin + column - 1].strip() or value.line != line:
+            begin = source.text.rindex(",", 0, begin)
+        return source.replaced((begin, end, ""))
+    first = source.starts[line - 1]
+    if source.text[first:begin].strip() or value.line != line:
         raise ValueError(name)
-    rest = text[starts[line] :] if line < len(starts) else ""
-    kept = text[:begin]
-    if len(fields.keys) == 1:
-        colon = text.index(":", starts[owner[0] - 1] + owner[1] - 1) + 1
-        kept = f"{text[:colon]} {{}}{text[colon:begin]}"
-    return f"{mark}{kept}{rest}".encode()
+    last = source.starts[line] if line < len(source.starts) else len(source.text)
+    whole = [(first, last, "")]
+    if len(names) == 1:
+        colon = source.text.index(":", source.at(*owner)) + 1
+        whole.append((colon, colon, " {}"))
+    return source.replaced(*whole)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias, cast
@@ -19,10 +18,11 @@ from reconciler.yaml import (
     YamlNode,
     YamlScalar,
     YamlSequence,
+    add_field,
+    add_item,
     edit_scalars,
-    field_before,
-    insert,
-    item_first,
+    has_only,
+    read_value,
     read_yaml,
     remove_field,
     scalar_text,
@@ -60,19 +60,17 @@ def with_override(content: bytes, path: EntryPath, cluster: str, values: Mapping
     refusal = _refusal(entry, f"overrides: [{text}]")
     try:
         if isinstance(overrides, YamlSequence) and overrides.items:
-            insertion = item_first(overrides, text, content)
+            after = add_item(content, overrides, text)
         elif overrides is None:
-            insertion = field_before(entry, _QUOTAS, f"overrides: [{text}]", content)
+            after = add_field(content, entry, _QUOTAS, f"overrides: [{text}]")
         else:
             raise refusal
-        after = insert(content, insertion)
     except (ValueError, IndexError, KeyError):
         raise refusal from None
 
     def add(data: dict[str, Plain]) -> None:
         earlier = data.get("overrides")
-        made = read_yaml(text.encode("utf-8")).documents[0].data
-        data["overrides"] = [made, *(earlier if isinstance(earlier, list) else ())]
+        data["overrides"] = [read_value(text), *(earlier if isinstance(earlier, list) else ())]
 
     return _checked(content, after, path, add, refusal)
 
@@ -92,10 +90,8 @@ def with_field(content: bytes, path: EntryPath, key: str, text: str) -> bytes:
         return edit_scalars(content, [ScalarEdit(line=value.line, column=value.column, old=value.text, new=text)])
     if value is not None or not quotas.items:
         raise refusal
-    first = next(iter(quotas.keys))
-    after = insert(content, field_before(quotas, first, f"{key}: {text}", content))
-    made = read_yaml(text.encode("utf-8")).documents[0].data
-    return _checked(content, after, path, lambda data: _quotas_of(data).update({key: made}), refusal)
+    after = add_field(content, quotas, next(iter(quotas.keys)), f"{key}: {text}")
+    return _checked(content, after, path, lambda data: _quotas_of(data).update({key: read_value(text)}), refusal)
 
 
 def without_field(content: bytes, path: EntryPath, key: str) -> bytes:
@@ -108,7 +104,7 @@ def without_field(content: bytes, path: EntryPath, key: str) -> bytes:
     refusal = _refusal(entry, "quotas")
     if not isinstance(quotas, YamlMapping):
         raise refusal
-    after = remove_field(quotas, key, content, owner=entry.keys[_QUOTAS])
+    after = remove_field(content, quotas, key, owner=entry.keys[_QUOTAS])
     return _checked(content, after, path, lambda data: _quotas_of(data).pop(key), refusal)
 
 
@@ -186,14 +182,15 @@ def _entries(documents: Sequence[YamlNode]) -> Iterator[tuple[EntryPath, YamlMap
 
 
 def _checked(
-    before: bytes, after: bytes, path: EntryPath, change: Callable[[dict[str, Plain]], object], refusal: ScalarEditError
+    before: bytes, after: bytes, path: EntryPath, change_entry: Callable[[dict[str, Plain]], object], refusal: ScalarEditError
 ) -> bytes:
     """The new content. Raises ``refusal`` unless it means the old one with this change of the entry alone."""
-    wanted = [copy.deepcopy(document.data) for document in read_yaml(before).documents]
     number, index = path
-    change(cast("dict[str, dict[str, list[dict[str, Plain]]]]", wanted[number])["spec"][_QUOTAS][index])
-    stream = read_yaml(after)
-    if stream.problems or [document.data for document in stream.documents] != wanted:
+
+    def change(documents: list[Plain]) -> None:
+        change_entry(cast("dict[str, dict[str, list[dict[str, Plain]]]]", documents[number])["spec"][_QUOTAS][index])
+
+    if not has_only(before, after, change):
         raise refusal
     return after
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
+from typing import Final, cast
 
-from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
+from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, has_only, read_value, read_yaml
 
 _HUNK: Final = re.compile(r"@@ -([0-9]+)(?:,[0-9]+)? \+([0-9]+)(?:,[0-9]+)? @@")
 _DASH: Final = re.compile(r"(?P<before>[ ]*)- +")
@@ -131,57 +132,40 @@ def with_items(
     ``items``: the lines of each item in block style without their indent, of which the first begins with a dash.
     ``below``: whether they may go below a line, of this number and text.
     """
-    before = read_yaml(content)
-    wanted = [_plain(item) for item in items]
     listed = of.spec.data.get(name)
-    for edited in _placed(content, of.spec, name, items, below):
-        after = read_yaml(edited)
-        if after.problems or len(after.documents) != len(before.documents):
-            continue
-        data = [document.data for document in after.documents]
-        changed = data[of.number]
-        # All but the list is as it was.
-        if isinstance(changed, dict) and isinstance(spec := changed.get("spec"), dict):
-            now, rest = spec.get(name), {**spec, name: listed}
-            kept = rest if name in of.spec.data else {key: value for key, value in rest.items() if key != name}
-            data[of.number] = {**changed, "spec": kept}
-            same = data == [document.data for document in before.documents]
-            if same and _only_more(listed if isinstance(listed, list) else [], now, wanted):
-                yield edited
+    before = listed if isinstance(listed, list) else []
+    added = read_value("\n".join(chain.from_iterable(items)))
+    for at, edited in _placed(content, of.spec, name, items, below):
+
+        def change(documents: list[Plain], at: int = at) -> None:
+            spec = cast("dict[str, dict[str, Plain]]", documents[of.number])["spec"]
+            spec[name] = [*before[:at], *(added if isinstance(added, list) else ()), *before[at:]]
+
+        if has_only(content, edited, change):
+            yield edited
 
 
 def _placed(
     content: bytes, spec: YamlMapping, name: str, items: Sequence[Sequence[str]], below: Callable[[int, str], bool]
-) -> Iterator[bytes]:
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the file with the items, and how many of the list stand before them."""
     listed, lines = spec.items.get(name), content.decode("utf-8").split("\n")
     if lines[spec.line - 1][spec.column - 1 : spec.column] == "{" and listed is None:
         return
     if listed is None:
         indent = " " * (spec.column - 1)
         block = [f"{indent}{name}:", *(f"{indent}  {line}" for item in items for line in item)]
-        ends = [_last_line(value) for value in spec.items.values()]
+        ends = [(_last_line(value), 0) for value in spec.items.values()]
     elif isinstance(listed, YamlSequence) and listed.items and (dash := _DASH.match(lines[listed.items[0].line - 1])):
         block = [f"{dash['before']}{line}" for item in items for line in item]
-        ends = [spec.keys[name][0], *(_last_line(item) for item in listed.items)]
+        ends = [(spec.keys[name][0], 0), *((_last_line(item), at) for at, item in enumerate(listed.items, 1))]
     else:
         return
-    for end in sorted((end for end in ends if below(end, lines[end - 1])), reverse=True):
-        yield "\n".join((*lines[:end], *block, *lines[end:])).encode()
+    for end, at in sorted(ends, reverse=True):
+        if below(end, lines[end - 1]):
+            yield at, "\n".join((*lines[:end], *block, *lines[end:])).encode()
 
 
 def _last_line(node: YamlNode) -> int:
     inner = list(node.items.values()) if isinstance(node, YamlMapping) else [] if isinstance(node, YamlScalar) else node.items
     return max((node.line, *map(_last_line, inner)))
-
-
-def _plain(item: Sequence[str]) -> Plain:
-    (document,) = read_yaml("\n".join(item).encode()).documents
-    return document.data[0] if isinstance(document, YamlSequence) else None
-
-
-def _only_more(before: Sequence[Plain], after: object, wanted: Sequence[Plain]) -> bool:
-    """Whether a list is another one with these items in it."""
-    if not isinstance(after, list) or len(after) != len(before) + len(wanted):
-        return False
-    starts = range(len(before) + 1)
-    return any(after == [*before[:at], *wanted, *before[at:]] for at in starts)
