@@ -14,7 +14,6 @@ from reconciler.errors import BackendError
 from reconciler.model import (
     Alteration,
     AlterationResult,
-    Certificate,
     Change,
     ClusterIdentity,
     CurrentState,
@@ -144,15 +143,6 @@ class CallbackInspector(Protocol):
 
         Raises ``BackendError`` when the broker does not answer this.
         """
-        ...
-
-
-@runtime_checkable
-class CertificateInspector(Protocol):
-    """What a cluster may be able to report about the servers that were connected to; ask with ``isinstance``."""
-
-    def server_certificates(self) -> Sequence[Certificate]:
-        """The certificates that servers showed. None without encryption."""
         ...
 
 

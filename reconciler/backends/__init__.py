@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         principal_name,
         read_client_properties,
     )
-    from reconciler.backends.security.certificates import local_certificates
     from reconciler.backends.security.logins import BearerTokens, BrokerLogin, SaslExchange
     from reconciler.backends.security.properties_file import JaasLine, JavaProperties
     from reconciler.backends.security.tls import Tls, read_tls, tls_context

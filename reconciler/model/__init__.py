@@ -176,8 +176,6 @@ if TYPE_CHECKING:
     )
     from reconciler.model.state import (
         NOT_ASKED,
-        Certificate,
-        CertificateOwner,
         ClusterIdentity,
         CurrentState,
         DeclaredExpiry,

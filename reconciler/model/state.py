@@ -250,21 +250,3 @@ class ValueExpiry:
     """Whether that moment was over when the manifests were read."""
     other: float | None = None
     """For each broker: before the expiry the value that follows, after it the value that expired. ``None``: no value there."""
-
-
-class CertificateOwner(enum.StrEnum):
-    """Whose certificate it is."""
-
-    CLIENT = "client"
-    AUTHORITY = "authority"
-    """One that the client trusts."""
-    SERVER = "server"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
-    """``name``: the server's address, else the subject, which is text of strangers."""
-
-    owner: CertificateOwner
-    name: str
-    ends: datetime.datetime

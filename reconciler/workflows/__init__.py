@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         check_cluster_id,
         known_principal,
         load_target,
-        local_certificates,
         open_cluster,
         quota_reader,
         read_for,

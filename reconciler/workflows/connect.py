@@ -13,7 +13,6 @@ from reconciler.errors import BackendError, ReconcilerError, UsageError, WrongCl
 from reconciler.logs import log_event, timed_event
 from reconciler.model import (
     NOT_ASKED,
-    Certificate,
     ClusterIdentity,
     ClusterSpec,
     Connection,
@@ -144,23 +143,6 @@ def transport_security(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS
         is_encrypted = properties is not None and _zookeeper_security(properties, trusted).tls is not None
         return "ZooKeeper over TLS" if is_encrypted else "ZooKeeper"
     return "PLAINTEXT" if properties is None else _client_properties(properties, trusted).security.protocol
-
-
-def local_certificates(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS) -> tuple[Certificate, ...]:
-    """The client's own certificate and those that it trusts, by the settings that ``open_cluster`` uses. Nothing is asked.
-
-    Raises ``UsageError`` or ``FileAccessError``.
-    """
-    from reconciler import backends
-
-    place, properties = _chosen(spec, access, None)
-    if properties is None:
-        return ()
-    if place.zookeeper is not None:
-        tls = _zookeeper_security(properties, None).tls
-    else:
-        tls = _client_properties(properties, None).security.tls
-    return () if tls is None else backends.local_certificates(tls)
 
 
 def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSecurity:

@@ -42,7 +42,6 @@ from reconciler.logs import log_event
 from reconciler.model import (
     Alteration,
     AlterationResult,
-    Certificate,
     ClusterIdentity,
     CurrentState,
     Entity,
@@ -252,12 +251,6 @@ class BrokerCluster:
     def nodes_without_quotas(self) -> Mapping[str, int | None]:
         """Return nothing: brokers show no entity without a quota."""
         return {}
-
-    def server_certificates(self) -> Sequence[Certificate]:
-        """Return the certificates that brokers showed when they were connected to."""
-        from reconciler.backends.security.certificates import server_certificates
-
-        return server_certificates(self._transport.certificates)
 
     def keeps_quotas_in_zookeeper(self) -> bool:
         """Whether the broker lacks a request that all brokers of KRaft clusters have."""

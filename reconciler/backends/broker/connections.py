@@ -19,7 +19,7 @@ from kafka.net.inet import KafkaNetSocket
 from kafka.net.sasl import SASL_MECHANISMS, register_sasl_mechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from reconciler.backends.broker.settings import BrokerLogin, SaslLogin, server_text
+from reconciler.backends.broker.settings import BrokerLogin, SaslLogin
 from reconciler.backends.security.logins import BearerTokens, ExchangeLogin, SaslExchange
 from reconciler.backends.security.tls import Tls, tls_context
 from reconciler.errors import ReconcilerError
@@ -190,27 +190,18 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no
 
 
 class TlsSockets:
-    """Makes TLS sockets of one context and can close all of them, also those that never finished a handshake.
-
-    ``shown``: by address, the certificate in DER of each server that finished one.
-    """
+    """Makes TLS sockets of one context and can close all of them, also those that never finished a handshake."""
 
     def __init__(self, tls: Tls) -> None:
         made: list[ssl.SSLSocket] = []
-        shown: dict[str, bytes] = {}
 
         class Remembered(_EndAfterData, ssl.SSLSocket):
             def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of the base class
                 if self not in made:
                     made.append(self)
                 super().do_handshake(block)
-                certificate = self.getpeercert(binary_form=True)
-                if certificate is not None:
-                    host, port = self.getpeername()[:2]
-                    shown[server_text(self.server_hostname or host, port)] = certificate
 
         self._made = made
-        self.shown = shown
         self.context = tls_context(tls)
         self.context.sslsocket_class = Remembered
 

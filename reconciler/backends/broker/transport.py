@@ -14,7 +14,7 @@ import contextlib
 import logging
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import kafka.errors as kafka_errors
@@ -166,11 +166,6 @@ class Transport:
     def cluster_id(self) -> str | None:
         """The id in the first answer about brokers, ``None`` before it; every connection has to state the same."""
         return self._cluster_id
-
-    @property
-    def certificates(self) -> Mapping[str, bytes]:
-        """The certificates in DER of the servers that were connected to, by address. Empty without TLS."""
-        return {} if self._tls is None else dict(self._tls.shown)
 
     def offers(self, api_key: int) -> bool:
         """Whether the connected broker has a request of this number."""

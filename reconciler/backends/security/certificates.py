@@ -1,14 +1,12 @@
-"""Certificates and private keys: opened from key and trust stores, sealed, and read for people. Loaded only for TLS."""
+"""Certificates and private keys: opened from key and trust stores, and sealed. Loaded only for TLS."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import re
 import secrets
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cryptography import x509
@@ -17,8 +15,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, load_pkcs12
 from cryptography.utils import CryptographyDeprecationWarning
 
-from reconciler.backends.security.tls import SealedKeyPair, Tls
-from reconciler.model import Certificate, CertificateOwner
+from reconciler.backends.security.tls import SealedKeyPair
 
 _OF_JAVA_ALONE: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 """How stores in JKS and JCEKS begin. Since Java 9, ``keytool`` writes PKCS12, also under the name JKS."""
@@ -79,28 +76,6 @@ def allow_old_serials() -> Iterator[None]:
         yield
 
 
-def local_certificates(tls: Tls) -> tuple[Certificate, ...]:
-    """The client's own certificate and the authorities of its trust store, not those of the system. Raises ``OSError``."""
-    own = tls.key_pair.chain if tls.key_pair is not None else _content(tls.certificate_file)
-    trusted = tls.ca_pem.encode() if tls.ca_pem else _content(tls.ca_file)
-    client = _read_each(_PEM.findall(own)[:1], CertificateOwner.CLIENT, x509.load_pem_x509_certificate)
-    authorities = _read_each(_PEM.findall(trusted), CertificateOwner.AUTHORITY, x509.load_pem_x509_certificate)
-    return (*client, *authorities)
-
-
-def server_certificates(shown: Mapping[str, bytes]) -> tuple[Certificate, ...]:
-    """Read the certificates that servers showed, in DER by address."""
-    return tuple(
-        Certificate(owner=CertificateOwner.SERVER, name=address, ends=certificate.ends)
-        for address, content in sorted(shown.items())
-        for certificate in _read_each((content,), CertificateOwner.SERVER, x509.load_der_x509_certificate)
-    )
-
-
-def _content(file: str | None) -> bytes:
-    return b"" if file is None else Path(file).read_bytes()
-
-
 def _open_store(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, x509.Certificate | None, list[x509.Certificate]]:
     if content.startswith(_OF_JAVA_ALONE):
         raise ValueError(
@@ -133,19 +108,3 @@ def _seal(key: PrivateKeyTypes, chain: bytes) -> SealedKeyPair:
 
 def _pem(certificates: Sequence[x509.Certificate]) -> str:
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
-
-
-_PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
-
-
-def _read_each(
-    contents: Iterable[bytes], owner: CertificateOwner, load: Callable[[bytes], x509.Certificate]
-) -> Iterator[Certificate]:
-    """Yield the certificates that can be read. OpenSSL decides about the others."""
-    for content in contents:
-        try:
-            with allow_old_serials():
-                certificate = load(content)
-            yield Certificate(owner=owner, name=certificate.subject.rfc4514_string(), ends=certificate.not_valid_after_utc)
-        except ValueError:
-            continue

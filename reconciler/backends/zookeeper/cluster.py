@@ -35,7 +35,6 @@ from reconciler.backends.zookeeper.nodes import (
 )
 from reconciler.backends.zookeeper.session import (
     CLIENT_ERRORS,
-    Handler,
     Pipeline,
     close_client,
     is_read_only,
@@ -59,7 +58,6 @@ from reconciler.model import (
     DEFAULT,
     Alteration,
     AlterationResult,
-    Certificate,
     ClusterIdentity,
     CurrentState,
     Entity,
@@ -186,13 +184,6 @@ class ZooKeeperCluster:
 
         nodes = self._read(EntityFilter())
         return dict(removable_nodes(nodes.empty, nodes.clients))
-
-    def server_certificates(self) -> Sequence[Certificate]:
-        """Return the certificate that the ZooKeeper server showed."""
-        from reconciler.backends.security.certificates import server_certificates
-
-        handler = self._client.handler
-        return server_certificates(handler.shown) if isinstance(handler, Handler) else ()
 
     def _broker_ids(self) -> tuple[int, ...]:
         """Ids of the brokers that are up: their nodes are ephemeral."""

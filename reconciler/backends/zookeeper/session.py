@@ -67,8 +67,6 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         self.failures: dict[str, str] = {}
         """By server, what was wrong with the last attempt."""
         self.refused_tls: str | None = None
-        self.shown: dict[str, bytes] = {}
-        """By server, the certificate in DER that it showed."""
 
     @property
     def rounds(self) -> int:
@@ -86,8 +84,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
             made = socket.create_connection(address, min(timeout or self._answer_seconds, self._answer_seconds))
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._context is not None:
-                made = wrapped = _wrap_tls(made, self._context, hostname or address[0])
-                self.shown[server] = wrapped.getpeercert(binary_form=True) or b""
+                made = _wrap_tls(made, self._context, hostname or address[0])
         self._last = made
         # Until a session is there, what follows is the server's refusal to have one.
         other = "" if self._context else " (TLS, perhaps)"

@@ -5,7 +5,6 @@ One check, one answer, one remedy. Rights are tried with requests that write not
 
 from __future__ import annotations
 
-import datetime
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -25,11 +24,10 @@ from reconciler.errors import (
 from reconciler.features.insight.doctor_views import CheckStatus, Checkup, DoctorCheck, failed, passed, skipped, warned
 from reconciler.features.insight.metric_health import source_checks
 from reconciler.features.insight.rate_sources import RateRequest
-from reconciler.model import Alteration, Certificate, CertificateOwner, ClusterSpec, Entity, Severity, display_name, escaped
+from reconciler.model import Alteration, ClusterSpec, Entity, Severity, display_name, escaped
 from reconciler.ports import (
     NO_PROGRESS,
     CallbackInspector,
-    CertificateInspector,
     EntityFilter,
     EveryBroker,
     FilterComponent,
@@ -48,13 +46,11 @@ from reconciler.workflows import (
     desired_for,
     find_leftovers,
     load_manifests,
-    local_certificates,
     open_cluster,
     transport_security,
     validate_loaded,
 )
 
-_SOON: Final = datetime.timedelta(days=30)
 _SHOWN: Final = 3
 _UNUSED_USER: Final = "kafka-quotas-doctor"
 """A user whose quotas are asked for and validated, never written."""
@@ -74,11 +70,6 @@ _REMEDIES: Final = (
 )
 """What to do after each class of error, the narrower class first."""
 _OF_OTHERS: Final = "Look at the logs of the brokers, or of ZooKeeper"
-_RENEWALS: Final = {
-    CertificateOwner.CLIENT: "Renew the certificate of the key store (ssl.keystore.location)",
-    CertificateOwner.AUTHORITY: "Add the next certificate of the authority to the trust store (ssl.truststore.location)",
-    CertificateOwner.SERVER: "Ask the operators of the cluster to renew the server's certificate",
-}
 
 
 class CheckSubject:
@@ -100,7 +91,6 @@ class CheckSubject:
                 self.spec = chosen_cluster(self.loaded, cluster)
         self.protocol = ""
         self.opened: QuotaCluster | None = None
-        self.certificates: list[Certificate] = []
 
     @property
     def cluster(self) -> QuotaCluster:
@@ -194,7 +184,6 @@ def _connection(subject: CheckSubject) -> DoctorCheck:
         return skipped("connection", "No cluster is configured.", _NO_CLUSTER)
     try:
         subject.protocol = protocol = transport_security(subject.spec, access)
-        subject.certificates += local_certificates(subject.spec, access)
     except ReconcilerError as error:
         return failed("connection", str(error), "Correct the properties file (--command-config or spec.connection.properties)")
     subject.opened = open_cluster(subject.spec, access)
@@ -242,42 +231,6 @@ def _brokers(subject: CheckSubject) -> DoctorCheck:
         message = f"{len(silent)} of {count_of(len(nodes), 'broker')} cannot be used. {list_some(silent, 3, between='; ')}."
         return failed("brokers", message, "Check advertised.listeners of these brokers, firewalls, and their certificates")
     return passed("brokers", f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
-
-
-def _certificates(subject: CheckSubject) -> DoctorCheck:
-    if subject.protocol and not subject.protocol.endswith(("SSL", "TLS")):
-        return skipped("certificates", "The connection is not encrypted.")
-    opened: object = subject.opened
-    if isinstance(opened, CertificateInspector):
-        subject.certificates += opened.server_certificates()
-    return check_certificates(subject.certificates, datetime.datetime.now(datetime.UTC))
-
-
-def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> DoctorCheck:
-    """Fails when a certificate that the connection needs has expired, and warns 30 days before.
-
-    Of several authorities in a trust store, one that is valid is enough.
-    """
-    ordered = sorted(certificates, key=lambda certificate: certificate.ends)
-    if not ordered:
-        return skipped("certificates", "No certificate was seen.")
-    expired = [certificate for certificate in ordered if certificate.ends <= now]
-    soon = [certificate for certificate in ordered if now < certificate.ends <= now + _SOON]
-    if not expired and not soon:
-        return passed("certificates", f"{len(ordered)} seen. The first to expire: {_shown(ordered[:1])}.")
-    parts = [f"Expired: {_shown(expired)}."] if expired else []
-    parts += [f"Within {_SOON.days} days expires: {_shown(soon)}."] if soon else []
-    authorities = [each for each in ordered if each.owner is CertificateOwner.AUTHORITY]
-    blocks = any(each.owner is not CertificateOwner.AUTHORITY for each in expired) or (
-        bool(authorities) and all(each in expired for each in authorities)
-    )
-    owners = {certificate.owner for certificate in (*expired, *soon)}
-    remedy = ". ".join(text for owner, text in _RENEWALS.items() if owner in owners)
-    return (failed if blocks else warned)("certificates", " ".join(parts), remedy)
-
-
-def _shown(certificates: Sequence[Certificate]) -> str:
-    return list_some([f"{each.owner.value} {display_name(each.name)} on {each.ends:%Y-%m-%d}" for each in certificates], _SHOWN)
 
 
 def _describe(subject: CheckSubject) -> DoctorCheck:
@@ -364,7 +317,6 @@ _CHECKS: Final = (
     Check("connection", _connection),
     Check("identity", _identity, "connection"),
     Check("brokers", _brokers, "connection"),
-    Check("certificates", _certificates),
     Check("describe", _describe, "connection"),
     Check("alter", _alter, "describe"),
     Check("callback", _callback, "connection"),
