@@ -11,11 +11,12 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
 import reconciler
 from reconciler.cli.main import build_parser
 from reconciler.features.prometheus.exporters import exporter_targets
-from reconciler.features.service.metrics import ServiceMetrics
+from reconciler.features.service.observers import ServiceMetrics
 from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.workflows.intent import load_intent
 from tests.architecture.test_wheel import PARTS_OF_THE_BUILD
@@ -25,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 METRICS = ServiceMetrics(applies=False)
 METRICS.count("prod", PassOutcome(result=PassResult.IN_SYNC), failures=0, at=0.0)
-EXPOSED = METRICS.exposition("")[0].decode()
-NAMES = frozenset(sample.name for family in METRICS.collect() for sample in family.samples)
+EXPOSED = generate_latest(METRICS.registry).decode()
+NAMES = frozenset(sample.name for family in METRICS.registry.collect() for sample in family.samples)
 NAME = re.compile(r"\bkafka_quotas_[a-z_]+\b")
 LABEL = re.compile(r'([a-z_]+)\s*(?:=~|!=|=)\s*"([^"]*)"')
 FROM_PROMETHEUS = {"instance", "cluster"}

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import BackendError
-from reconciler.features.service.audit_sink import AuditSink
 from reconciler.features.service.log import Log
 from reconciler.features.service.loop import Loop, Pace
 from reconciler.features.service.manifests import Reading, Watch
-from reconciler.features.service.metrics import ServiceMetrics
-from reconciler.features.service.observers import Observers, PassProgress
-from reconciler.features.service.pages import Health
-from reconciler.features.service.passes import Passes, PassOutcome, World
+from reconciler.features.service.observers import Observers, ServiceMetrics
+from reconciler.features.service.passes import Passes, PassOutcome
+from reconciler.features.service.signals import SignalRequests
 from reconciler.ports import QuotaCluster
-from reconciler.workflows.connect import Access
 from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent, load_intent
 from tests.fakes import FakeClock, FakeCluster
@@ -27,7 +23,6 @@ from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
 
 INTERVAL_S = 100.0
-_SAMPLE = re.compile(r"^(?P<name>[a-z_]+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)$", re.MULTILINE)
 
 
 def rates(**by_user: str) -> str:
@@ -43,12 +38,13 @@ def write_manifests(folder: Path, *, prune: str = "never", **by_user: str) -> Pa
     return folder
 
 
-class Script:
-    """The ``Requests`` of a test: actions at seconds of the clock, and the end at one of them."""
+class Script(SignalRequests):
+    """The requests of a test: actions at seconds of the clock, and the end at one of them."""
 
     def __init__(
         self, clock: FakeClock, *, until: float = 0.0, actions: Mapping[float, Callable[[], object]] | None = None
     ) -> None:
+        super().__init__()
         self._clock = clock
         self.until = until
         self.actions = dict(sorted((actions or {}).items()))
@@ -87,15 +83,15 @@ class KeptOutcomes(Observers):
 
 
 def observers_of(clock: FakeClock, *, applies: bool = True, as_json: bool = False) -> KeptOutcomes:
-    """The observers of a service that is silent after 1,200 s, and stale after 305 s."""
+    """The observers of a service."""
     stream = io.StringIO()
-    return KeptOutcomes(
-        log=Log(stream, as_json=as_json, clock=clock),
-        stream=stream,
-        metrics=ServiceMetrics(applies=applies),
-        health=Health(silent_s=1200.0, stale_s=305.0, clock=clock),
-        clock=clock,
-    )
+    return KeptOutcomes(log=Log(stream, as_json=as_json), stream=stream, metrics=ServiceMetrics(applies=applies), clock=clock)
+
+
+def sample_of(metrics: ServiceMetrics, name: str, **labels: str) -> float | None:
+    """One sample as Prometheus reads it, of cluster ``prod`` unless another one is named."""
+    wanted = {"cluster": "prod", **{label.rstrip("_"): value for label, value in labels.items()}}
+    return metrics.registry.get_sample_value(f"kafka_quotas_{name}", wanted)
 
 
 class ServiceWorld:
@@ -124,26 +120,25 @@ class ServiceWorld:
         self.down: BackendError | None = None
         self.connects = 0
         self._observers = observers_of(self.clock, applies=applies, as_json=as_json)
-        self.outcomes, self.stream, self.health = self._observers.outcomes, self._observers.stream, self._observers.health
+        self.outcomes, self.stream = self._observers.outcomes, self._observers.stream
         places = paths or (str(folder),)
         self.watch = Watch(places, load or (lambda: (load_intent(places, cluster=None, at=self.clock.now()),)))
         self.script = Script(self.clock)
         stopping = settings or ApplySettings(stop_wanted=lambda: self.script.stopped)
-        world = World(
+        passes = Passes(
             connect=self._connect,
-            given=lambda _: given(),
-            recorder=AuditSink(audit=audit, report=report, access=Access(), clock=self.clock),
             clock=self.clock,
-            progress=PassProgress(health=self.health, cluster="prod"),
+            given=lambda _: given(),
+            settings=stopping if applies else None,
+            audit=audit,
+            report=report,
         )
-        passes = Passes(world, stopping if applies else None)
-        self._loop = Loop(
+        self.loop = Loop(
             self.watch,
             lambda _: passes,
-            pace=Pace(interval_s=INTERVAL_S, jitter=lambda: 0.5),
+            pace=Pace(interval_s=INTERVAL_S, silent_s=1200.0),
             requests=self.script,
             observers=self._observers,
-            is_strict=False,
             start=lambda work: work(),
         )
 
@@ -153,7 +148,7 @@ class ServiceWorld:
         self.script.until = start + seconds
         self.script.actions = {start + second: action for second, action in sorted((at or {}).items())}
         self.script.reread = True
-        return next(iter(self._loop.run()), None)
+        return next(iter(self.loop.run()), None)
 
     @property
     def results(self) -> list[str]:
@@ -163,14 +158,8 @@ class ServiceWorld:
     def log(self) -> list[str]:
         return self.stream.getvalue().splitlines()
 
-    def metric(self, name: str, **labels: str) -> float:
-        """One sample of the exposition, as Prometheus would read it."""
-        wanted = ",".join(f'{label.rstrip("_")}="{value}"' for label, value in sorted({"cluster": "prod", **labels}.items()))
-        body, _ = self._observers.metrics.exposition("")
-        samples = {
-            (m["name"], ",".join(sorted(m["labels"].split(",")))): float(m["value"]) for m in _SAMPLE.finditer(body.decode())
-        }
-        return samples[f"kafka_quotas_{name}", wanted]
+    def metric(self, name: str, **labels: str) -> float | None:
+        return sample_of(self._observers.metrics, name, **labels)
 
     def _connect(self, intent: Intent) -> QuotaCluster:
         del intent

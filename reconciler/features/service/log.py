@@ -8,58 +8,56 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Final, TextIO
 
 from reconciler.formats import moment_to_json
 from reconciler.logs import Datum, JsonFormatter
 from reconciler.model import display_name, escaped
-from reconciler.ports import Clock
 
 _LOGGER: Final = "reconciler.service"
+_LONGEST: Final = 2_000
 
 
 class Log:
     """Writes lines. A log that takes no more (its reader is gone, the disk is full) does not stop the service."""
 
-    def __init__(self, stream: TextIO, *, as_json: bool, clock: Clock, least: int = logging.NOTSET) -> None:
+    def __init__(self, stream: TextIO, *, as_json: bool, least: int = logging.NOTSET) -> None:
         """``least``: lines of a lower level are left out."""
-        self._stream = stream
-        self._formatter = JsonFormatter() if as_json else _TextFormatter()
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._least = least
+        self._handler = _Handler(stream)
+        self._handler.setFormatter(JsonFormatter() if as_json else _TextFormatter())
+        self._handler.addFilter(lambda record: record.name == _LOGGER or record.levelno >= logging.WARNING)
+        self._logger = logging.Logger(_LOGGER, least)  # noqa: LOG001 - a log is of one service, not of the process
+        self._logger.addHandler(self._handler)
 
     def write(
         self, level: int, event: str, message: str, fields: Mapping[str, Datum] | None = None, *, cluster: str = ""
     ) -> None:
         """Write one line. ``level``: one of ``logging``; ``event``: a fixed word; ``fields``: further values of the JSON form."""
-        if level < self._least:
-            return
         if cluster:
             message = f"cluster {display_name(cluster)}: {message}"
             fields = {"cluster": cluster, **(fields or {})}
-        record = logging.LogRecord(_LOGGER, level, "", 0, message, None, None)
-        record.created = self._clock.now().timestamp()
-        record.event, record.data = event, fields or {}
-        with self._lock, contextlib.suppress(OSError, ValueError):
-            self._stream.write(f"{self._formatter.format(record)}\n")
-            self._stream.flush()
+        message = escaped(message)
+        if len(message) > _LONGEST:
+            message = f"{message[:_LONGEST]}... ({len(message)} characters)"
+        self._logger.log(level, message, extra={"event": event, "data": fields or {}})
+
+    @contextlib.contextmanager
+    def with_libraries(self) -> Iterator[None]:
+        """Inside, warnings of libraries become lines of this log. Libraries would write them without JSON and unescaped."""
+        root = logging.getLogger()
+        root.addHandler(self._handler)
+        logging.captureWarnings(capture=True)
+        try:
+            yield
+        finally:
+            logging.captureWarnings(capture=False)
+            root.removeHandler(self._handler)
 
 
-@contextlib.contextmanager
-def redirect_library_logs(log: Log) -> Iterator[None]:
-    """Inside, warnings of libraries become lines of this log. Libraries would write them without JSON and unescaped."""
-    handler = _LibraryHandler(log)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    logging.captureWarnings(capture=True)
-    try:
-        yield
-    finally:
-        logging.captureWarnings(capture=False)
-        root.removeHandler(handler)
+class _Handler(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """Leave the line out."""
 
 
 class _TextFormatter(logging.Formatter):
@@ -67,14 +65,5 @@ class _TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         at = moment_to_json(datetime.datetime.fromtimestamp(record.created, datetime.UTC))
-        return f"{at} {record.levelname.lower()} {vars(record)['event']}: {escaped(record.getMessage())}"
-
-
-class _LibraryHandler(logging.Handler):
-    def __init__(self, log: Log) -> None:
-        super().__init__(level=logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        # Never more than a warning: what it means for a pass, the line about the pass says.
-        self._log.write(logging.WARNING, "library", f"{record.name}: {record.getMessage()}")
+        event = getattr(record, "event", f"library: {record.name}")
+        return f"{at} {record.levelname.lower()} {event}: {escaped(record.getMessage())}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
 from reconciler.features.prometheus import ExporterTarget, exporter_targets, open_page, read_login
-from reconciler.features.service.log import Log, redirect_library_logs
+from reconciler.features.service.log import Log
 from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
 from reconciler.features.service.record_command import DAY_S, RecordArguments
 from reconciler.features.service.signals import SignalRequests
@@ -90,7 +90,7 @@ def run_recorder(args: RecordArguments, log: Log, *, clock: Clock) -> RecordEnd:
     require_arrow()
     targets = exporter_targets(args.traffic)
     folder = RecordedFolder(args.folder)
-    with SignalRequests() as requests, folder.locked(), redirect_library_logs(log):
+    with SignalRequests() as requests, folder.locked(), log.with_libraries():
         recorder = _Recorder(args, targets, folder, log, clock)
         log.write(
             logging.INFO,

@@ -84,7 +84,7 @@ def run(args: RecordArguments) -> Result:
     _check(args)
     clock = SystemClock()
     least = logging.WARNING if output.is_quiet() else logging.NOTSET
-    log = Log(sys.stderr, as_json=output.log_format() == "json", clock=clock, least=least)
+    log = Log(sys.stderr, as_json=output.log_format() == "json", least=least)
     end = run_recorder(args, log, clock=clock)
     if end.signal == signal.SIGINT:
         return Result(exit=exit_codes.INTERRUPTED)

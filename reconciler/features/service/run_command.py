@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.cli import exit_codes, option_groups, output
+from reconciler.cli import option_groups, output
 from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters
 from reconciler.cli.option_groups import BASELINE, require_reference
@@ -24,11 +24,7 @@ class ServiceOptions:
     """How often the service looks, and where it answers."""
 
     interval: float = option(
-        "--interval",
-        section="Service",
-        metavar="SECONDS",
-        default=300.0,
-        help="read the cluster at this interval, or up to a tenth later [default: 300]",
+        "--interval", section="Service", metavar="SECONDS", default=300.0, help="read the cluster at this interval [default: 300]"
     )
     address: str = option(
         "--address",
@@ -77,16 +73,11 @@ class RunArguments:
 
 def run(args: RunArguments) -> Result:
     """Run until a signal: 0 after SIGTERM, 130 after SIGINT, 4 when the last write stayed incomplete."""
-    import signal
-
     from reconciler.features.service.run import run_service
     from reconciler.ports import SystemClock
 
     _check(args)
-    end = run_service(args, sys.stderr, as_json=output.log_format() == "json", clock=SystemClock())
-    if end.is_partial:
-        return Result(exit=exit_codes.PARTIAL)
-    return Result(exit=exit_codes.INTERRUPTED if end.signal == signal.SIGINT else exit_codes.DONE)
+    return Result(exit=run_service(args, sys.stderr, as_json=output.log_format() == "json", clock=SystemClock()))
 
 
 def _check(args: RunArguments) -> None:

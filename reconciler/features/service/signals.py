@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import select
+import queue
 import signal
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-_REREAD: Final = getattr(signal, "SIGHUP", None)
-"""Windows has no such signal."""
-_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, *(() if _REREAD is None else (_REREAD,)))
+_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class SignalRequests:
@@ -25,7 +22,8 @@ class SignalRequests:
         self._reread = False
         self._held = False
         self._before: dict[int, Any] = {}
-        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        # Unlike an event or a condition, this queue may be used by a handler of signals in the middle of a wait.
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._note) for number in _HANDLED}
@@ -34,11 +32,6 @@ class SignalRequests:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        os.close(self._read_end)
-        # The other end stays open as long as this object: a thread that is left behind may still call ``wake``.
-
-    def __del__(self) -> None:
-        os.close(self._write_end)
 
     def stop_wanted(self) -> bool:
         """Whether a first SIGTERM or SIGINT came."""
@@ -55,19 +48,18 @@ class SignalRequests:
 
     def wait(self, seconds: float) -> None:
         """Wait up to this many seconds, or until a signal or ``wake`` comes."""
-        select.select([self._read_end], [], [], seconds)
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._read_end, 4096)
+        with contextlib.suppress(queue.Empty):
+            self._wakes.get(timeout=seconds)
+            while True:
+                self._wakes.get_nowait()
 
     def wake(self) -> None:
         """End a ``wait``. Called by any thread."""
-        # A full pipe wakes the loop, too. A pipe without a reader belongs to a loop that has ended.
-        with contextlib.suppress(BlockingIOError, BrokenPipeError):
-            os.write(self._write_end, b"\0")
+        self._wakes.put(None)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if number == _REREAD:
+        if number == signal.SIGHUP:
             self._reread = True
         elif self.stopped_by is None:
             self.stopped_by = number

@@ -41,10 +41,10 @@ def test_an_outage_of_hours_costs_no_memory_and_ends_by_itself(tmp_path: Path) -
         tracemalloc.stop()
 
     tries = world.connects - before
-    assert tries > 350
+    assert tries > 200
     assert grown < 25_000, f"{grown} bytes after {tries} failures"
     assert world.metric("broker_errors_total", reason="unreachable") == world.connects
-    assert world.metric("consecutive_failures") > 350
+    assert (world.metric("consecutive_failures") or 0) > 200
 
     world.down = None
     world.run(100)
@@ -84,9 +84,8 @@ def test_what_may_pass_by_itself_is_tried_soon_and_what_needs_a_person_is_not(
     assert may_pass(PassOutcome(result=result, reason=reason)) is expected
 
 
-def test_the_waits_grow_up_to_the_interval_and_half_of_each_is_random() -> None:
-    waits = [retry_wait_s(failures, most_s=60.0, jitter=0.0) for failures in range(1, 101)]
-    assert waits[:6] == [2.5, 5.0, 10.0, 20.0, 30.0, 30.0]
-    assert waits[-1] == 30.0
-    assert retry_wait_s(1, most_s=60.0, jitter=1.0) == 5.0
-    assert retry_wait_s(1, most_s=1.0, jitter=1.0) == 1.0
+def test_the_waits_grow_up_to_the_interval() -> None:
+    waits = [retry_wait_s(failures, most_s=60.0) for failures in range(1, 2000)]
+    assert waits[:5] == [5.0, 10.0, 20.0, 40.0, 60.0]
+    assert waits[-1] == 60.0
+    assert retry_wait_s(1, most_s=1.0) == 1.0

