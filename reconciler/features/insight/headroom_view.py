@@ -147,7 +147,7 @@ def _unused_lines(limits: Sequence[tuple[Headroom, UnusedLimit]], *, named: bool
     ]
     more = len(limits) - len(words)
     end = f" and {more:,} more" if more else ""
-    command = f"kafka-quotas rightsize{' --all-clusters' if named else ''}"
+    command = f"kafka-quotas rightsize{' --cluster NAME' if named else ''}"
     advice = f"See {command} for those without traffic for months."
     yield labelled("Unused now: ", Style.FAINT, f"{count_of(len(limits), 'limit')}: {', '.join(words)}{end}. {advice}")
 

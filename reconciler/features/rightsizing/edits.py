@@ -9,11 +9,12 @@ from typing import Final
 
 from reconciler.errors import FileAccessError
 from reconciler.features.manifest_edits import read_manifest, require_values, rewrite_file, write_revisions
-from reconciler.features.rightsizing.measuring import SizedClusters
+from reconciler.features.rightsizing.measuring import SizingReport
 from reconciler.features.rightsizing.sizing import SizedQuota
 from reconciler.formats import value_like
 from reconciler.model import Entity, FileRevision, Span, escaped
 from reconciler.text import count_of
+from reconciler.workflows import Intent
 from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars
 
 _GENERATED: Final = re.compile(rb"(?i)\A(?:[^\n]*\n){0,4}\s*#[^\n]*\bdo not (?:edit|modify|change)\b")
@@ -30,9 +31,9 @@ class ValueEdits:
     left: tuple[tuple[SizedQuota, str], ...]
 
 
-def write_values(sized: SizedClusters) -> Iterator[str]:
+def write_values(intent: Intent, report: SizingReport) -> Iterator[str]:
     """Change the files here. Sentences state what was done. Raises ``FileAccessError`` and ``ManifestError``."""
-    edits = revise_values(sized, sized.proposed)
+    edits = revise_values(intent, report.proposed)
     yield from left_sentences(edits)
     write_revisions(edits.revisions)
     if edits.revisions:
@@ -46,7 +47,7 @@ def left_sentences(edits: ValueEdits) -> Iterator[str]:
         yield f"{quota.source}: {quota.key} of {quota.entity} is left as it is: {reason}."
 
 
-def revise_values(sized: SizedClusters, quotas: Sequence[SizedQuota]) -> ValueEdits:
+def revise_values(intent: Intent, quotas: Sequence[SizedQuota]) -> ValueEdits:
     """Revise the manifests in memory. Nothing is written.
 
     Raises ``FileAccessError`` for a file that cannot be read, and ``ManifestError`` when the result would mean anything else.
@@ -57,38 +58,41 @@ def revise_values(sized: SizedClusters, quotas: Sequence[SizedQuota]) -> ValueEd
     revisions: list[FileRevision] = []
     reasons: dict[Span, str] = {}
     for file, of_file in sorted(places.items()):
-        revision, refused = _revise(sized, file, of_file)
+        revision, refused = _revise(intent, file, of_file)
         reasons |= refused
         if revision is not None:
             revisions.append(revision)
     written = tuple(quota for quota in quotas if quota.source not in reasons)
+    values = {quota.source: quota.value for quota in written}
     wanted: dict[str | None, dict[Entity, dict[str, float | None]]] = {}
-    for quota in written:
-        wanted.setdefault(quota.cluster, {}).setdefault(quota.entity, {})[quota.key.value] = quota.value
-    require_values(sized.loaded, revisions, wanted)
+    for name, spec in intent.loaded.clusters.items() if values else ():
+        of_cluster = wanted.setdefault(name, {})
+        for entity, each in intent.loaded.desired(spec).entities.items():
+            changed = {key.value: values[quota.source] for key, quota in each.quotas.items() if quota.source in values}
+            if changed:
+                of_cluster[entity] = changed
+    require_values(intent.loaded, revisions, wanted)
     left = tuple((some[0], reasons[place]) for of_file in places.values() for place, some in of_file.items() if place in reasons)
     return ValueEdits(revisions=tuple(revisions), written=written, left=left)
 
 
-def _revise(
-    sized: SizedClusters, file: str, places: Mapping[Span, list[SizedQuota]]
-) -> tuple[FileRevision | None, dict[Span, str]]:
+def _revise(intent: Intent, file: str, places: Mapping[Span, list[SizedQuota]]) -> tuple[FileRevision | None, dict[Span, str]]:
     before = read_manifest(file)
     if _GENERATED.match(before):
         return None, dict.fromkeys(places, "a program generates its file. Change what that is made of")
-    edits = [_edit(sized, place, some[0]) for place, some in places.items()]
+    edits = [_edit(intent, place, some[0]) for place, some in places.items()]
     after, refused = _apply(before, sorted(edits, key=lambda edit: (edit.line, edit.column)))
     reasons = {place: _IN_PLACE for place in places if (place.line, place.column) in refused}
     if len(reasons) == len(places):
         return None, reasons
     try:
-        return rewrite_file(file, before, after, paths=sized.paths), reasons
+        return rewrite_file(file, before, after, paths=intent.paths), reasons
     except FileAccessError as error:
         return None, dict.fromkeys(places, str(error).rstrip("."))
 
 
-def _edit(sized: SizedClusters, place: Span, quota: SizedQuota) -> ScalarEdit:
-    old = sized.intents[quota.cluster].desired.entities[quota.entity].quotas[quota.key].text
+def _edit(intent: Intent, place: Span, quota: SizedQuota) -> ScalarEdit:
+    old = intent.desired.entities[quota.entity].quotas[quota.key].text
     return ScalarEdit(line=place.line, column=place.column, old=old, new=value_like(quota.key, quota.value or 0.0, old))
 
 

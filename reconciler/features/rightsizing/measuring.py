@@ -1,10 +1,9 @@
-"""What recorded traffic shows of every declared quota, and of the proposed ones: one opened traffic a cluster, judged twice."""
+"""What recorded traffic shows of every declared quota, and of the proposed ones: one opened traffic, judged twice."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from reconciler.features.manifest_edits import clusters_of_values
@@ -21,12 +20,10 @@ from reconciler.features.rightsizing.sizing import (
 from reconciler.manifest import SizingRules
 from reconciler.model import DEFAULT, BacktestReport, BucketVerdict, CurrentState, Entity, ManifestCommit, QuotaKey, Span, Verdict
 from reconciler.ports import Progress
-from reconciler.traffic import Backtest, BacktestRequest, TrafficSource, broker_loss_factor
+from reconciler.traffic import Backtest, BacktestRequest, broker_loss_factor
 from reconciler.workflows import (
     BacktestOptions,
     Intent,
-    LoadedManifests,
-    Proposal,
     backtest_request,
     divide_totals,
     fetch_samples,
@@ -58,129 +55,44 @@ class SizingReport:
         return tuple(quota for quota in self.quotas if quota.is_proposed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizedClusters:
-    """The reports of clusters of the same manifests, with what the manifests declare for each."""
+def size_cluster(
+    intent: Intent,
+    current: CurrentState | None,
+    options: BacktestOptions,
+    *,
+    changed_at: Callable[[Span], datetime.datetime | None],
+    progress: Progress,
+) -> SizingReport:
+    """Judge every declared quota of a cluster, and every proposed value by the same traffic.
 
-    intents: Mapping[str | None, Intent]
-    """By the name of the Cluster manifest."""
-    reports: tuple[SizingReport, ...]
-    """One for each cluster that could be judged."""
-
-    @property
-    def loaded(self) -> LoadedManifests:
-        """The manifests of all of them."""
-        return next(iter(self.intents.values())).loaded
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files and folders of the manifests."""
-        return next(iter(self.intents.values())).paths
-
-    @property
-    def proposed(self) -> tuple[SizedQuota, ...]:
-        """The quotas whose values change."""
-        return tuple(quota for report in self.reports for quota in report.proposed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredCluster:
-    """The declared quotas of a cluster, and its opened traffic, which judges the proposals of all clusters later."""
-
-    intent: Intent
-    proposal: Proposal
-    recorded: TrafficSource
-    request: BacktestRequest
-    """Judges the limits in effect."""
-    history: History
-    quotas: tuple[SizedQuota, ...]
-    """Without the bounds of a change."""
-    notes: tuple[str, ...]
-
-    @property
-    def name(self) -> str | None:
-        """The name of the Cluster manifest."""
-        return self.intent.spec.name
-
-
-def measure_cluster(
-    intent: Intent, current: CurrentState | None, options: BacktestOptions, *, opened: ExitStack, progress: Progress
-) -> MeasuredCluster:
-    """Judge every declared quota of a cluster.
-
-    ``current``: the quotas that the cluster has now, if they are known. ``opened`` closes the traffic. Raises what
-    ``run_backtest`` raises.
+    ``current``: the quotas that the cluster has now, if they are known. ``changed_at``: when the value at a place was written;
+    ``None``: not known, or long ago. Raises what ``run_backtest`` raises.
     """
     if intent.desired.with_units:
         intent = divide_totals(intent, current)
     proposal = proposal_of(intent, current)
     options, notes = fetch_samples(proposal, options, progress=progress)
     request = replace(backtest_request(proposal, options), plots=0)
-    recorded = opened.enter_context(open_recorded(proposal, options, by_seconds=not request.exact, progress=progress))
-    progress.step("judging the declared limits")
     in_effect = replace(request, current=None, in_effect=True, needs=replace(request.needs, hours=0.0))
-    report = Backtest(recorded, in_effect).report()
-    seen = report.provenance
-    history = History(begin=seen.start, end=seen.end, source=seen.source, brokers=seen.brokers)
-    return MeasuredCluster(
-        intent=intent,
-        proposal=proposal,
-        recorded=recorded,
-        request=in_effect,
-        history=history,
-        quotas=tuple(_judged(intent, report, in_effect, history)),
-        notes=(*notes, *report.notes),
-    )
-
-
-def size_clusters(
-    measured: Sequence[MeasuredCluster],
-    *,
-    failed: frozenset[str] = frozenset(),
-    changed_at: Callable[[Span], datetime.datetime | None],
-    progress: Progress,
-) -> SizedClusters:
-    """Bring the proposals for clusters of the same manifests into their bounds, and judge all of them together.
-
-    ``failed``: clusters that could not be measured. A value that one of them shares stays.
-    ``changed_at``: when the value at a place was written; ``None``: not known, or long ago.
-    """
-    intents = {each.name: each.intent for each in measured}
-    if not measured:
-        return SizedClusters(intents=intents, reports=())
-    loaded = measured[0].intent.loaded
-    bounds = ChangeBounds(
-        intents=intents,
-        ends={each.name: each.history.end for each in measured},
-        elsewhere=clusters_of_values(loaded, leave_out=[*intents]),
-        failed=failed,
-        changed_at=changed_at,
-    )
-    of_cluster: dict[str | None, list[SizedQuota]] = {name: [] for name in intents}
-    for quota in propose([quota for each in measured for quota in each.quotas], bounds):
-        of_cluster[quota.cluster].append(quota)
-    rules = loaded.repository.rightsize
-    reports = tuple(_report(each, of_cluster[each.name], rules, progress) for each in measured)
-    return SizedClusters(intents=intents, reports=reports)
-
-
-def _report(measured: MeasuredCluster, quotas: Sequence[SizedQuota], rules: SizingRules, progress: Progress) -> SizingReport:
-    proposal, changes = measured.proposal, _changes(quotas)
-    if changes:
-        progress.step("judging the proposed limits")
-        after = set_quotas(proposal, changes)
-        changed = replace(measured.request, current=proposal.proposed, proposed=after.proposed, declared=after.declared)
-        outcomes = _outcomes(Backtest(measured.recorded, changed).report())
-        quotas = [
-            replace(quota, outcome=outcomes.get((quota.entity, quota.key.value))) if quota.is_proposed else quota
-            for quota in quotas
-        ]
+    with open_recorded(proposal, options, by_seconds=not request.exact, progress=progress) as recorded:
+        progress.step("judging the declared limits")
+        report = Backtest(recorded, in_effect).report()
+        seen = report.provenance
+        history = History(begin=seen.start, end=seen.end, source=seen.source, brokers=seen.brokers)
+        shared = clusters_of_values(intent.loaded, leave_out=[intent.spec.name])
+        bounds = ChangeBounds(intent=intent, end=history.end, shared=shared, changed_at=changed_at)
+        quotas = propose(_judged(intent, report, in_effect, history), bounds)
+        if changes := _changes(quotas):
+            progress.step("judging the proposed limits")
+            after = set_quotas(proposal, changes)
+            changed = replace(in_effect, current=proposal.proposed, proposed=after.proposed, declared=after.declared)
+            quotas = _with_outcomes(quotas, Backtest(recorded, changed).report())
     return SizingReport(
-        cluster=measured.name,
-        history=measured.history,
-        rules=rules,
+        cluster=intent.spec.name,
+        history=history,
+        rules=intent.loaded.repository.rightsize,
         quotas=tuple(sorted(quotas, key=lambda quota: quota.urgency)),
-        notes=measured.notes,
+        notes=(*notes, *report.notes),
         commit=proposal.commit,
     )
 
@@ -199,7 +111,6 @@ def _judged(intent: Intent, report: BacktestReport, request: BacktestRequest, hi
                 judged = SizingJudgement(sizing=Sizing.EXCLUDED, reason=excluded[entity])
             sized.append(
                 SizedQuota(
-                    cluster=intent.spec.name,
                     entity=entity,
                     key=key,
                     limit=quota.value,
@@ -286,10 +197,12 @@ def _changes(quotas: Iterable[SizedQuota]) -> dict[Entity, dict[str, float]]:
     return changes
 
 
-def _outcomes(report: BacktestReport) -> dict[tuple[Entity, str], ChangedOutcome]:
+def _with_outcomes(quotas: Iterable[SizedQuota], report: BacktestReport) -> tuple[SizedQuota, ...]:
     outcomes: dict[tuple[Entity, str], ChangedOutcome] = {}
     for row in report.verdicts:
         if row.limits.entity is not None and row.changed:
             worst = outcomes.get((row.limits.entity, row.key)) or ChangedOutcome(verdict=row.verdict, reason=row.reason)
             outcomes[row.limits.entity, row.key] = replace(worst, over=max(worst.over, row.over.share))
-    return outcomes
+    return tuple(
+        replace(quota, outcome=outcomes.get((quota.entity, quota.key.value))) if quota.is_proposed else quota for quota in quotas
+    )

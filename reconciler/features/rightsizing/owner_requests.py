@@ -10,13 +10,14 @@ from typing import Final
 
 from reconciler.features.pull_requests.proposal_branch import ProposalText, close_request, keep_request, proposals_from
 from reconciler.features.rightsizing.edits import ValueEdits, left_sentences, revise_values
-from reconciler.features.rightsizing.measuring import SizedClusters, SizingReport
+from reconciler.features.rightsizing.measuring import SizingReport
 from reconciler.features.rightsizing.proposals import owner_of_change
 from reconciler.features.rightsizing.report import history_words, quota_table
 from reconciler.features.rightsizing.sizing import SizedQuota
 from reconciler.model import Span, display_name, escaped, slug_of
 from reconciler.render import blocks_markdown, code, prose, shorten
 from reconciler.text import count_of
+from reconciler.workflows import Intent
 
 _NAME: Final = 100
 _TABLE: Final = 50_000
@@ -60,23 +61,22 @@ class OwnerProposal:
         return "\n".join(lines).rstrip() + "\n"
 
 
-def keep_requests(sized: SizedClusters) -> Iterator[str]:
-    """Open, update or close the request of each owner for the one cluster. Sentences state what was done.
+def keep_requests(intent: Intent, report: SizingReport) -> Iterator[str]:
+    """Open, update or close the request of each owner of the cluster. Sentences state what was done.
 
     Raises ``ForgeError``, ``GitError``, ``UsageError`` without a token, ``FileAccessError`` and ``ManifestError``.
     """
-    (report,) = sized.reports
-    with proposals_from(sized.paths[0]) as (forge, base):
+    with proposals_from(intent.paths[0]) as (forge, base):
         if (refusal := base.refusal()) is not None:
             yield refusal
             return
         folder = f"kafka-quotas/rightsize/{slug_of(report.cluster or 'kafka')}"
-        of_owners = {f"{folder}/{_leaf(owner)}": (owner, quotas) for owner, quotas in by_owner(sized.proposed)}
+        of_owners = {f"{folder}/{_leaf(owner)}": (owner, quotas) for owner, quotas in by_owner(report.proposed)}
         for name in base.branches_below(folder):
             if name not in of_owners:
                 yield from close_request(forge, base.branch(name), because="No limit of its owner needs a change now")
         for name, (owner, quotas) in of_owners.items():
-            proposal = OwnerProposal(report=report, owner=owner, edits=revise_values(sized, quotas))
+            proposal = OwnerProposal(report=report, owner=owner, edits=revise_values(intent, quotas))
             yield from left_sentences(proposal.edits)
             if proposal.edits.written:
                 revisions = proposal.edits.revisions

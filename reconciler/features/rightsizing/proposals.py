@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.features.rightsizing.sizing import LEAST_CHANGE, WEEKS, SizedQuota, Sizing
 from reconciler.formats import declarable
 from reconciler.manifest import allocations, budgets_of
-from reconciler.model import DesiredEntity, QuotaKey, Span, ValueType, display_name, escaped
+from reconciler.model import DesiredEntity, QuotaKey, Span, ValueType, display_name
 from reconciler.text import count_of, list_some, percent_text, rate
 from reconciler.traffic import safe_limit
 
@@ -28,31 +27,24 @@ _KIB: Final = 1024
 class ChangeBounds:
     """What a change has to keep."""
 
-    intents: Mapping[str | None, Intent]
-    """What is declared for each cluster that is judged, by the name of its Cluster manifest."""
-    ends: Mapping[str | None, datetime.datetime]
-    """The end of the history of each, UTC."""
-    elsewhere: Mapping[Span, tuple[str, ...]]
-    """Clusters that take a value from a place, and are not judged."""
-    failed: frozenset[str] = frozenset()
-    """Clusters that were to be judged, and could not be."""
+    intent: Intent
+    """What is declared for the cluster."""
+    end: datetime.datetime
+    """The end of the history, UTC."""
+    shared: Mapping[Span, tuple[str, ...]]
+    """The other clusters that take a value from a place."""
     changed_at: Callable[[Span], datetime.datetime | None]
     """When the value at a place was written. ``None``: not known."""
 
-    @property
-    def first(self) -> Intent:
-        """The intent for one of the clusters, which all have the same manifests."""
-        return next(iter(self.intents.values()))
-
     def entity(self, quota: SizedQuota) -> DesiredEntity:
-        """Return what the manifests declare for the entity of a quota on its cluster."""
-        return self.intents[quota.cluster].desired.entities[quota.entity]
+        """Return what the manifests declare for the entity of a quota."""
+        return self.intent.desired.entities[quota.entity]
 
 
 def propose(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> tuple[SizedQuota, ...]:
     """Return the quotas in another order, each with the value that is written or the reason why none is.
 
-    ``quotas``: those of all clusters that are judged. One value in a manifest gets one new value, on every cluster.
+    One value in a manifest gets one new value, for all that share it.
     """
     places: dict[Span, list[SizedQuota]] = {}
     for quota in quotas:
@@ -67,52 +59,52 @@ def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
     wanted = [quota for quota in quotas if quota.value is not None and quota.sizing is direction]
     if not wanted:
         return quotas
-    neediest = max(wanted, key=lambda quota: (quota.value, quota.entity.sort_key, quota.cluster or ""))
-    value, left = neediest.value or 0.0, _unchangeable(quotas, bounds)
+    neediest = max(wanted, key=lambda quota: (quota.value, quota.entity.sort_key))
+    value, left = neediest.value or 0.0, _unchangeable(quotas, bounds, is_raise=direction is Sizing.RAISE)
     if left is None and direction is Sizing.LOWER and len(wanted) < len(quotas):
-        others = [_name(quota, quotas) for quota in quotas if quota.sizing is not direction]
+        others = [str(quota.entity) for quota in quotas if quota.sizing is not direction]
         left = f"the value is also that of {list_some(others, _MOST_NAMED)}, which a lower one may not fit"
     if left is None:
         value, left = _within_bounds(value, quotas, is_raise=direction is Sizing.RAISE, bounds=bounds)
     if left is not None:
         return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
     why = ". The manifest.limits of its owner allow no more" if value < (neediest.value or 0.0) else ""
+    if clusters := bounds.shared.get(neediest.source):
+        why += f". The limit rises on {_named(clusters)} too"
     return [
         replace(
             quota,
             value=value,
             sizing=Sizing.FITS if quota.sizing is Sizing.LOWER and direction is Sizing.RAISE else quota.sizing,
-            reason=f"{quota.reason}{_sharing(quota, neediest, quotas)}{why if quota.sizing is direction else ''}",
+            reason=f"{quota.reason}{_sharing(quota, neediest)}{why if quota.sizing is direction else ''}",
         )
         for quota in quotas
     ]
 
 
-def _sharing(quota: SizedQuota, neediest: SizedQuota, quotas: Sequence[SizedQuota]) -> str:
+def _sharing(quota: SizedQuota, neediest: SizedQuota) -> str:
     """Return whose use decides about a value that several quotas take from one place, as a further sentence."""
     if quota is neediest:
         return ""
     needed = rate(neediest.key.value, neediest.value or 0.0)
-    return f". {_name(neediest, quotas)} takes its value from the same place, and needs {needed}"
+    return f". {neediest.entity} takes its value from the same place, and needs {needed}"
 
 
-def _name(quota: SizedQuota, quotas: Sequence[SizedQuota]) -> str:
-    """Name the entity of a quota, with its cluster where several clusters share the value."""
-    is_shared = any(each.cluster != quota.cluster for each in quotas)
-    return f"{quota.entity} on {display_name(quota.cluster or '')}" if is_shared else str(quota.entity)
+def _named(clusters: Sequence[str]) -> str:
+    return list_some([display_name(name) for name in clusters], _MOST_NAMED)
 
 
 def _is_raised(quota: SizedQuota) -> bool:
     return quota.sizing is Sizing.RAISE and quota.value is not None
 
 
-def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:
+def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds, *, is_raise: bool) -> str | None:
     first = quotas[0]
     excluded = next((quota for quota in quotas if quota.sizing is Sizing.EXCLUDED), None)
     if excluded is not None:
-        return f"the value is also that of {_name(excluded, quotas)}, which the manifest excludes"
-    if clusters := bounds.elsewhere.get(first.source):
-        return _shared(clusters, bounds)
+        return f"the value is also that of {excluded.entity}, which the manifest excludes"
+    if not is_raise and (clusters := bounds.shared.get(first.source)):
+        return f"the value also applies on {_named(clusters)}, which a lower one may not fit. Add an override for this cluster"
     if any(quota.key is not first.key for quota in quotas):
         return "an anchor gives the value to several keys. Change it by hand"
     if any(first.key in bounds.entity(quota).expiries for quota in quotas):
@@ -122,22 +114,13 @@ def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | N
     return None
 
 
-def _shared(others: Sequence[str], bounds: ChangeBounds) -> str:
-    """Return why a value stays that clusters without a judgement share, and the command that judges all of them."""
-    where = f"the value also applies on {list_some([display_name(name) for name in others], _MOST_NAMED)}"
-    if not bounds.failed.isdisjoint(others):
-        return f"{where}, which was not checked. Give it traffic, or add an override for this cluster"
-    command = shlex.join(["kafka-quotas", "rightsize", *bounds.first.paths, "--all-clusters"])
-    return f"{where}. Judge all of them: {escaped(command)}"
-
-
 def _within_bounds(
     value: float, quotas: Sequence[SizedQuota], *, is_raise: bool, bounds: ChangeBounds
 ) -> tuple[float, str | None]:
     """The value inside the limits of all its owners, and no deeper than the guard of large reductions allows."""
     limit, key = quotas[0].limit, quotas[0].key
     if not is_raise:
-        least_kept = max(bounds.intents[quota.cluster].spec.safety.guards.large_reduction.of(key.value) for quota in quotas)
+        least_kept = bounds.intent.spec.safety.guards.large_reduction.of(key.value)
         value = max(value, safe_limit(key, limit * least_kept)[0])
     ranges = [_range_of(quota, bounds) for quota in quotas]
     least, most = max(low for low, _ in ranges), min(high for _, high in ranges)
@@ -153,7 +136,7 @@ def _within_bounds(
 
 def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
     least, most = 0.0, math.inf
-    intent = bounds.intents[quota.cluster]
+    intent = bounds.intent
     for limit in intent.loaded.repository.limits:
         if limit.clusters is not None and not limit.clusters.chooses(intent.spec):
             continue
@@ -167,12 +150,10 @@ def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
 
 def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds) -> Iterator[list[SizedQuota]]:
     """The worst first: as many as an owner gets at once, and as its budget has room for."""
-    rules = bounds.first.loaded.repository.rightsize
-    free = {
-        (name, each.owner, each.key): each.free
-        for name, intent in bounds.intents.items()
-        for each in allocations(budgets_of(intent.loaded.repository.budgets, intent.spec), intent.desired.entities.values())
-    }
+    intent = bounds.intent
+    rules = intent.loaded.repository.rightsize
+    budgets = budgets_of(intent.loaded.repository.budgets, intent.spec)
+    free = {(each.owner, each.key): each.free for each in allocations(budgets, intent.desired.entities.values())}
     count: Counter[str | None] = Counter()
     for quotas in sorted(settled, key=lambda some: min(quota.urgency for quota in some)):
         if not any(quota.is_proposed for quota in quotas):
@@ -200,7 +181,7 @@ def _accepted(quota: SizedQuota, value: float | None, left: str | None) -> Sized
 
 def _recent_change(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:
     changed = bounds.changed_at(quotas[0].source)
-    if changed is None or min(bounds.ends[quota.cluster] for quota in quotas) - changed >= WEEKS:
+    if changed is None or bounds.end - changed >= WEEKS:
         return None
     return f"the value was changed on {changed:%Y-%m-%d}, and two whole weeks of traffic decide about it"
 
@@ -211,28 +192,26 @@ def owner_of_change(quotas: Sequence[SizedQuota]) -> str | None:
     return owners.pop() if len(owners) == 1 else None
 
 
-def _within_budget(
-    quotas: Sequence[SizedQuota], free: dict[tuple[str | None, str, QuotaKey], float]
-) -> tuple[float | None, str | None]:
+def _within_budget(quotas: Sequence[SizedQuota], free: dict[tuple[str, QuotaKey], float]) -> tuple[float | None, str | None]:
     """Return a smaller raise where a budget has no room for all of it, or the reason why there is none.
 
-    ``free``: by cluster, owner and key, in the unit of the key. What is lowered counts in the next run.
+    ``free``: by owner and key, in the unit of the key. What is lowered counts in the next run.
     """
     first = quotas[0]
     value, limit, key = first.value or 0.0, first.limit, first.key
-    sharing = Counter((quota.cluster, quota.owner or "", key) for quota in quotas)
     if value <= limit:
         return None, None
-    for place, count in sharing.items():
-        room = max(free.get(place, math.inf), 0.0)
+    sharing = Counter(quota.owner or "" for quota in quotas)
+    for owner, count in sharing.items():
+        room = max(free.get((owner, key), math.inf), 0.0)
         if (value - limit) * count > room:
             value = _rounded_down(key, limit + room / count)
             if value < limit * (1 + LEAST_CHANGE):
-                words = f"the budget of {display_name(place[1])} has {rate(key.value, room)} left"
+                words = f"the budget of {display_name(owner)} has {rate(key.value, room)} left"
                 return None, f"{words}. Lower another of its limits, or ask for a larger budget"
-    for place, count in sharing.items():
-        if place in free:
-            free[place] -= (value - limit) * count
+    for owner, count in sharing.items():
+        if (owner, key) in free:
+            free[owner, key] -= (value - limit) * count
     return value, None
 
 

@@ -110,8 +110,6 @@ class ChangedOutcome:
 class SizedQuota:
     """One declared quota, what the history shows, and what is proposed."""
 
-    cluster: str | None = None
-    """The name of the Cluster manifest; ``None``: there is none."""
     entity: Entity
     """Entity type to name. ``None`` is the default entity of that type."""
     key: QuotaKey
@@ -149,7 +147,6 @@ class SizedQuota:
             (-1 if self.sizing is Sizing.RAISE else 1) * self.use.highest / (self.limit or 1.0),
             self.entity.sort_key,
             self.key.value,
-            self.cluster or "",
         )
 
 

@@ -95,26 +95,28 @@ def test_what_cannot_be_edited_is_named_and_left_and_the_rest_is_written(world: 
         assert "an anchor gives the value to several keys" in done.out
 
 
-def test_a_value_that_other_clusters_take_or_that_is_computed_or_expires_is_left(world: World) -> None:
+def test_a_value_that_clusters_share_rises_and_never_falls_and_one_that_expires_is_left(world: World) -> None:
     world.write("staging.yaml", manifests.cluster("staging"))
-    world.write(
-        "shared.yaml",
-        HEAD
-        + "  quotas:\n"
-        + "    - match: {user: a}\n"
-        + "      quotas: {producer_byte_rate: 1MiB}\n"
-        + "    - match: {user: b}\n"
-        + "      overrides: [{clusters: [prod], quotas: {producer_byte_rate: {value: 1MiB, until: 2099-01-01}}}]\n"
-        + "      quotas: {producer_byte_rate: 1MiB}\n",
+    text = HEAD + (
+        "  quotas:\n"
+        "    - match: {user: a}\n"
+        "      quotas: {producer_byte_rate: 1MiB}\n"
+        "      overrides: [{clusters: [staging], quotas: {consumer_byte_rate: 9MiB}}]\n"
+        "    - match: {user: b}\n"
+        "      overrides: [{clusters: [prod], quotas: {producer_byte_rate: {value: 1MiB, until: 2099-01-01}}}]\n"
+        "      quotas: {producer_byte_rate: 1MiB}\n"
+        "    - match: {user: idle}\n"
+        "      quotas: {producer_byte_rate: 20MiB}\n"
     )
-    world.traffic(burst("a", 2 * MIB), burst("b", 2 * MIB))
+    world.write("shared.yaml", text)
+    world.traffic(burst("a", 2 * MIB), burst("b", 2 * MIB), burst("idle", 0.1 * MIB))
     sized = world.sized()
-    command = "kafka-quotas rightsize quotas --all-clusters"
-    assert f"the value also applies on staging. Judge all of them: {command}" in sized["a"]["left"]
+    assert sized["a"]["reason"].endswith(". The limit rises on staging too")
     assert "the value expires" in sized["b"]["left"]
-    before = world.text("shared.yaml")
-    assert world.run("--write", "files").code == 0
-    assert world.text("shared.yaml") == before
+    assert "also applies on staging, which a lower one may not fit. Add an override" in sized["idle"]["left"]
+    done = world.run("--write", "files")
+    assert done.code == 0, done.err
+    assert world.text("shared.yaml") == text.replace("{producer_byte_rate: 1MiB}", "{producer_byte_rate: 2.5MiB}", 1)
 
 
 def test_percentages_connections_and_mutations_keep_their_units(world: World) -> None:
