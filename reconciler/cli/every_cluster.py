@@ -79,19 +79,13 @@ def result_for(wanted: Wanted, work: Callable[[Intent], Result], form: str, file
         return work(load_one(wanted))
     from reconciler.workflows import for_every
 
-    check_formats(form, files)
-    return combined(for_every(load_every(wanted), work, parallel=_AT_ONCE))
-
-
-def check_formats(form: str, files: Sequence[OutFile] = (), *, several: str = "--all-clusters") -> None:
-    """Raise ``UsageError`` for a format for one cluster only. ``several``: the option that chose more than one."""
     for name in (form, *(name for name, _ in files)):
         if name not in _FORMATS:
-            msg = f"{several} prints {' or '.join(_FORMATS)}. For {name} take one cluster at a time"
-            raise UsageError(msg)
+            raise UsageError(f"--all-clusters prints {' or '.join(_FORMATS)}. For {name} take one cluster at a time")
+    return _combined(for_every(load_every(wanted), work, parallel=_AT_ONCE))
 
 
-def combined(results: Sequence[Result | ClusterFailure]) -> Result:
+def _combined(results: Sequence[Result | ClusterFailure]) -> Result:
     """The results of several clusters as one: 1 if a cluster did not finish, else 3 if one is refused, 2 if any differs, or 0."""
     from reconciler.documents import cluster_failure_to_json, clusters_to_json
     from reconciler.render import failure_lines, findings_lines, join_parts
