@@ -19,6 +19,7 @@ _KINDS: Final = {
     "Repository": ("repository", "reconciler.manifest.repository_document:REPOSITORY"),
 }
 """By kind: the schema, and the place of the shape, which is loaded when a file has the kind."""
+_new: Final = tuple.__new__  # in half the time, and each value has a place
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 
 
@@ -163,7 +164,7 @@ class Collector:
 
     def span(self, node: YamlNode) -> Span:
         """Return the place where a node begins."""
-        return Span(self.file, node.line, node.column)
+        return _new(Span, (self.file, node.line, node.column))
 
     def key_span(self, node: YamlMapping, name: str) -> Span:
         """Return the place where a key begins."""
