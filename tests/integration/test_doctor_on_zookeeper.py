@@ -38,7 +38,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
     folder = tmp_path_factory.mktemp("zookeeper")
     authority = Authority()
     (folder / "ca.pem").write_text(authority.pem)
-    (folder / "server.pem").write_text(authority.sign("localhost", days=10).pem())
+    (folder / "server.pem").write_text(authority.sign("localhost").pem())
     (folder / "jaas.conf").write_text(JAAS)
     [port] = free_ports(1)
     properties = {

@@ -47,11 +47,11 @@ class Certified:
 class Authority:
     """Signs certificates. EC keys: an RSA key takes up to a second to make."""
 
-    def __init__(self, name: str = "Test Authority", *, days: int = 800) -> None:
+    def __init__(self, name: str = "Test Authority") -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
         subject = _name(name)
         self.certificate = (
-            _builder(subject, subject, self.key, _NOW - 30 * _DAY, _NOW + days * _DAY)
+            _builder(subject, subject, self.key, _NOW - 30 * _DAY, _NOW + 800 * _DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(self.key, hashes.SHA256())
         )
@@ -66,10 +66,10 @@ class Authority:
         entry = pkcs12.PKCS12Certificate(self.certificate, b"ca")
         return pkcs12.serialize_java_truststore([entry], BestAvailableEncryption(password.encode()))
 
-    def sign(self, name: str, *, hosts: tuple[str, ...] = ("127.0.0.1",), expired: bool = False, days: int = 400) -> Certified:
-        """A certificate for a server at ``hosts`` (or for a client, whom nobody asks where he is), which ends in ``days``."""
+    def sign(self, name: str, *, hosts: tuple[str, ...] = ("127.0.0.1",), expired: bool = False) -> Certified:
+        """A certificate for a server at ``hosts`` (or for a client, whom nobody asks where he is)."""
         key = ec.generate_private_key(ec.SECP256R1())
-        end = _NOW - _DAY if expired else _NOW + days * _DAY
+        end = _NOW - _DAY if expired else _NOW + 400 * _DAY
         names = x509.SubjectAlternativeName([_host(host) for host in hosts])
         certificate = (
             _builder(_name(name), self.certificate.subject, key, _NOW - 20 * _DAY, end)

@@ -67,31 +67,22 @@ def commits_then(
     What runs applied counts from the first of them on, before it the commits of the checked-out branch by their dates. Raises
     ``GitError`` without a repository, or when its history is cut off.
     """
-    applied = sorted(
-        (
-            CommitThen(commit=run.run.source.commit, begin=run.ended, run=run)
-            for run in runs
-            if run.ended < until and _applied_commit(run) is not None
-        ),
-        key=lambda chosen: chosen.begin,
-    )
+    in_time = sorted((run for run in runs if run.ended < until and _applied_commit(run)), key=lambda run: run.ended)
+    applied = [CommitThen(commit=_applied_commit(run), begin=run.ended, run=run) for run in in_time]
     before = [chosen for chosen in applied if chosen.begin <= since]
     if before:
-        return (before[-1], *(chosen for chosen in applied if chosen.begin > since))
+        return (before[-1], *applied[len(before) :])
     git = repository_around(paths[0])
-    places = [git.place(path) for path in paths]
     newest = git.commit_before(since)
     if newest is None and git.shallow():
-        msg = (
+        raise GitError(
             f"the repository {git.top} has no commit from before {since:%Y-%m-%d %H:%M} UTC. This is a shallow clone, fetch its "
             "whole history"
         )
-        raise GitError(msg)
-    until = applied[0].begin if applied else until
-    last = git.dated_commits(until=since, places=places, most=1)
-    first = CommitThen(commit=newest, begin=last[0][1] if last else datetime.datetime.min.replace(tzinfo=datetime.UTC))
-    dated = sorted(git.dated_commits(until=until, since=since, places=places), key=lambda item: item[1])
-    return (first, *(CommitThen(commit=commit, begin=at) for commit, at in dated if since < at < until), *applied)
+    end = applied[0].begin if applied else until
+    dated = git.dated_commits(until=end, since=since, places=[git.place(path) for path in paths])
+    later = (CommitThen(commit=commit, begin=at) for commit, at in sorted(dated, key=lambda item: item[1]) if since < at < end)
+    return (CommitThen(commit=newest, begin=since), *later, *applied)
 
 
 def limit_origin(
@@ -159,7 +150,7 @@ def declared_quota(at: ManifestsAt, cluster: str | None, entity: Entity, key: st
 _ORIGINS: Final = {ObservedFrom.SNAPSHOT: "the snapshot", ObservedFrom.BROKER: "the brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper"}
 _MOST_PARTS: Final = 200
 _AS_NOW: Final = "the manifests as they are now"
-WHICH_COMMIT: Final = "which commit set the limit"
+_WHICH_COMMIT: Final = "which commit set the limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +168,6 @@ class QuotaSources:
         """Whether the command line names the cluster's address."""
         return self.access.bootstrap_server is not None or self.access.zookeeper is not None
 
-    def reaches(self, spec: ClusterSpec) -> bool:
-        """Whether the Cluster manifest or the command line states where the cluster is."""
-        known = spec.connection
-        return self.names_cluster or (known is not None and bool(known.bootstrap_servers or known.zookeeper))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaPart:
@@ -192,6 +178,13 @@ class QuotaPart:
     proposal: Proposal | None = None
     manifests: ManifestsAt | None = None
     words: str | None = None
+
+    def limits_of(self, client: Entity) -> dict[tuple[Entity, str], float] | None:
+        """Return the quotas that may limit the client, as far as its names are known. ``None``: the quotas are not known."""
+        if self.proposal is None:
+            return None
+        entities = self.proposal.proposed.items()
+        return {(entity, key): value for entity, of in entities if _could_limit(entity, client) for key, value in of.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,30 +211,32 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
     Raises ``ManifestError`` and ``UsageError`` for manifests that were named and have errors, and ``FileAccessError`` and
     ``WrongClusterError`` for a snapshot that cannot be used.
     """
-    loaded, paths = _loaded(sources), sources.paths or (".",)
-    spec = ClusterSpec() if loaded is None else desired_for(loaded, sources.cluster)[0]
-    current, observed = _current(spec, sources)
-    declared, missing = _declared_parts(sources, paths, loaded, spec, since, until)
-    parts, totals = _with_current(declared, current, spec, client)
+    spec, loaded = ClusterSpec(), None
+    if sources.paths or sources.cluster is not None:
+        loaded = load_manifests(sources.paths or (".",))
+        stop_on(loaded.findings)
+        spec = desired_for(loaded, sources.cluster)[0]
+    missing: list[MissingEvidence] = []
+    current = _current(spec, sources, missing)
+    declared = _declared_parts(sources, loaded, spec, QuotaPart(begin=since, end=until), missing)
+    parts = _with_current(declared, current, spec, client, missing)
     begins = ["", *(f" from {part.begin:%Y-%m-%d %H:%M:%S} UTC on" for part in parts[1:])]
     evidence = [f"Quotas{when}: {part.words}" for when, part in zip(begins, parts, strict=True) if part.words is not None]
-    if isinstance(observed, MissingEvidence):
-        missing.append(observed)
-    else:
-        evidence.append(observed)
+    if current is not None:
+        read = f"{_ORIGINS[current.observed.origin]}, read at {current.observed.at:%Y-%m-%d %H:%M:%S} UTC"
+        evidence.append(f"Quotas beside the manifests: from {read}")
     return QuotasThen(
         spec=spec,
         identity=ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id),
         parts=parts,
-        paths=paths,
-        assumed=_assumed(current, since, parts, client),
+        paths=sources.paths or (".",),
+        assumed=_assumed(current, parts, client),
         evidence=tuple(evidence),
-        missing=(*missing, *totals),
+        missing=tuple(dict.fromkeys(missing)),
     )
 
 
-def could_limit(entity: Entity, client: Entity) -> bool:
-    """Whether a quota of this entity may be that of the client, as far as the client's names are known."""
+def _could_limit(entity: Entity, client: Entity) -> bool:
     names = dict(client.parts)
     if ("ip" in names) is not ("ip" in entity.types):
         return False
@@ -252,45 +247,37 @@ _Declared = tuple[QuotaPart, DesiredState | None]
 
 
 def _declared_parts(
-    sources: QuotaSources,
-    paths: tuple[str, ...],
-    loaded: LoadedManifests | None,
-    spec: ClusterSpec,
-    since: datetime.datetime,
-    until: datetime.datetime,
-) -> tuple[list[_Declared], list[MissingEvidence]]:
-    """The parts with what manifests declare in them; ``None`` where that is not known."""
-    whole = QuotaPart(begin=since, end=until)
+    sources: QuotaSources, loaded: LoadedManifests | None, spec: ClusterSpec, whole: QuotaPart, missing: list[MissingEvidence]
+) -> list[_Declared]:
+    """The parts of a time with what manifests declare in them; ``None`` where that is not known."""
+    paths = sources.paths or (".",)
     if loaded is None:
-        remedy = "give their folder as PATH"
-        return [(whole, DesiredState())], [MissingEvidence(what=WHICH_COMMIT, because="no manifests were given", remedy=remedy)]
-    missing: list[MissingEvidence] = []
+        because, remedy = "no manifests were given", "give their folder as PATH"
+        missing.append(MissingEvidence(what=_WHICH_COMMIT, because=because, remedy=remedy))
+        return [(whole, DesiredState())]
     runs = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
     try:
-        chosen = commits_then(paths, since, until, runs)
+        chosen = commits_then(paths, whole.begin, whole.end, runs)
     except (GitError, UsageError) as error:
-        missing.append(MissingEvidence(what=WHICH_COMMIT, because=str(error), remedy="give PATH in a whole git repository"))
-        return [(replace(whole, words=_AS_NOW), desired_for(loaded, sources.cluster)[1])], missing
+        missing.append(MissingEvidence(what=_WHICH_COMMIT, because=str(error), remedy="give PATH in a whole git repository"))
+        return [(replace(whole, words=_AS_NOW), desired_for(loaded, sources.cluster)[1])]
     if len(chosen) > _MOST_PARTS:
         raise UsageError(f"The manifests changed {len(chosen):,} times between --since and --until: narrow it")
     if not sources.runs:
-        missing.append(
-            MissingEvidence(
-                what="whether and when " + ("that commit was" if len(chosen) == 1 else "those commits were") + " applied",
-                because="no audit file was given",
-                remedy="give --audit FILE, which apply --audit and run --audit write",
-            )
-        )
+        what = "whether and when " + ("that commit was" if len(chosen) == 1 else "those commits were") + " applied"
+        remedy = "give --audit FILE, which apply --audit and run --audit write"
+        missing.append(MissingEvidence(what=what, because="no audit file was given", remedy=remedy))
     parts: list[_Declared] = []
-    for commit, end in zip(chosen, [*(each.begin for each in chosen[1:]), until], strict=True):
-        part = QuotaPart(begin=max(since, commit.begin), end=end, words=_commit_words(commit, max(since, commit.begin)))
+    for commit, end in zip(chosen, [*(each.begin for each in chosen[1:]), whole.end], strict=True):
+        begin = max(whole.begin, commit.begin)
+        part = QuotaPart(begin=begin, end=end, words=_commit_words(commit, begin))
         try:
             parts += _parts_of_commit(part, commit, paths, sources.cluster)
         except (GitError, ManifestError, UsageError) as error:
-            what = f"which limits were in effect from {part.begin:%Y-%m-%d %H:%M:%S} UTC on"
+            what = f"which limits were in effect from {begin:%Y-%m-%d %H:%M:%S} UTC on"
             missing.append(MissingEvidence(what=what, because=str(error)))
             parts.append((part, None))
-    return parts, missing
+    return parts
 
 
 def _parts_of_commit(part: QuotaPart, commit: CommitThen, paths: tuple[str, ...], cluster: str | None) -> Iterator[_Declared]:
@@ -309,112 +296,85 @@ def _parts_of_commit(part: QuotaPart, commit: CommitThen, paths: tuple[str, ...]
 
 
 def _with_current(
-    declared: Sequence[_Declared], current: CurrentState | None, spec: ClusterSpec, client: Entity
-) -> tuple[tuple[QuotaPart, ...], tuple[MissingEvidence, ...]]:
+    declared: Sequence[_Declared], current: CurrentState | None, spec: ClusterSpec, client: Entity, missing: list[MissingEvidence]
+) -> tuple[QuotaPart, ...]:
     """The parts with all quotas: those of manifests, over those that no manifest declares at any of these times.
 
     Parts after each other that have the same quotas for the client are one.
     """
+    states = [desired for _, desired in declared if desired is not None]
     by_manifests = {
-        (entity, key.value)
-        for _, desired in declared
-        if desired is not None
-        for entity, of_entity in desired.entities.items()
-        for key in (*of_entity.quotas, *of_entity.units)
+        (entity, key.value) for state in states for entity, of in state.entities.items() for key in (*of.quotas, *of.units)
     }
     known = {} if current is None else current.entities
     beside = {
         entity: {key: value for key, value in values.items() if (entity, key) not in by_manifests}
         for entity, values in known.items()
     }
+    facts = BrokerFacts() if current is None else BrokerFacts(brokers=current.brokers, leaders=current.leaders)
     parts: list[QuotaPart] = []
-    missing: dict[MissingEvidence, None] = {}
     for given, desired in declared:
-        made: Proposal | None = None
+        part = given
         if desired is not None:
-            numbers, totals = _divided(desired, current)
-            missing |= dict.fromkeys(totals)
-            made = make_proposal(numbers, None, spec)
-            proposed = {
-                entity: {**beside.get(entity, {}), **made.proposed.get(entity, {})} for entity in {**beside, **made.proposed}
-            }
+            numbers, _ = compute_units(desired, facts)
+            if numbers.with_units:
+                missing.append(_TOTALS if current is None else replace(_TOTALS, remedy=None))
+            made = make_proposal(replace(numbers, with_units=()), None, spec)
+            entities = {**beside, **made.proposed}
+            proposed = {entity: {**beside.get(entity, {}), **made.proposed.get(entity, {})} for entity in entities}
             made = replace(made, proposed={entity: values for entity, values in proposed.items() if values})
             if current is not None:
                 version = current.cluster.kafka_version
                 made = replace(made, brokers=current.brokers, leaders=current.leaders, kafka_version=version)
-        part = replace(given, proposal=made)
-        limits = _limits_of(part, client)
-        if parts and limits is not None and limits == _limits_of(parts[-1], client):
+            part = replace(given, proposal=made)
+        limits = part.limits_of(client)
+        if parts and limits is not None and limits == parts[-1].limits_of(client):
             parts[-1] = replace(parts[-1], end=part.end)
         else:
             parts.append(part)
-    return tuple(parts), tuple(missing)
+    return tuple(parts)
 
 
-def _limits_of(part: QuotaPart, client: Entity) -> dict[tuple[Entity, str], float] | None:
-    """Return the quotas that may limit the client. ``None``: not known."""
-    if part.proposal is None:
-        return None
-    entities = part.proposal.proposed
-    return {(entity, key): value for entity in entities if could_limit(entity, client) for key, value in entities[entity].items()}
+_TOTALS: Final = MissingEvidence(
+    what="limits that are declared as totals of the cluster",
+    because="the number of brokers is not known",
+    remedy="give --current FILE, a snapshot of export, or --bootstrap-server HOST:PORT",
+)
 
 
-def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequence[QuotaPart], client: Entity) -> str | None:
+def _assumed(current: CurrentState | None, parts: Sequence[QuotaPart], client: Entity) -> str | None:
     """Words for quotas of a later time that may limit the client: of manifests without a history, or read from the cluster."""
-    limits = [(part, _limits_of(part, client) or {}) for part in parts]
-    if parts[0].words == _AS_NOW and limits[0][1]:
+    if parts[0].words == _AS_NOW and parts[0].limits_of(client):
         return _AS_NOW
-    if current is None or current.observed.at <= since:
+    if current is None or current.observed.at <= parts[0].begin:
         return None
     is_used = any(
         part.proposal is not None and key not in part.proposal.declared.get(entity, {})
-        for part, of_client in limits
-        for entity, key in of_client
+        for part in parts
+        for entity, key in part.limits_of(client) or ()
     )
     return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if is_used else None
 
 
-def _loaded(sources: QuotaSources) -> LoadedManifests | None:
-    """The manifests as they are now. ``None``: none were named."""
-    if not sources.paths and sources.cluster is None:
-        return None
-    loaded = load_manifests(sources.paths or (".",))
-    stop_on(loaded.findings)
-    return loaded
-
-
-def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[DesiredState, list[MissingEvidence]]:
-    """Return the state with numbers for each broker in place of totals, and the totals that are left out."""
-    facts = BrokerFacts() if current is None else BrokerFacts(brokers=current.brokers, leaders=current.leaders)
-    desired, _ = compute_units(desired, facts)
-    if not desired.with_units:
-        return desired, []
-    missing = MissingEvidence(
-        what="limits that are declared as totals of the cluster",
-        because="the number of brokers is not known",
-        remedy="give --current FILE, a snapshot of export, or --bootstrap-server HOST:PORT" if current is None else None,
-    )
-    return replace(desired, with_units=()), [missing]
-
-
-def _current(spec: ClusterSpec, sources: QuotaSources) -> tuple[CurrentState | None, str | MissingEvidence]:
-    """Return the quotas of the cluster or snapshot with a sentence about them, or why they are not known."""
-    what = "quotas that the manifests do not declare"
-    if sources.access.current is None and not sources.reaches(spec):
-        because = "neither a snapshot nor a connection was given"
-        return None, MissingEvidence(what=what, because=because, remedy="give --current FILE or --bootstrap-server HOST:PORT")
-    try:
-        with quota_reader(spec, sources.access) as reader:
-            state = read_state(spec, reader)
-    except BackendError as error:
-        return None, MissingEvidence(what=what, because=str(error), remedy="give --current FILE, a snapshot of export")
-    where = _ORIGINS[state.observed.origin]
-    return state, f"Quotas beside the manifests: from {where}, read at {state.observed.at:%Y-%m-%d %H:%M:%S} UTC"
+def _current(spec: ClusterSpec, sources: QuotaSources, missing: list[MissingEvidence]) -> CurrentState | None:
+    """Return the quotas of the cluster or snapshot. ``None``: they are not known."""
+    what, because = "quotas that the manifests do not declare", "neither a snapshot nor a connection was given"
+    remedy = "give --current FILE or --bootstrap-server HOST:PORT"
+    known = spec.connection
+    if sources.access.current or sources.names_cluster or (known and (known.bootstrap_servers or known.zookeeper)):
+        try:
+            with quota_reader(spec, sources.access) as reader:
+                return read_state(spec, reader)
+        except BackendError as error:
+            because, remedy = str(error), "give --current FILE, a snapshot of export"
+    missing.append(MissingEvidence(what=what, because=because, remedy=remedy))
+    return None
 
 
 def _commit_words(chosen: CommitThen, moment: datetime.datetime) -> str:
     if chosen.commit is None:
         return "the manifests did not exist yet"
+    how = f"the newest of {moment:%Y-%m-%d %H:%M} UTC by its date"
     if chosen.run is not None:
-        return f"the manifests at commit {chosen.commit[:12]}, applied at {chosen.run.ended:%Y-%m-%d %H:%M:%S} UTC"
-    return f"the manifests at commit {chosen.commit[:12]}, the newest of {moment:%Y-%m-%d %H:%M} UTC by its date"
+        how = f"applied at {chosen.run.ended:%Y-%m-%d %H:%M:%S} UTC"
+    return f"the manifests at commit {chosen.commit[:12]}, {how}"
