@@ -17,10 +17,9 @@ if TYPE_CHECKING:
         parse_client_properties,
         parse_servers,
         principal_name,
-        read_client_properties,
     )
     from reconciler.backends.security.logins import BearerTokens, BrokerLogin, SaslExchange
-    from reconciler.backends.security.properties_file import JaasLine, JavaProperties
+    from reconciler.backends.security.properties_file import JaasLine, JavaProperties, file_content
     from reconciler.backends.security.tls import Tls, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
         ZooKeeperSettings,
         parse_connection,
         parse_zookeeper_properties,
-        read_zookeeper_properties,
     )
 
 __getattr__ = lazy_face(__name__)

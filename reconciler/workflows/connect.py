@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -67,11 +67,8 @@ def quota_reader(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | No
     if access.current is not None:
         yield snapshot_reader(access.current, trusted=trusted.files if trusted is not None else None)
         return
-    cluster = open_cluster(spec, access, trusted=trusted)
-    try:
+    with contextlib.closing(open_cluster(spec, access, trusted=trusted)) as cluster:
         yield cluster
-    finally:
-        cluster.close()
 
 
 def open_cluster(
@@ -83,17 +80,21 @@ def open_cluster(
     where the cluster is, ``FileAccessError`` or ``UsageError`` for a properties file that cannot be used, ``UntrustedError`` for
     one that the reference does not vouch for, and ``BackendError`` when no server answers.
     """
-    place, properties = _chosen(spec, access, trusted)
+    place, path = _chosen(spec, access, trusted)
     where = [place.zookeeper] if place.zookeeper is not None else list(place.bootstrap_servers)
     kind = "brokers" if place.zookeeper is None else "zookeeper"
-    properties_file = None if properties is None else str(properties)
-    log_event(_log, "connecting", level=logging.INFO, cluster=spec.name, to=kind, addresses=where, properties=properties_file)
-    if place.zookeeper is not None:
-        return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted)
+    properties = None if path is None else str(path)
+    log_event(_log, "connecting", level=logging.INFO, cluster=spec.name, to=kind, addresses=where, properties=properties)
     # Imported here, so that commands without a cluster do not pay for the client library.
+    if place.zookeeper is not None:
+        from reconciler.backends import ZooKeeperCluster, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+
+        servers, chroot = parse_connection(place.zookeeper)
+        security = ZooKeeperSecurity() if path is None else _zookeeper_security(path, trusted)
+        return ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot, security=security), name=spec.name)
     from reconciler.backends import CLIENT_ID, BrokerCluster, ConnectionSettings, Security, parse_servers
 
-    client = _client_properties(properties, trusted) if properties is not None else None
+    client = _client_properties(path, trusted) if path is not None else None
     settings = ConnectionSettings(
         servers=parse_servers(place.bootstrap_servers),
         security=client.security if client else Security(),
@@ -102,73 +103,66 @@ def open_cluster(
     return BrokerCluster.open(settings, name=spec.name)
 
 
-def _open_zookeeper(place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None) -> QuotaCluster:
-    from reconciler.backends import ZooKeeperCluster, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+def known_principal(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None = None) -> str | None:
+    """The principal that the cluster will authenticate us as, by the settings that ``open_cluster`` uses.
 
-    servers, chroot = parse_connection(place)
-    security = _zookeeper_security(properties, trusted) if properties is not None else ZooKeeperSecurity()
-    settings = ZooKeeperSettings(servers=servers, chroot=chroot, security=security)
-    return ZooKeeperCluster.open(settings, name=name)
-
-
-def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:
-    """The principal that the cluster will authenticate us as, by the settings that ``open_cluster`` uses; ``None`` if unknown.
-
-    Raises ``UsageError``, ``FileAccessError`` or ``UntrustedError``.
+    ``None`` where they do not show it, and for settings that cannot be used: connecting reports those.
     """
-    place, properties = _chosen(spec, access, trusted)
-    if properties is None:
-        return None
-    if place.zookeeper is not None:
-        return _zookeeper_security(properties, trusted).principal
-    from reconciler.backends import principal_name
-
-    return principal_name(_client_properties(properties, trusted).security)
-
-
-def known_principal(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None) -> str | None:
-    """Return what ``principal`` does, and ``None`` for settings that cannot be used: connecting reports those."""
     with contextlib.suppress(ReconcilerError):
-        return principal(spec, access, trusted=trusted)
+        place, path = _chosen(spec, access, trusted)
+        if path is None:
+            return None
+        if place.zookeeper is not None:
+            return _zookeeper_security(path, trusted).principal
+        from reconciler.backends import principal_name
+
+        return principal_name(_client_properties(path, trusted).security)
     return None
 
 
-def transport_security(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str:
+def transport_security(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS) -> str:
     """Kafka's word for how ``open_cluster`` connects (``SASL_SSL``), or ``ZooKeeper``, perhaps ``over TLS``. Nothing is asked.
 
-    Raises ``UsageError``, ``FileAccessError`` or ``UntrustedError``.
+    Raises ``UsageError`` or ``FileAccessError``.
     """
-    place, properties = _chosen(spec, access, trusted)
+    place, path = _chosen(spec, access, None)
     if place.zookeeper is not None:
-        is_encrypted = properties is not None and _zookeeper_security(properties, trusted).tls is not None
+        is_encrypted = path is not None and _zookeeper_security(path, None).tls is not None
         return "ZooKeeper over TLS" if is_encrypted else "ZooKeeper"
-    return "PLAINTEXT" if properties is None else _client_properties(properties, trusted).security.protocol
+    return "PLAINTEXT" if path is None else _client_properties(path, None).security.protocol
 
 
 def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSecurity:
-    from reconciler.backends import parse_zookeeper_properties, read_zookeeper_properties
+    from reconciler.backends import parse_zookeeper_properties
 
-    if trusted is None:
-        return read_zookeeper_properties(path)
-    files = trusted.files
-    trusted_file = files.read(str(path))
-    security = parse_zookeeper_properties(trusted_file.content, source=trusted_file.source)
-    for file in security.files:
-        files.require_same(file)
+    security = parse_zookeeper_properties(*_properties(path, trusted))
+    _require_same(security.files, trusted)
     return security
 
 
 def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientProperties:
-    from reconciler.backends import parse_client_properties, read_client_properties
+    from reconciler.backends import parse_client_properties
 
-    if trusted is None:
-        return read_client_properties(path)
-    files = trusted.files
-    trusted_file = files.read(str(path))
-    client = parse_client_properties(trusted_file.content, source=trusted_file.source)
-    for file in client.security.files:
-        files.require_same(file)
+    client = parse_client_properties(*_properties(path, trusted))
+    _require_same(client.security.files, trusted)
     return client
+
+
+def _properties(path: Path, trusted: TrustedTree | None) -> tuple[bytes, str]:
+    """The content of a properties file as far as it is trusted, and its name in messages."""
+    if trusted is not None:
+        file = trusted.files.read(str(path))
+        return file.content, file.source
+    from reconciler.backends import file_content
+
+    return file_content(path), str(path)
+
+
+def _require_same(files: Iterable[str], trusted: TrustedTree | None) -> None:
+    """Require that the files which settings name are those of the reference, if there is one."""
+    if trusted is not None:
+        for file in files:
+            trusted.files.require_same(file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

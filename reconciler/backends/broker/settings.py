@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.backends.security.logins import BrokerLogin, SaslLogin, password_login
-from reconciler.backends.security.properties_file import JaasLine, JavaProperties, file_content, load_properties
+from reconciler.backends.security.properties_file import JaasLine, JavaProperties, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
 from reconciler.hooks import added, load
@@ -103,12 +103,7 @@ class ClientProperties:
     client_id: str | None = None
 
 
-def read_client_properties(path: Path) -> ClientProperties:
-    """Read the file. Raises ``FileAccessError`` when it cannot be read, ``UsageError`` naming the setting that cannot be used."""
-    return parse_client_properties(file_content(path), source=str(path))
-
-
-def parse_client_properties(content: bytes, *, source: str) -> ClientProperties:
+def parse_client_properties(content: bytes, source: str) -> ClientProperties:
     """Settings from the bytes of a Java properties file; ``source`` names it in messages. Raises ``UsageError``."""
     return client_properties(load_properties(content, source=source), source=source)
 

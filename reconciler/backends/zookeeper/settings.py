@@ -14,7 +14,7 @@ from typing import Final
 
 from reconciler.backends.broker.settings import login_kinds, parse_server, server_text
 from reconciler.backends.security.logins import BrokerLogin, password_login
-from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties
+from reconciler.backends.security.properties_file import JavaProperties, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
 from reconciler.model import escaped
@@ -111,12 +111,7 @@ def _chroot(text: str) -> str:
     return chroot
 
 
-def read_zookeeper_properties(path: Path) -> ZooKeeperSecurity:
-    """Read the file. Raises ``FileAccessError`` when it cannot be read, ``UsageError`` naming the setting that cannot be used."""
-    return parse_zookeeper_properties(file_content(path), source=str(path))
-
-
-def parse_zookeeper_properties(content: bytes, *, source: str) -> ZooKeeperSecurity:
+def parse_zookeeper_properties(content: bytes, source: str) -> ZooKeeperSecurity:
     """``zookeeper.*`` settings from the bytes of a Java properties file; ``source`` names it. Raises ``UsageError``."""
     return zookeeper_security(load_properties(content, source=source), source=source)
 

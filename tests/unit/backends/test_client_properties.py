@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from reconciler.backends.broker.settings import SaslLogin, Security, client_properties, read_client_properties
+from reconciler.backends.broker.settings import SaslLogin, Security, client_properties, parse_client_properties
 from reconciler.backends.security.properties_file import parse_jaas
 from reconciler.backends.security.tls import Tls
 from reconciler.errors import UsageError
@@ -49,7 +49,9 @@ def test_a_file_is_read_as_java_reads_it(tmp_path):
         + PLAIN.encode()
         + b' required \\\r\n   username="m\xfcller" \\\r\n   password=\'\\u20ac;=\\\\"\';\r\n'
     )
-    assert read_client_properties(path).security.sasl == SaslLogin(mechanism="PLAIN", username="müller", password='€;="')
+    assert parse_client_properties(path.read_bytes(), source="f").security.sasl == SaslLogin(
+        mechanism="PLAIN", username="müller", password='€;="'
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_a_malformed_escape_is_refused_without_the_line(tmp_path):
     path = tmp_path / "client.properties"
     path.write_text(f"password={SECRET}\\uXYZ")
     with pytest.raises(UsageError, match="not a Java properties file") as refused:
-        read_client_properties(path)
+        parse_client_properties(path.read_bytes(), source="f")
     assert SECRET not in str(refused.value)
     assert "XYZ" not in "".join(traceback.format_exception(refused.value))
 

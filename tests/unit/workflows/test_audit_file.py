@@ -28,7 +28,7 @@ from reconciler.model.plan import (
 )
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.apply import AuditFile, os_user
-from reconciler.workflows.connect import Access, principal
+from reconciler.workflows.connect import Access, known_principal
 from tests.builders import NOON, cluster_spec, user
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "audit.v1.schema.json").read_text())
@@ -136,14 +136,14 @@ def test_the_principal_is_the_name_in_the_settings_of_the_connection(tmp_path: P
     settings = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n"
     (tmp_path / "client.properties").write_text(settings)
     config = str(tmp_path / "client.properties")
-    assert principal(cluster_spec(), Access(bootstrap_server="b:9092", command_config=config)) == "deploy"
-    assert principal(cluster_spec(), Access(bootstrap_server="b:9092")) is None
+    assert known_principal(cluster_spec(), Access(bootstrap_server="b:9092", command_config=config)) == "deploy"
+    assert known_principal(cluster_spec(), Access(bootstrap_server="b:9092")) is None
     file = tmp_path / "audit.jsonl"
     made = AuditFile(file, command="revert", validate_only=True, clock=Ticking())
     made.about(
         cluster_spec(),
         source=ManifestCommit(),
-        principal=principal(cluster_spec(), Access(bootstrap_server="b:1", command_config=config)),
+        principal=known_principal(cluster_spec(), Access(bootstrap_server="b:1", command_config=config)),
     )
     made.broke_off(UnreachableError("no"))
     assert (lines(file)[0]["principal"], lines(file)[0]["command"]) == ("deploy", "revert")

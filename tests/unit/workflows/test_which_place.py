@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import FileAccessError, UnreachableError
+from reconciler.errors import UnreachableError
 from reconciler.features.starting.export import connection_to_write
 from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.workflows.connect import Access, open_cluster, principal, transport_security
+from reconciler.workflows.connect import Access, known_principal, open_cluster, transport_security
 from tests.builders import cluster_spec
 
 NOWHERE = "127.0.0.1:1"
@@ -37,10 +37,9 @@ def test_the_command_line_replaces_either_by_the_other(old: ClusterSpec) -> None
 def test_the_principal_is_that_of_the_login_to_zookeeper(old: ClusterSpec, tmp_path: Path) -> None:
     (tmp_path / "zk.properties").write_text(LOGIN)
 
-    assert principal(old) is None
-    assert principal(old, Access(command_config=str(tmp_path / "zk.properties"))) == "kafka"
-    with pytest.raises(FileAccessError):
-        principal(old, Access(command_config=str(tmp_path / "no such file")))
+    assert known_principal(old, Access()) is None
+    assert known_principal(old, Access(command_config=str(tmp_path / "zk.properties"))) == "kafka"
+    assert known_principal(old, Access(command_config=str(tmp_path / "no such file"))) is None
 
 
 def test_an_export_names_the_zookeeper_that_was_read(tmp_path: Path) -> None:
