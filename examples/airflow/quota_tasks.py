@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.client import manifests
+from reconciler.client import manifests, to_json
 
 REPOSITORY = "/srv/kafka-quotas"
 
@@ -16,7 +16,7 @@ def plan_quotas(cluster: str, repository: str = REPOSITORY) -> dict[str, Any]:
     """The plan, for a reviewer and for ``apply_plan``."""
     planned = manifests([repository], cluster=cluster).plan()
     return {
-        "plan": planned.to_json(),
+        "plan": to_json(planned.plan),
         "changes": len(planned.plan.changes),
         "guards": sorted({guard.id for guard in planned.plan.tripped}),
     }
@@ -30,9 +30,10 @@ def apply_plan(planned: dict[str, Any], cluster: str, repository: str = REPOSITO
 
 def check_drift(cluster: str, repository: str = REPOSITORY) -> list[dict[str, Any]]:
     """The differences between cluster and manifests: one row for each key."""
-    rows = manifests([repository], cluster=cluster).drift().rows()
-    return [{"entity": _entity(row), "key": row["key"], "declared": row["desired"], "live": row["live"]} for row in rows]
-
-
-def _entity(row: dict[str, Any]) -> dict[str, str]:
-    return {kind: str(row[kind]) for kind in ("user", "client-id", "ip") if row[kind] is not None}
+    drift = manifests([repository], cluster=cluster).drift()
+    return [
+        {"entity": str(each.entity), "key": key.key, "declared": key.desired, "live": key.live}
+        for each in drift.entities
+        if each.drift.is_difference
+        for key in each.keys
+    ]

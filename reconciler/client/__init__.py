@@ -55,12 +55,7 @@ if TYPE_CHECKING:
     from reconciler.client.live import ClusterQuotas as ClusterQuotas, connect as connect
     from reconciler.client.manifest_cluster import ManifestCluster as ManifestCluster, manifests as manifests
     from reconciler.client.naming import ANY as ANY, NAMED as NAMED, entity as entity, matching as matching, prefix as prefix
-    from reconciler.client.outcomes import (
-        FoundDrift as FoundDrift,
-        JudgedTraffic as JudgedTraffic,
-        Outcome as Outcome,
-        PlannedChange as PlannedChange,
-    )
+    from reconciler.client.outcomes import PlannedChange as PlannedChange, to_json as to_json, verdict_rows as verdict_rows
     from reconciler.client.states import QuotaState as QuotaState
     from reconciler.model import (
         DEFAULT as DEFAULT,
@@ -69,6 +64,7 @@ if TYPE_CHECKING:
         Action as Action,
         ApplyReport as ApplyReport,
         ApplyResult as ApplyResult,
+        BacktestReport as BacktestReport,
         Change as Change,
         ChangeOutcome as ChangeOutcome,
         ChangeStatus as ChangeStatus,

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.apply import ApplySettings, StepDown
-from reconciler.client.outcomes import FoundDrift, JudgedTraffic, LoggedProgress, PlannedChange, names_of_guards, succeeded
+from reconciler.client.outcomes import LoggedProgress, PlannedChange, names_of_guards, succeeded
 from reconciler.client.states import QuotaState, access_of, listed
 from reconciler.errors import UsageError
 from reconciler.hooks import added, load
-from reconciler.model import ApplyReport, CurrentState, MetricServer
+from reconciler.model import ApplyReport, BacktestReport, CurrentState, Drift, MetricServer
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
 from reconciler.ports import SystemClock
@@ -94,7 +94,7 @@ class ManifestCluster:
 
         >>> planned = manifests(["quotas"]).plan()
         >>> planned
-        <PlannedChange of cluster prod: user=payments: producer_byte_rate 20000000.0 -> 20971520.0>
+        <PlannedChange of cluster prod: 0 to create, 1 to update, 0 to delete>
         >>> [(str(change.entity), change.action.value) for change in planned.plan.changes]
         [('user=payments', 'update')]
         """
@@ -118,7 +118,7 @@ class ManifestCluster:
     ) -> ApplyReport:
         """Plan, write behind the guards, and read back until every broker shows it.
 
-        ``accept`` names the guards that may be passed. ``saved_plan`` (the text of ``to_json``) refuses any other plan than the
+        ``accept`` names the guards that may be passed. ``saved_plan`` (of ``to_json``) refuses any other plan than the
         reviewed one. ``step_down`` lowers limits in steps of at most this factor. With ``watch``, sources as in ``--watch``, a
         step that throttles clients is given back. ``audit`` gets a line however the run ends, ``record_baseline`` a baseline
         after a complete run.
@@ -129,7 +129,7 @@ class ManifestCluster:
         Raises ``FileAccessError`` for a file of the arguments, and as ``plan``.
 
         >>> quotas = manifests(["quotas"])
-        >>> report = quotas.apply(saved_plan=quotas.plan().to_json(), step_down=2)
+        >>> report = quotas.apply(saved_plan=to_json(quotas.plan().plan), step_down=2)
         >>> [(str(outcome.change.entity), outcome.status.value) for outcome in report.outcomes]
         [('user=payments', 'applied')]
         """
@@ -147,18 +147,19 @@ class ManifestCluster:
         )
         return self._write(approval, audit=audit, record_baseline=record_baseline)
 
-    def drift(self) -> FoundDrift:
+    def drift(self) -> Drift:
         """Compare the live quotas with the declared ones.
 
         With a ``baseline``, merged changes that are not applied yet and changes by hand are distinguished. Raises as ``plan``.
 
-        >>> manifests(["quotas"]).drift()
-        <FoundDrift of cluster prod: 1 entity differs>
+        >>> drift = manifests(["quotas"]).drift()
+        >>> [(str(each.entity), each.drift.value, key.desired, key.live) for each in drift.entities for key in each.keys]
+        [('user=payments', 'differs', 20971520.0, 20000000.0)]
         """
         intent = with_lint(self._intent())
         given = self._given(intent)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
-            return FoundDrift(drift=find_drift(intent, reader, given))
+            return find_drift(intent, reader, given)
 
     def backtest(
         self,
@@ -167,7 +168,7 @@ class ManifestCluster:
         since: datetime.datetime | None = None,
         until: datetime.datetime | None = None,
         exact: bool = False,
-    ) -> JudgedTraffic:
+    ) -> BacktestReport:
         """Replay recorded traffic under the manifests, by the sources of ``kafka-quotas backtest --traffic``.
 
         Without ``traffic``, that in ``spec.traffic`` of the Cluster manifest is read. The current quotas are those of the
@@ -197,12 +198,11 @@ class ManifestCluster:
             prometheus=None if server is None else PrometheusRequest.of(server, since=since, until=until),
             between=between,
         )
-        report = run_backtest(proposal_of(intent, self._current(intent)), options, progress=LoggedProgress())
-        return JudgedTraffic(report=report)
+        return run_backtest(proposal_of(intent, self._current(intent)), options, progress=LoggedProgress())
 
     def backtest_frame(
         self, spark: SparkSession, traffic: DataFrame | str, *, mapping: str | Path | None = None, exact: bool = False
-    ) -> JudgedTraffic:
+    ) -> BacktestReport:
         """Replay recorded traffic under the manifests, on the Spark session of the caller.
 
         The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped, kept or written.
@@ -224,7 +224,8 @@ class ManifestCluster:
         judge = next(added("SESSION_BACKTESTS"), None)
         if judge is None:
             raise UsageError("This installation judges no DataFrames. Pass files to backtest")
-        return JudgedTraffic(report=load(judge)(spark, traffic, proposal, options))
+        report: BacktestReport = load(judge)(spark, traffic, proposal, options)
+        return report
 
     def __repr__(self) -> str:
         where = self._where

@@ -1,65 +1,53 @@
-"""Results of calls: typed values, the document that the command prints, rows for tables, and HTML for notebooks."""
+"""What a planned change can do, the JSON of results, and the errors of runs that were not completed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from reconciler.apply import ApplySettings
-from reconciler.documents import BACKTEST, DRIFT, PLAN, Document
+from reconciler.documents import APPLY_REPORT, BACKTEST, DRIFT, PLAN, Document
 from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, RefusedError, StalePlanError
-from reconciler.formats import document_text
-from reconciler.model import (
-    ApplyReport,
-    ApplyResult,
-    BacktestReport,
-    Drift,
-    Entity,
-    EntityName,
-    EntityType,
-    GuardStatus,
-    Plan,
-    Span,
-    display_name,
-)
+from reconciler.model import ApplyReport, ApplyResult, BacktestReport, Drift, GuardStatus, Plan, display_name
 from reconciler.ports import NoProgress
-from reconciler.render import View, backtest_view, drift_view, plan_view, view_fragment
-from reconciler.text import count_of
 from reconciler.workflows import Approval
 
-Cell: TypeAlias = EntityName | str | float | bool | None
-"""A field of a row. ``DEFAULT`` stays what it is, so that nothing confuses it with a name."""
-
 _log: Final = logging.getLogger("reconciler.client")
+_DOCUMENTS: Final[dict[type, Document[Any]]] = {Plan: PLAN, Drift: DRIFT, BacktestReport: BACKTEST, ApplyReport: APPLY_REPORT}
 
 
-class Outcome:
-    """The document that a command prints, and a table in notebooks: what a planned change, drift and judged traffic have."""
+def to_json(result: Plan | Drift | BacktestReport | ApplyReport) -> str:
+    """Return the document that the command of this result prints with ``--format json``. ``saved_plan`` takes that of a plan."""
+    return _DOCUMENTS[type(result)].text(result)
 
-    __slots__ = ()
 
-    @property
-    def document(self) -> Mapping[str, Any]:
-        """The result as the command prints it with ``--format json``."""
-        codec, value, _ = self._forms()
-        return codec.write(value)
+def verdict_rows(report: BacktestReport) -> list[dict[str, str | float | bool | None]]:
+    """Return a row for each quota group on a broker, worst first, for a table or a DataFrame.
 
-    def to_json(self) -> str:
-        """Return the document as text. ``apply --plan FILE`` takes that of a plan."""
-        return document_text(dict(self.document))
-
-    def _repr_html_(self) -> str:
-        _, value, view = self._forms()
-        return view_fragment(view(value))
-
-    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
-        raise NotImplementedError
+    An absent name is ``None``, as is an unlimited or unknown limit. Limits, peak and ``recommended`` are in the unit of the key.
+    """
+    return [
+        {
+            "user": row.name.user or None,
+            "client-id": row.name.client_id or None,
+            "broker": row.broker,
+            "key": row.key,
+            "verdict": row.verdict.value,
+            "changed": row.changed,
+            "limit_before": row.limits.lowest_before,
+            "limit_after": row.limits.after,
+            "peak": row.peak.rate,
+            "share_over": row.over.share,
+            "recommended": row.advice.recommended,
+        }
+        for row in report.verdicts
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PlannedChange(Outcome):
+class PlannedChange:
     """What ``plan`` or ``plan_alter`` would write. Nothing happens before ``apply``: look at ``plan`` first.
 
     ``write``: what ``apply`` and ``validate`` call.
@@ -72,27 +60,6 @@ class PlannedChange(Outcome):
     """The guards that were accepted when the plan was made."""
     warnings: tuple[str, ...] = ()
     """Why a name is probably a mistake: a literal ``<default>``, blanks, percent encoding."""
-
-    def rows(self) -> list[dict[str, Cell]]:
-        """Return a row for each key that changes.
-
-        Fields: ``user``, ``client-id``, ``ip``, ``action``, ``key``, ``before``, ``after``, ``place``.
-
-        >>> manifests(["quotas"]).plan().rows()[0]["after"]
-        20971520.0
-        """
-        return [
-            {
-                **_names(change.entity),
-                "action": change.action.value,
-                "key": key.key,
-                "before": key.before,
-                "after": key.after,
-                "place": _place(key.source),
-            }
-            for change in self.plan.changes
-            for key in change.keys
-        ]
 
     def validate(self) -> ApplyReport:
         """Let the cluster check every change, without writing. Every guard counts as accepted here.
@@ -125,95 +92,12 @@ class PlannedChange(Outcome):
         return self.write(Approval(accepted=accepted, expected_digest=self.plan.digest))
 
     def __repr__(self) -> str:
+        counts, name = self.plan.summary, self.plan.cluster.name or self.plan.cluster.id
+        cluster = f"cluster {display_name(name)}" if name else "a cluster"
         tripped = "".join(f", guard {guard.id} needs acceptance" for guard in self.plan.tripped)
         tripped += "".join(f", warning: {warning}" for warning in self.warnings)
-        return f"<PlannedChange of {_cluster(self.plan)}: {self._summary()}{tripped}>"
-
-    def _summary(self) -> str:
-        if len(self.plan.changes) != 1:
-            counts = self.plan.summary
-            return f"{counts.create:,} to create, {counts.update:,} to update, {counts.delete:,} to delete"
-        (change,) = self.plan.changes
-        return f"{change.entity}: {', '.join(f'{key.key} {_shown(key.before)} -> {_shown(key.after)}' for key in change.keys)}"
-
-    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
-        return PLAN, self.plan, plan_view
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class FoundDrift(Outcome):
-    """The result of ``ManifestCluster.drift``: how the live quotas differ from the declared ones."""
-
-    drift: Drift
-    """All entities of the scope. ``drift.differs``: whether any of them differs."""
-
-    def rows(self) -> list[dict[str, Cell]]:
-        """Return a row for each key that differs.
-
-        Fields: ``user``, ``client-id``, ``ip``, ``drift``, ``key``, ``desired``, ``baseline``, ``live``, ``place``.
-
-        >>> [(row["key"], row["desired"], row["live"]) for row in manifests(["quotas"]).drift().rows()]
-        [('producer_byte_rate', 20971520.0, 20000000.0)]
-        """
-        return [
-            {
-                **_names(entity.entity),
-                "drift": entity.drift.value,
-                "key": key.key,
-                "desired": key.desired,
-                "baseline": key.baseline,
-                "live": key.live,
-                "place": _place(key.source),
-            }
-            for entity in self.drift.entities
-            if entity.drift.is_difference
-            for key in entity.keys
-        ]
-
-    def __repr__(self) -> str:
-        differing = sum(entity.drift.is_difference for entity in self.drift.entities)
-        return f"<FoundDrift of {_cluster(self.drift)}: {count_of(differing, 'entity differs', 'entities differ')}>"
-
-    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
-        return DRIFT, self.drift, drift_view
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JudgedTraffic(Outcome):
-    """The result of ``ManifestCluster.backtest`` and ``backtest_frame``: verdicts about recorded traffic, worst first."""
-
-    report: BacktestReport
-    """The verdicts, counts and findings. ``report.refused``: whether a rule of the Cluster manifest fails."""
-
-    def rows(self) -> list[dict[str, Cell]]:
-        """Return a row for each quota group on a broker, worst first.
-
-        Fields: ``user``, ``client-id``, ``broker``, ``key``, ``verdict``, ``changed``, ``limit_before``, ``limit_after``,
-        ``peak``, ``share_over``, ``recommended``. An absent name is ``None``, as is an unlimited or unknown limit.
-        """
-        return [
-            {
-                "user": row.name.user or None,
-                "client-id": row.name.client_id or None,
-                "broker": row.broker,
-                "key": row.key,
-                "verdict": row.verdict.value,
-                "changed": row.changed,
-                "limit_before": row.limits.lowest_before,
-                "limit_after": row.limits.after,
-                "peak": row.peak.rate,
-                "share_over": row.over.share,
-                "recommended": row.advice.recommended,
-            }
-            for row in self.report.verdicts
-        ]
-
-    def __repr__(self) -> str:
-        refused = ", fails a rule" if self.report.refused else ""
-        return f"<{type(self).__name__}: {count_of(self.report.counts.groups, 'quota group')}{refused}>"
-
-    def _forms(self) -> tuple[Document[Any], Any, Callable[[Any], View]]:
-        return BACKTEST, self.report, backtest_view
+        words = f"{counts.create:,} to create, {counts.update:,} to update, {counts.delete:,} to delete"
+        return f"<PlannedChange of {cluster}: {words}{tripped}>"
 
 
 class LoggedProgress(NoProgress):
@@ -243,21 +127,3 @@ def succeeded(report: ApplyReport) -> ApplyReport:
         if report.failure_reason == kind.failure_reason:
             raise kind(message, guard_ids=[guard.id for guard in report.guards if guard.status is GuardStatus.NEEDS_ACCEPTANCE])
     raise RefusedError(message)
-
-
-def _names(entity: Entity) -> dict[str, Cell]:
-    absent: dict[str, Cell] = dict.fromkeys(kind.value for kind in EntityType)
-    return {**absent, **dict(entity.parts)}
-
-
-def _place(span: Span | None) -> str | None:
-    return None if span is None else str(span)
-
-
-def _shown(value: float | None) -> str:
-    return "not set" if value is None else repr(value)
-
-
-def _cluster(result: Plan | Drift) -> str:
-    name = result.cluster.name or result.cluster.id
-    return f"cluster {display_name(name)}" if name else "a cluster"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         index_lines,
         validation_lines,
     )
-    from reconciler.render.html_page import html_text, view_fragment, view_html
+    from reconciler.render.html_page import html_text, view_html
     from reconciler.render.layout import (
         Block,
         Column,

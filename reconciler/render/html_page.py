@@ -40,8 +40,6 @@ from reconciler.render.markdown import NO_LINKS, RepositoryLinks, title_on_pages
 
 MOST_ROWS: Final = 5000
 """Rows of one table; the others are counted."""
-_FEW_ROWS: Final = 200
-"""The same in a notebook, which keeps its outputs in its file."""
 _FILTERED: Final = 5
 """Rows from which on a table has a filter."""
 _LONG_NAME: Final = 2000
@@ -192,16 +190,7 @@ def _tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
     yield "</ul>"
 
 
-def view_fragment(view: View) -> str:
-    """A view as HTML inside a page of others, such as a notebook: without script and style, and with few rows of each table."""
-    parts = [f"<p><b>{_words(view.answer, NO_LINKS)}</b> {html_text(view.lead)}</p>"]
-    for head, inner in sections_of(view.blocks):
-        parts += [f"<h4>{html_text(head.title)}</h4>"] if head is not None else []
-        parts += _body(inner, NO_LINKS, most=_FEW_ROWS)
-    return f"<div>{''.join(parts)}</div>"
-
-
-def _body(blocks: Iterable[Block], links: RepositoryLinks, *, most: int = MOST_ROWS) -> Iterator[str]:
+def _body(blocks: Iterable[Block], links: RepositoryLinks) -> Iterator[str]:
     for is_line, group in itertools.groupby(blocks, key=lambda block: isinstance(block, Line)):
         if is_line:
             rows = [words for block in group if isinstance(block, Line) and (words := _words(block, links))]
@@ -210,25 +199,25 @@ def _body(blocks: Iterable[Block], links: RepositoryLinks, *, most: int = MOST_R
             )
             continue
         for block in group:
-            yield from _block(block, links, most)
+            yield from _block(block, links)
 
 
-def _block(block: Block, links: RepositoryLinks, most: int) -> Iterator[str]:
+def _block(block: Block, links: RepositoryLinks) -> Iterator[str]:
     match block:
         case Table():
-            yield from _table(block, links, most)
+            yield from _table(block, links)
         case LabelledWords():
             rows = (_fact(label, words, links) for label, words in block.rows)
             yield from ('<dl class="facts">', *rows, "</dl>")
         case Fold(place=None):
             yield f'<details class="more"{" open" if block.opened else ""}><summary>{html_text(_text(block.title))}</summary>'
-            yield from _body(block.blocks, links, most=most)
+            yield from _body(block.blocks, links)
             yield "</details>"
         case Fold():
             state = next((segment.text for segment in block.title.on_pages if segment.chip), "")
             yield f'<details class="card" data-find="{html_text(state)}"{" open" if block.opened else ""}>'
             yield f'<summary><h3>{_words(block.title, links)}</h3></summary><div class="card-body" id="{block.place}">'
-            yield from _body(block.blocks, links, most=most)
+            yield from _body(block.blocks, links)
             yield "</div></details>"
         case Figure():
             yield from block.html()
@@ -264,7 +253,7 @@ def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
     return f'<span class="{style}">{words}</span>' if style and words.strip() else words
 
 
-def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
+def _table(block: Table, links: RepositoryLinks) -> Iterator[str]:
     """A table whose first column heads its rows, with a filter and sorted by its heads where the script runs.
 
     Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
@@ -286,7 +275,7 @@ def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
     yield '<thead role="rowgroup"><tr role="row">'
     yield "".join(f'<th scope="col" role="columnheader"{_class(classes[at])}>{titles[at]}</th>' for at in columns)
     yield '</tr></thead><tbody role="rowgroup">'
-    for row, below in rows[:most]:
+    for row, below in rows[:MOST_ROWS]:
         mark = "" if chosen is None or not _text(row[chosen]) else f' data-find="{html_text(_text(row[chosen]))}"'
         cells = []
         for at in columns:
@@ -299,8 +288,8 @@ def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
             cells.append(f"<{head} {about}>{words}</{tag}>")
         yield f'<tr role="row"{mark}>{"".join(cells)}</tr>'
     yield "</tbody></table>"
-    if len(rows) > most:
-        yield f'<p class="faint">{len(rows) - most:,} more are not listed here.</p>'
+    if len(rows) > MOST_ROWS:
+        yield f'<p class="faint">{len(rows) - MOST_ROWS:,} more are not listed here.</p>'
 
 
 def _class(kind: str) -> str:

@@ -24,7 +24,7 @@ MOVED_INTO_THE_PACKAGE = BUILD["force-include"]
 
 PARTS_OF_THE_BUILD = ["pyproject.toml", "README.md", "LICENSE", "docs", "reconciler", *MOVED_INTO_THE_PACKAGE]
 SCRIPT = """
-from reconciler.client import DEFAULT, NAMED, ApplyReport, KeyAnswer, PlannedChange, connect, entity, manifests, matching
+from reconciler.client import DEFAULT, NAMED, ApplyReport, KeyAnswer, PlannedChange, connect, entity, manifests, matching, to_json
 from reconciler.errors import NotAppliedError
 
 def lower(server: str) -> ApplyReport | None:
@@ -38,7 +38,7 @@ def lower(server: str) -> ApplyReport | None:
         except NotAppliedError as error:
             return error.report if limit is not None and limit.level < 8 else None
 
-rows = manifests(["quotas"], snapshot="now.json").plan().rows()
+text = to_json(manifests(["quotas"], snapshot="now.json").plan().plan)
 """
 """What a user may write, with types everywhere."""
 

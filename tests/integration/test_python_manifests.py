@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from reconciler.client import manifests
+from reconciler.client import manifests, to_json
 from reconciler.errors import GuardRefusedError, StalePlanError
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
@@ -54,7 +54,7 @@ def test_a_plan_that_is_not_the_reviewed_one_is_refused(prod: Sandbox) -> None:
     with pytest.raises(StalePlanError, match="Plan again"):
         planned.apply()
     with pytest.raises(StalePlanError, match="Plan again"):
-        manifests(["quotas"]).apply(saved_plan=planned.to_json())
+        manifests(["quotas"]).apply(saved_plan=to_json(planned.plan))
     assert live(prod) == 8_388_608.0
 
 
@@ -71,7 +71,7 @@ def test_audit_and_baseline_are_those_of_the_command(prod: Sandbox) -> None:
 
     assert [(line["command"], line["result"]) for line in lines] == [("apply", "done"), ("apply", "refused")]
     assert baseline["cluster"]["id"] == prod.cluster_id
-    assert [row["drift"] for row in drift.rows()] == ["unapplied"] == [one["class"] for one in done.json()["entities"]]
+    assert [each.drift.value for each in drift.entities] == ["unapplied"] == [one["class"] for one in done.json()["entities"]]
 
 
 def tasks() -> ModuleType:
@@ -96,7 +96,7 @@ def test_the_tasks_of_the_example_plan_apply_and_find_drift(prod: Sandbox) -> No
     raw_quotas.alter(prod.bootstrap_servers, {PAYMENTS: {"producer_byte_rate": 5.0}})
     wait_until(lambda: live(prod) == 5.0)
     assert example.check_drift("prod", "quotas") == [
-        {"entity": {"user": "payments"}, "key": "producer_byte_rate", "declared": 16_777_216.0, "live": 5.0}
+        {"entity": "user=payments", "key": "producer_byte_rate", "declared": 16_777_216.0, "live": 5.0}
     ]
 
 
@@ -112,6 +112,6 @@ def test_the_blocks_of_the_page_run(prod: Sandbox, capsys: pytest.CaptureFixture
 
     assert len(whole) == 3
     assert capsys.readouterr().out == (
-        "payments producer_byte_rate 8388608.0 -> 16777216.0\ndone True\nneeds acceptance: large-reduction\n"
+        "user=payments producer_byte_rate 8388608.0 -> 16777216.0\ndone True\nneeds acceptance: large-reduction\n"
     )
     assert live(prod) == 20_971_520.0

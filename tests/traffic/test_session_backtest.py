@@ -20,7 +20,7 @@ from tests.support.recorded_parquet import Flow, write_traffic
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.client import JudgedTraffic
+    from reconciler.client import BacktestReport
 
 pytestmark = pytest.mark.spark
 
@@ -64,7 +64,7 @@ def session(spark: SparkSession, request: pytest.FixtureRequest) -> SparkSession
     return own
 
 
-def judge(session: SparkSession, work: Path, traffic: object = None, **options: Any) -> JudgedTraffic:
+def judge(session: SparkSession, work: Path, traffic: object = None, **options: Any) -> BacktestReport:
     """Of the manifests and the snapshot in ``work``. ``traffic``: by default the file there."""
     traffic = session.read.parquet(str(work / "traffic.parquet")) if traffic is None else traffic
     quotas = client.manifests([work / "quotas"], snapshot=work / "now.json")
@@ -100,10 +100,10 @@ def test_the_numbers_are_those_of_the_command(session: SparkSession, work: Path,
 
     judged = judge(session, work, exact=exact)
 
-    assert judged.report.refused
-    document = json.loads(re.sub(r'"file": "[^"]*/quotas/', '"file": "quotas/', judged.to_json()))
+    assert judged.refused
+    document = json.loads(re.sub(r'"file": "[^"]*/quotas/', '"file": "quotas/', client.to_json(judged)))
     assert without_files(document) == without_files(expected)
-    assert [row["verdict"] for row in judged.rows()] == [row["verdict"] for row in expected["verdicts"]]
+    assert [row.verdict.value for row in judged.verdicts] == [row["verdict"] for row in expected["verdicts"]]
 
 
 def state_of(session: SparkSession) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def test_the_session_stays_as_it_was(session: SparkSession, work: Path, monkeypa
     try:
         before = state_of(session)
         judged = judge(session, work)
-        assert judged.rows()
+        assert judged.verdicts
         assert state_of(session) == before
         with pytest.raises(TrafficError):
             judge(session, work, session.read.parquet(str(work / "traffic.parquet")).limit(0))
@@ -171,7 +171,7 @@ def test_a_table_by_its_name_gives_what_its_frame_gives(session: SparkSession, r
         by_name = judge(session, work, "traffic_of_today")
     finally:
         session.catalog.dropTempView("traffic_of_today")
-    assert by_name.to_json() == judge(session, work, recorded).to_json()
+    assert client.to_json(by_name) == client.to_json(judge(session, work, recorded))
 
 
 def test_other_columns_are_read_by_a_mapping(session: SparkSession, recorded: DataFrame, work: Path) -> None:
@@ -193,8 +193,8 @@ def test_other_columns_are_read_by_a_mapping(session: SparkSession, recorded: Da
     other = recorded.selectExpr("ts AS at", "broker AS node", "'P' AS what", "amount / 1000 AS size", "user AS who")
     mapped = judge(session, work, other, mapping=work / "mapping.yaml")
     canonical = judge(session, work, recorded)
-    assert [row["peak"] for row in mapped.document["verdicts"]] == [row["peak"] for row in canonical.document["verdicts"]]
-    assert mapped.document["provenance"]["source"] == "mapped-file"
+    assert [row.peak for row in mapped.verdicts] == [row.peak for row in canonical.verdicts]
+    assert json.loads(client.to_json(mapped))["provenance"]["source"] == "mapped-file"
 
 
 def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[str, Any], type[Exception], str]]:

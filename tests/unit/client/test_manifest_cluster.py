@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedChange, entity, manifests
+from reconciler.client import Drift, ManifestCluster, PlannedChange, entity, manifests, to_json
 from reconciler.errors import FileAccessError, ManifestError, StalePlanError, TrafficError, UsageError
 from tests.support.command import invoke
 from tests.support.manifests import snapshot
@@ -27,7 +26,6 @@ spec:
     - match: {{user: {{default: true}}}}
       quotas: {{producer_byte_rate: 2MiB, consumer_byte_rate: 4MiB}}
 """
-HOSTILE = "<script>alert(1)</script>\u202e"
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +52,7 @@ def test_a_plan_is_the_one_of_the_command_byte_for_byte(folder: Path) -> None:
 
     planned = prod().plan()
 
-    assert planned.to_json() == command.out
-    assert json.loads(json.dumps(planned.document)) == json.loads(command.out)
+    assert to_json(planned.plan) == command.out
     assert [guard.id for guard in planned.plan.tripped] == [
         guard["id"] for guard in command.json()["guards"] if guard["status"] == "needs-acceptance"
     ]
@@ -66,19 +63,8 @@ def test_drift_is_the_one_of_the_command_byte_for_byte(folder: Path) -> None:
 
     found = prod().drift()
 
-    assert found.to_json() == command.out
-    assert found.drift.differs
-
-
-def test_rows_of_a_plan_keep_the_default_apart_and_have_places() -> None:
-    rows = prod().plan().rows()
-
-    assert [(row["user"], row["client-id"], row["action"], row["key"], row["before"], row["after"]) for row in rows] == [
-        ("payments", None, "update", "producer_byte_rate", 8_388_608.0, 1_048_576.0),
-        (DEFAULT, None, "create", "consumer_byte_rate", None, 4_194_304.0),
-        (DEFAULT, None, "create", "producer_byte_rate", None, 2_097_152.0),
-    ]
-    assert rows[0]["place"] == "quotas/q.yaml:7:36"
+    assert to_json(found) == command.out
+    assert found.differs
 
 
 def test_a_snapshot_is_never_written_to() -> None:
@@ -133,20 +119,6 @@ def test_traffic_that_is_missing_or_without_a_time_zone_is_refused(folder: Path)
         prod().backtest(["prometheus+http://127.0.0.1:1", "x"])
 
 
-def test_tables_escape_what_strangers_wrote(folder: Path) -> None:
-    write_snapshot(folder, {HOSTILE: 1.0})
-    (folder / "quotas" / "q.yaml").write_text(
-        QUOTAS.replace("{user: payments}", f"{{user: {json.dumps(HOSTILE)}}}"), encoding="utf-8"
-    )
-
-    shown = prod().plan()._repr_html_() + prod().drift()._repr_html_()
-
-    assert "&lt;script&gt;" in shown
-    assert "<script" not in shown
-    assert "\u202e" not in shown
-    assert "<td>8 MiB/s</td>" not in shown
-
-
 def test_nothing_is_printed_and_no_signal_handler_changes(capfd: pytest.CaptureFixture[str]) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     results: list[object] = []
@@ -159,7 +131,7 @@ def test_nothing_is_printed_and_no_signal_handler_changes(capfd: pytest.CaptureF
     thread.start()
     thread.join()
 
-    assert [type(result) for result in results] == [PlannedChange, FoundDrift]
+    assert [type(result) for result in results] == [PlannedChange, Drift]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert capfd.readouterr() == ("", "")
 
