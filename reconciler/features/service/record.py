@@ -1,35 +1,34 @@
 """``kafka-quotas record``: polls the metrics pages of brokers and keeps what they show as Parquet files.
 
-SIGTERM and SIGINT end it, SIGHUP finishes the current file at once. Pages are read in threads, files are written by the loop.
+SIGTERM and SIGINT end it, SIGHUP finishes the current file at once. Each page is read in a thread of its own, and files are
+written by the main thread.
 """
 
 from __future__ import annotations
 
 import datetime
-import functools
 import json
 import logging
+import math
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
-from reconciler.features.prometheus import ExporterTarget, exporter_targets, open_page, read_login
+from reconciler.features.prometheus import ExporterPage, ExporterTarget, exporter_targets, open_page, read_login
 from reconciler.features.service.log import Log
-from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
 from reconciler.features.service.record_command import DAY_S, RecordArguments
 from reconciler.features.service.signals import SignalRequests
 from reconciler.files import append_line
 from reconciler.formats import moment_to_json
 from reconciler.logs import Datum
-from reconciler.ports import Clock
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus import RecordedFolder, ScrapedRows
+    from reconciler.features.prometheus import PageColumns, RecordedFolder, ScrapedRows
 
 _LOOK_S: Final = 1.0
 _LAST_SCRAPE_S: Final = 2.0
@@ -50,39 +49,30 @@ class RecordEnd:
     """How it ended. ``signal``: what ended it. ``lost``: rows that were not written at the end."""
 
     signal: int | None
-    rows: int
     lost: int
 
 
-@dataclass(slots=True)
-class _UnwrittenRows:
-    """Rows that are not written yet; pollers add to them."""
+@dataclass(slots=True, kw_only=True)
+class _Exporter:
+    """The page of one broker, and how reading it went. Its thread writes this."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    scrapes: list[ScrapedRows] = field(default_factory=list)
-    rows: int = 0
-    since: float | None = None
-
-    def add(self, rows: ScrapedRows) -> None:
-        with self.lock:
-            if rows.count:
-                self.scrapes.append(rows)
-                self.rows += rows.count
-                self.since = time.monotonic() if self.since is None else self.since
-
-    def taken(self, count: int) -> None:
-        """The first scrapes are written, or given up."""
-        with self.lock:
-            self.rows -= sum(scrape.count for scrape in self.scrapes[:count])
-            del self.scrapes[:count]
-            self.since = time.monotonic() if self.scrapes else None
+    target: ExporterTarget
+    page: ExporterPage
+    columns: PageColumns
+    pages: int = 0
+    others: tuple[str, ...] = ()
+    """Of the last page, where it has no metric of quotas: the names of other metrics."""
+    good_s: float | None = None
+    """When the last page was read, in seconds since 1970."""
+    gap: tuple[float, str] | None = None
+    """Since when there is no page, and why."""
 
 
-def run_recorder(args: RecordArguments, log: Log, *, clock: Clock) -> RecordEnd:
+def run_recorder(args: RecordArguments, log: Log) -> RecordEnd:
     """Record until a signal or the end of the duration.
 
-    Raises ``LockedError`` when another recorder has the folder, ``UsageError`` for a login or a file of clients that cannot be
-    used, ``FileAccessError`` for a folder that cannot be made, and ``TrafficError`` when the time is over and no page was read.
+    Raises ``LockedError`` when another recorder has the folder, ``UsageError`` for a login that cannot be used,
+    ``FileAccessError`` for a folder that cannot be made, and ``TrafficError`` when the time is over and no page was read.
     """
     from reconciler.features.prometheus import RecordedFolder
     from reconciler.traffic import require_arrow
@@ -91,7 +81,7 @@ def run_recorder(args: RecordArguments, log: Log, *, clock: Clock) -> RecordEnd:
     targets = exporter_targets(args.traffic)
     folder = RecordedFolder(args.folder)
     with SignalRequests() as requests, folder.locked(), log.with_libraries():
-        recorder = _Recorder(args, targets, folder, log, clock)
+        recorder = _Recorder(args, targets, folder, log)
         log.write(
             logging.INFO,
             "started",
@@ -99,141 +89,160 @@ def run_recorder(args: RecordArguments, log: Log, *, clock: Clock) -> RecordEnd:
             {"version": reconciler.__version__, "exporters": len(targets), "folder": str(args.folder)},
         )
         recorder.start()
-        end_at = clock.monotonic() + args.duration if args.duration else None
-        while not requests.stop_wanted() and (end_at is None or clock.monotonic() < end_at):
-            left = _LOOK_S if end_at is None else min(_LOOK_S, max(0.0, end_at - clock.monotonic()))
-            requests.wait(left)
+        left = end_s = math.inf if args.duration is None else args.duration
+        end_s += time.monotonic()
+        while not requests.stop_wanted() and left > 0:
+            requests.wait(min(_LOOK_S, left))
             recorder.look(flush=requests.take_reread())
-        end = recorder.finish(requests.stopped_by)
-    if requests.stopped_by is None and not recorder.scrapes:
-        raise TrafficError(f"No page was read in {args.duration:g} s. {recorder.last_reason}".rstrip())
-    return end
+            left = end_s - time.monotonic()
+        return recorder.finish(requests.stopped_by)
 
 
 class _Recorder:
-    def __init__(
-        self, args: RecordArguments, targets: Sequence[ExporterTarget], folder: RecordedFolder, log: Log, clock: Clock
-    ) -> None:
+    def __init__(self, args: RecordArguments, targets: Sequence[ExporterTarget], folder: RecordedFolder, log: Log) -> None:
         from reconciler.features.prometheus import PageColumns, Retention
 
-        self._args, self._targets, self._folder, self._log, self._clock = args, targets, folder, log, clock
-        self._waiting = _UnwrittenRows()
+        self._args, self._folder, self._log = args, folder, log
         self._retention = Retention(keep_s=args.keep * DAY_S, most_bytes=args.max_size)
-        self._written = 0
-        self._dropped = 0
-        self._retry_at = 0.0
+        login = read_login(args.http_config) if args.http_config else None
+        self._exporters = [
+            _Exporter(target=target, page=open_page(target.address, target.broker, login=login), columns=PageColumns())
+            for target in targets
+        ]
+        self._threads: list[threading.Thread] = []
+        self._stop = threading.Event()
+        self._defect: Exception | None = None
+        self._lock = threading.Lock()
+        """Of the scrapes and the notes, which threads add to."""
+        self._scrapes: list[ScrapedRows] = []
+        self._notes: list[str] = []
+        self._written_s = time.monotonic()
+        self._written = self._dropped = 0
+        self._retry_s = 0.0
         self._disk_problem: str | None = None
-        self._skipped: dict[int, int] = {}
         self._unknown: dict[tuple[int, str], int] = {}
         self._foreign: set[int] = set()
         """Brokers whose pages are those of another program, once the log names it."""
-        self._notes: list[str] = []
-        self.last_reason = ""
-        login = read_login(args.http_config) if args.http_config else None
-        self._pollers = {
-            target.broker: Poller(
-                page=open_page(target.address, target.broker, login=login),
-                columns=PageColumns(),
-                interval_s=args.interval,
-                offset_s=args.interval * number / len(targets),
-                on=PollEvents(
-                    rows=self._waiting.add,
-                    begin=functools.partial(self._gap_begins, target),
-                    gap=functools.partial(self._gap_ends, target),
-                ),
-            )
-            for number, target in enumerate(targets)
-        }
-
-    @property
-    def scrapes(self) -> int:
-        """Pages read so far."""
-        return sum(poller.counts.scrapes for poller in self._pollers.values())
 
     def start(self) -> None:
-        self._note_pause()
-        for poller in self._pollers.values():
-            poller.start()
+        """Begin to read, one page after the other within an interval."""
+        last_s, now_s = self._folder.last_moment_s(), time.time()
+        for number, exporter in enumerate(self._exporters):
+            if last_s is not None and now_s - last_s > 2 * self._args.interval:
+                self._note_gap(exporter.target, last_s, now_s, "record was not running")
+            offset_s = self._args.interval * number / len(self._exporters)
+            thread = threading.Thread(target=self._poll, args=(exporter, offset_s), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _poll(self, exporter: _Exporter, offset_s: float) -> None:
+        """Read one page again and again, never with two requests at once: a slow page skips those that are due meanwhile."""
+        begin, interval = time.monotonic() + offset_s, self._args.interval
+        tick = 0
+        try:
+            while not self._stop.wait(max(0.0, begin + tick * interval - time.monotonic())):
+                self._scrape(exporter)
+                tick = max(tick + 1, math.ceil((time.monotonic() - begin) / interval))
+        except Exception as defect:  # noqa: BLE001 - the main thread raises it
+            self._defect = defect
+
+    def _scrape(self, exporter: _Exporter) -> None:
+        begun = time.monotonic()
+        try:
+            read = exporter.page.read()
+        except ReconcilerError as error:
+            if exporter.gap is None and not self._stop.is_set():
+                exporter.gap = (time.time() if exporter.good_s is None else exporter.good_s, str(error))
+                broker = exporter.target.broker
+                self._log.write(logging.WARNING, "gap", f"broker {broker}: {error}", {"broker": broker, "ended": False})
+            return
+        if self._stop.is_set():
+            return
+        self._end_gap(exporter, read.at_s)
+        exporter.pages, exporter.others, exporter.good_s = exporter.pages + 1, read.others, read.at_s
+        rows = exporter.columns.rows(read.samples, at_s=read.at_s, monotonic_s=begun)
+        if rows.count:
+            with self._lock:
+                self._scrapes.append(rows)
 
     def look(self, *, flush: bool) -> None:
-        """Write what is due. Raises ``RuntimeError`` for a poller that a defect has ended."""
-        for poller in self._pollers.values():
-            if poller.is_broken:
-                raise RuntimeError(f"the thread that reads {poller.page.address} has ended")
-        waiting, now = self._waiting, self._clock.monotonic()
-        full = waiting.rows >= _MOST_ROWS
-        due = waiting.since is not None and now - waiting.since >= self._args.file_seconds
-        if flush or (now >= self._retry_at and (full or due)):
-            self._write(may_drop=full)
+        """Write what is due. Raises a defect that ended a thread."""
+        if self._defect is not None:
+            raise self._defect
+        now = time.monotonic()
+        with self._lock:
+            is_full = sum(scrape.count for scrape in self._scrapes) >= _MOST_ROWS
+        if flush or (now >= self._retry_s and (is_full or now - self._written_s >= self._args.file_seconds)):
+            self._write(may_drop=is_full)
+        if now >= self._retry_s:
+            self._write_notes()
 
     def finish(self, stopped_by: int | None) -> RecordEnd:
-        """Stop the pollers and write the rest."""
-        for poller in self._pollers.values():
-            poller.stop()
-        deadline = self._clock.monotonic() + _LAST_SCRAPE_S
-        for poller in self._pollers.values():
-            poller.join(max(0.0, deadline - self._clock.monotonic()))
+        """Stop to read, and write the rest. Raises ``TrafficError`` when the time is over and no page was read."""
+        self._stop.set()
+        deadline = time.monotonic() + _LAST_SCRAPE_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        reasons = [f"broker {each.target.broker}: {each.gap[1]}" for each in self._exporters if each.gap is not None]
+        for exporter in self._exporters:
+            self._end_gap(exporter, time.time())
         self._write(may_drop=True)
-        by = signal.Signals(stopped_by).name if stopped_by is not None else "the end of --duration"
+        self._write_notes()
+        by = "the end of --duration" if stopped_by is None else signal.Signals(stopped_by).name
         lost = f", and dropped {self._dropped:,} rows" if self._dropped else ""
+        pages = sum(exporter.pages for exporter in self._exporters)
         self._log.write(
             logging.INFO,
             "stopped",
-            f"stopped by {by} after {self.scrapes:,} pages and {self._written:,} rows{lost}",
+            f"stopped by {by} after {pages:,} pages and {self._written:,} rows{lost}",
             {
                 "signal": stopped_by,
-                "pages": self.scrapes,
+                "pages": pages,
                 "rows": self._written,
                 "dropped": self._dropped,
                 "unattributed": sum(self._unknown.values()),
             },
         )
-        return RecordEnd(signal=stopped_by, rows=self._written, lost=self._dropped)
+        if stopped_by is None and not pages:
+            raise TrafficError(f"No page was read in {self._args.duration:g} s. {''.join(reasons[-1:])}".rstrip())
+        return RecordEnd(signal=stopped_by, lost=self._dropped)
 
     def _write(self, *, may_drop: bool) -> None:
-        with self._waiting.lock:
-            scrapes, rows = tuple(self._waiting.scrapes), self._waiting.rows
-        self._note_slow_pages()
+        """Write a file. Where the disk refuses, keep the rows while there is room for them, then drop and count them."""
         self._note_unknown()
-        self._write_notes()
+        with self._lock:
+            scrapes = self._scrapes.copy()
         if not scrapes:
             return
+        rows, dropped = sum(scrape.count for scrape in scrapes), 0
         try:
             path = self._folder.write(scrapes)
         except FileAccessError as error:
-            self._cannot_write(error, scrapes, may_drop=may_drop)
+            self._retry_s = time.monotonic() + _RETRY_S
+            dropped = rows if may_drop else 0
+            if self._disk_problem is None or dropped:
+                self._disk_problem = str(error)
+                what = f"dropped {dropped:,} rows" if dropped else "rows wait in memory"
+                self._log.write(logging.ERROR, "disk", f"{error}; {what}", {"dropped": dropped})
+            if not may_drop:
+                return
+            self._dropped += dropped
+            self._note_dropped(scrapes, str(error))
         else:
-            self._waiting.taken(len(scrapes))
             self._written += rows
             if self._disk_problem is not None:
                 self._disk_problem = None
                 self._log.write(logging.INFO, "disk", "the folder can be written again", {"dropped": self._dropped})
-            brokers = sorted({scrape.clients[0].broker for scrape in scrapes})
-            self._log.write(
-                logging.INFO,
-                "file",
-                f"{path.name}: {rows:,} rows of {len(brokers)} brokers, {path.stat().st_size:,} bytes",
-                {"file": path.name, "rows": rows, "brokers": brokers},
-            )
+            message = f"{path.name}: {rows:,} rows, {path.stat().st_size:,} bytes"
+            self._log.write(logging.INFO, "file", message, {"file": path.name, "rows": rows})
+        self._written_s = time.monotonic()
+        with self._lock:
+            del self._scrapes[: len(scrapes)]
         self._remove_old()
-
-    def _cannot_write(self, error: FileAccessError, scrapes: tuple[ScrapedRows, ...], *, may_drop: bool) -> None:
-        """Keep the rows while there is room for them, then drop them all and count."""
-        self._retry_at = self._clock.monotonic() + _RETRY_S
-        dropped = 0
-        if may_drop:
-            dropped = sum(scrape.count for scrape in scrapes)
-            self._dropped += dropped
-            self._waiting.taken(len(scrapes))
-            self._note_dropped(scrapes, str(error))
-        if self._disk_problem is None or dropped:
-            self._disk_problem = str(error)
-            what = f"dropped {dropped:,} rows" if dropped else "rows wait in memory"
-            self._log.write(logging.ERROR, "disk", f"{error}; {what}", {"dropped": dropped})
 
     def _remove_old(self) -> None:
         try:
-            removed = self._folder.remove_old(self._retention, now=self._clock.now())
+            removed = self._folder.remove_old(self._retention, now=datetime.datetime.now(datetime.UTC))
         except FileAccessError as error:
             self._log.write(logging.WARNING, "retention", str(error))
             return
@@ -241,71 +250,60 @@ class _Recorder:
             names = [path.name for path in removed]
             self._log.write(logging.INFO, "retention", f"removed {len(names)} old files, first {names[0]}", {"files": names})
 
-    def _note_slow_pages(self) -> None:
-        for broker, poller in self._pollers.items():
-            count = poller.counts.skipped - self._skipped.get(broker, 0)
-            self._skipped[broker] = poller.counts.skipped
-            if count:
-                self._log.write(
-                    logging.WARNING,
-                    "slow",
-                    f"broker {broker}: {count:,} scrapes skipped, since the page takes longer than the interval",
-                    {"broker": broker, "skipped": count},
-                )
+    def _end_gap(self, exporter: _Exporter, until_s: float) -> None:
+        if exporter.gap is not None:
+            from_s, reason = exporter.gap
+            exporter.gap = None
+            self._note_gap(exporter.target, from_s, until_s, reason)
 
-    def _gap_begins(self, target: ExporterTarget, reason: str) -> None:
-        self.last_reason = f"broker {target.broker}: {reason}"
-        self._log.write(logging.WARNING, "gap", f"broker {target.broker}: {reason}", {"broker": target.broker, "ended": False})
+    def _note_dropped(self, scrapes: Sequence[ScrapedRows], reason: str) -> None:
+        """Note rows that were read and lost as a gap of their broker."""
+        for exporter in self._exporters:
+            broker = exporter.target.broker
+            times = [scrape.at_us / 1e6 for scrape in scrapes if scrape.clients[0].broker == broker]
+            if times:
+                self._note_gap(exporter.target, min(times) - self._args.interval, max(times), reason)
 
-    def _gap_ends(self, target: ExporterTarget, gap: ScrapeGap) -> None:
+    def _note_gap(self, target: ExporterTarget, from_s: float, until_s: float, reason: str) -> None:
         row: dict[str, Datum] = {
             "broker": target.broker,
             "address": target.address,
-            "from": _moment(gap.from_s),
-            "until": _moment(gap.until_s),
-            "missed": gap.missed,
-            "reason": gap.reason,
+            "from": _moment(from_s),
+            "until": _moment(until_s),
+            "reason": reason,
         }
-        message = f"broker {target.broker}: no samples from {row['from']} to {row['until']}, {gap.missed:,} scrapes missed"
+        message = f"broker {target.broker}: no samples from {row['from']} to {row['until']}"
         self._log.write(logging.WARNING, "gap", message, {"ended": True, **row})
-        self._note(row)
+        with self._lock:
+            if len(self._notes) < _MOST_NOTES:
+                self._notes.append(json.dumps(row))
 
-    def _note_pause(self) -> None:
-        """The time since the last sample of an earlier run was not observed."""
-        last_s, now_s = self._folder.last_moment_s(), self._clock.now().timestamp()
-        if last_s is None or now_s - last_s <= 2 * self._args.interval:
-            return
-        missed = int((now_s - last_s) / self._args.interval)
-        for target in self._targets:
-            self._gap_ends(target, ScrapeGap(from_s=last_s, until_s=now_s, missed=missed, reason="record was not running"))
-
-    def _note_dropped(self, scrapes: tuple[ScrapedRows, ...], reason: str) -> None:
-        """Note rows that were read and lost as a gap of their broker."""
-        times: dict[int, list[float]] = {}
-        for scrape in scrapes:
-            times.setdefault(scrape.clients[0].broker, []).append(scrape.at_us / 1e6)
-        for broker, some in sorted(times.items()):
-            row: dict[str, Datum] = {
-                "broker": broker,
-                "from": _moment(min(some) - self._args.interval),
-                "until": _moment(max(some)),
-                "missed": len(some),
-                "reason": reason,
-            }
-            self._note(row)
+    def _write_notes(self) -> None:
+        """Add lines to the file of gaps. They wait while the disk is full."""
+        path = self._folder.gaps_file
+        with self._lock:
+            try:
+                if self._notes and path.exists() and path.stat().st_size > _MOST_GAPS_BYTES:
+                    self._folder.begin_new_gaps()
+                while self._notes:
+                    append_line(path, self._notes[0])
+                    del self._notes[0]
+            except (OSError, ReconcilerError) as error:
+                self._retry_s = time.monotonic() + _RETRY_S
+                self._log.write(logging.WARNING, "gap", f"{path.name} cannot be written: {error}")
 
     def _note_unknown(self) -> None:
         """Name the first series of each reason whose client is not known. Later ones are counted."""
         from reconciler.features.prometheus import foreign_page, series_text
 
-        for broker, poller in self._pollers.items():
-            foreign = foreign_page(poller.page.address, poller.others)
+        for exporter in self._exporters:
+            broker = exporter.target.broker
+            foreign = foreign_page(exporter.page.address, exporter.others)
             if foreign is not None and broker not in self._foreign:
                 self._log.write(logging.WARNING, "foreign", f"broker {broker}: {foreign}", {"broker": broker})
                 self._foreign.add(broker)
-            for reason, unknown in poller.columns.unattributed.items():
-                place = broker, reason.value
-                if place not in self._unknown:
+            for reason, unknown in exporter.columns.unattributed.items():
+                if (broker, reason.value) not in self._unknown:
                     self._log.write(
                         logging.WARNING,
                         "unattributed",
@@ -313,29 +311,7 @@ class _Recorder:
                         f"{series_text(unknown.example)}: {_UNKNOWN_WORDS[reason.value]}",
                         {"broker": broker, "reason": reason.value, "series": unknown.count},
                     )
-                self._unknown[place] = unknown.count
-
-    def _note(self, row: Mapping[str, Datum]) -> None:
-        """Add a line to the file of gaps. Lines wait while the disk is full. Pollers call this too."""
-        with self._waiting.lock:
-            if len(self._notes) < _MOST_NOTES:
-                self._notes.append(json.dumps(dict(row)))
-        self._write_notes()
-
-    def _write_notes(self) -> None:
-        with self._waiting.lock:
-            notes, self._notes = self._notes, []
-        path = self._folder.gaps_file
-        try:
-            if notes and path.exists() and path.stat().st_size > _MOST_GAPS_BYTES:
-                self._folder.begin_new_gaps()
-            while notes:
-                append_line(path, notes[0])
-                del notes[0]
-        except (OSError, ReconcilerError) as error:
-            with self._waiting.lock:
-                self._notes[:0] = notes
-            self._log.write(logging.WARNING, "gap", f"{path.name} cannot be written: {error}")
+                self._unknown[broker, reason.value] = unknown.count
 
 
 def _moment(seconds: float) -> str:

@@ -79,13 +79,11 @@ def run(args: RecordArguments) -> Result:
 
     from reconciler.features.service.log import Log
     from reconciler.features.service.record import run_recorder
-    from reconciler.ports import SystemClock
 
     _check(args)
-    clock = SystemClock()
     least = logging.WARNING if output.is_quiet() else logging.NOTSET
     log = Log(sys.stderr, as_json=output.log_format() == "json", least=least)
-    end = run_recorder(args, log, clock=clock)
+    end = run_recorder(args, log)
     if end.signal == signal.SIGINT:
         return Result(exit=exit_codes.INTERRUPTED)
     return Result(exit=exit_codes.PARTIAL if end.lost else exit_codes.DONE)

@@ -93,13 +93,12 @@ def test_an_exporter_that_is_away_leaves_a_gap_with_its_broker_and_reason(tmp_pa
     first, second = map(json.loads, (tmp_path / "history" / "gaps.jsonl").read_text().splitlines())
     assert (first["broker"], first["reason"].partition(" ")[2]) == (7, "answers with HTTP status 503.")
     assert first["from"] < first["until"] <= second["from"]
-    assert first["missed"] >= 2
     assert "Check --http-config" in second["reason"]
     long = [row["interval_ms"] for row in recorded_rows(tmp_path / "history") if row["broker"] == 7 and row["interval_ms"]]
     assert max(long) > 1900
 
 
-def test_a_slow_exporter_gets_one_request_at_a_time_and_skipped_scrapes_are_counted(tmp_path: Path) -> None:
+def test_a_slow_exporter_gets_one_request_at_a_time(tmp_path: Path) -> None:
     page, go_on = ChangingPage(PAGE), threading.Event()
     with (
         served(page) as port,
@@ -108,7 +107,7 @@ def test_a_slow_exporter_gets_one_request_at_a_time_and_skipped_scrapes_are_coun
     ):
         running.until(lambda: running.rows)
         page.wait = lambda: go_on.wait(3.5)
-        running.until(lambda: any(event["broker"] == 1 and event["skipped"] >= 2 for event in running.events("slow")))
+        running.until(lambda: max((row["interval_ms"] or 0) for row in running.rows if row["broker"] == 1) > 3000)
         go_on.set()
         assert running.end(signal.SIGTERM) == 0
     assert page.most_at_once == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,12 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.prometheus import ExporterPage, PageColumns, RecordedFolder, Retention, Unattributed
+from reconciler.features.prometheus import PageColumns, RecordedFolder, Retention, Unattributed
 from reconciler.features.prometheus.exporter_page import PageSeries
 from reconciler.features.prometheus.recorded_folder import UnknownSeries
-from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
-from tests.support.metrics_exporter import served
-from tests.support.polling import wait_until
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 VALUES = st.sampled_from([0.0, 1.5, 2e6, float("nan"), float("inf"), -1.0, 1e300])
@@ -85,34 +81,7 @@ def test_files_of_one_second_have_names_of_their_own_and_only_ours_are_removed(t
 
 @pytest.mark.parametrize("jump_s", [-3600.0, 90.0])
 def test_intervals_do_not_follow_a_clock_that_jumps(jump_s: float) -> None:
-    gaps: list[ScrapeGap] = []
-    intervals: list[int] = []
-    offset = [0.0]
-    page = b'kafka_server_produce_byte_rate{user="a"} 1\n'
-
-    def wall() -> float:
-        return time.time() + offset[0]
-
-    with served(lambda *_: (200, "text/plain", page)) as port:
-        exporter = ExporterPage(
-            f"http://127.0.0.1:{port}", names=("kafka_server_produce_.+",), labels={"broker": "1"}, clock=wall
-        )
-        poller = Poller(
-            page=exporter,
-            columns=PageColumns(),
-            interval_s=0.05,
-            offset_s=0.0,
-            on=PollEvents(
-                rows=lambda rows: intervals.extend(rows.interval_ms.tolist()), begin=lambda _reason: None, gap=gaps.append
-            ),
-            wall=wall,
-        )
-        poller.start()
-        wait_until(lambda: len(intervals) > 2)
-        offset[0] = jump_s
-        more = len(intervals)
-        wait_until(lambda: len(intervals) > more + 1)
-        poller.stop()
-        poller.join(10)
-    assert all(0 <= interval < 60_000 for interval in intervals)
-    assert gaps == []
+    columns = PageColumns()
+    series = rate("a")
+    columns.rows([(series, 1.0)], at_s=1e9, monotonic_s=10.0)
+    assert columns.rows([(series, 1.0)], at_s=1e9 + jump_s, monotonic_s=15.0).interval_ms.tolist() == [5000]
