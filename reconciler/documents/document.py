@@ -33,7 +33,6 @@ from reconciler.model import (
     Message,
     MessagePart,
     MetricSamples,
-    MetricSemantics,
     Observed,
     PartKind,
     Proportional,
@@ -84,15 +83,9 @@ def share_over_limit(metrics: MetricSamples) -> tuple[float, ...] | None:
     return None if metrics.over is None else (metrics.share_low, metrics.share_high)
 
 
-def share_of_moments(metrics: MetricSamples) -> float | None:
-    """The share of all moments that gauges show: 0 to 1. ``None``: these are averages."""
-    return metrics.moments if metrics.semantics is MetricSemantics.GAUGE else None
-
-
 def metrics_of(*, share_over: tuple[float, ...] | None, **given: Any) -> MetricSamples:
     """Make samples with the share of moments above the limit."""
     low, high = share_over or (0.0, 1.0)
-    del given["moments"]
     return MetricSamples(share_low=low, share_high=high, **given)
 
 
@@ -193,10 +186,9 @@ VALUES: Final = Codec(
         Message: row("message parts?", build=message_of, message=whole_message, parts=typed_parts),
         MessagePart: row("kind text value? *span?"),
         MetricSamples: row(
-            "semantics samples samples_over=over samples_over_before=over_before share_over highest every_s window_s moments "
-            "throttled_then most factor",
+            "samples samples_over=over samples_over_before=over_before share_over highest every_s window_s moments "
+            "throttled_then factor",
             share_over=share_over_limit,
-            moments=share_of_moments,
             build=metrics_of,
         ),
         Observed: row("at from=origin"),

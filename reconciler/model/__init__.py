@@ -118,7 +118,7 @@ if TYPE_CHECKING:
         name_part,
         parts_of,
     )
-    from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
+    from reconciler.model.metric_samples import GAUGE, JudgedQuotas, MetricSamples, Observations
     from reconciler.model.plan import (
         MAY_OVERRIDE_DECLARED,
         MOST_EXCEPTED,

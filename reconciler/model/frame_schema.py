@@ -30,7 +30,7 @@ TRAFFIC_SCHEMA: Final = (
     _maybe("client_id", "string", "likewise"),
     FrameColumn("kind", "string", "produce, fetch, request, mutation or connection"),
     FrameColumn("amount", "bigint", "bytes, nanoseconds of a thread, partitions or connections"),
-    FrameColumn("semantics", "string", "event, delta, gauge or mean"),
+    FrameColumn("semantics", "string", "event, delta (within one second) or gauge"),
     _optional("throttled", "boolean", "quotas throttled this when it was recorded. Null or no column: not known"),
     _optional("overhead", "bigint", "the part of amount that is not records. A fetch quota does not cut it"),
     _optional("tie", "bigint", "orders requests of one microsecond"),

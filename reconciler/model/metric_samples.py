@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
+from typing import Final
 
-
-class MetricSemantics(enum.StrEnum):
-    """What a value of a metric is."""
-
-    GAUGE = "gauge"
-    """A broker's own sampled rate at a moment."""
-    DELTA = "delta"
-    """What a counter counted over a time."""
-    MEAN = "mean"
-    """The mean of a rate over a time."""
+GAUGE: Final = "gauge"
+"""The semantics of a row that is a broker's own sampled rate at a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSamples:
-    """What metrics show of a quota group on one broker. Rates are in the unit of the key.
+    """What metrics show of a quota group on one broker: rates that the broker itself compares with the limit, in its unit."""
 
-    A gauge is a rate that the broker itself compares with the limit. Deltas and means are averages, and show no short throttle.
-    """
-
-    semantics: MetricSemantics
-    """Gauge: a broker's own sampled rate at a moment. delta and mean: averages over a time."""
     samples: int
-    """Moments of gauges, or intervals of averages."""
+    """Moments at which the rate was sampled."""
     highest: float
-    """The highest sample, or the highest average."""
+    """The highest sample."""
     every_s: float
-    """The usual time between two samples, or the length of an interval. 0: not known."""
+    """The usual time between two samples. 0: not known."""
     window_s: float
-    """What a gauge looks back on: the samples of the broker's sensor."""
+    """What a sample looks back on: the samples of the broker's sensor."""
     over: int | None = None
-    """Samples above the proposed limit. ``None``: of averages, of which only the highest is known."""
+    """Samples above the proposed limit. ``None``: there is no limit."""
     over_before: int | None = None
     """Samples above the earlier limit. ``None``: not known."""
     share_low: float = 0.0
@@ -43,8 +30,6 @@ class MetricSamples:
     share_high: float = 1.0
     throttled_then: int = 0
     """Samples of times when a quota throttled these clients: their rates show what that limit let through."""
-    most: float | None = None
-    """Of averages, what no rate can have exceeded."""
     factor: float | None = None
     """What a recommendation multiplies the highest sample by. ``None``: samples are too far apart for one."""
 
@@ -61,18 +46,16 @@ class MetricSamples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """Rows of one meaning. ``semantics``: ``event``, ``second`` (a per-second total), ``delta``, ``gauge`` or ``mean``."""
+    """Rows of one meaning. ``semantics``: ``event``, ``second`` (a per-second total) or ``gauge``."""
 
     semantics: str
-    """Event: a request. second: a per-second total. gauge: a broker's own sampled rate at a moment. delta: the difference of
-    a counter over a time. mean: a rate over a time.
-    """
+    """Event: a request. second: a per-second total. gauge: a broker's own sampled rate at a moment."""
     rows: int
     """Rows of this meaning."""
     series: int
     """Distinct (broker, kind, user, client id)."""
     every_s: float = 0.0
-    """The usual time between the samples of a gauge, or the length of a delta or mean. 0: not known."""
+    """The usual time between the samples of a gauge. 0: not known."""
     throttled_then: int = 0
     """Rows of times when a quota throttled the client."""
 

@@ -42,7 +42,7 @@ class PeakBound(enum.StrEnum):
     UPPER = "upper"
     """No request can have exceeded it: judged from whole seconds."""
     LOWER = "lower"
-    """A request reached it: proven by a mean."""
+    """A request reached it: proven by a sample."""
 
     @property
     def words(self) -> str:

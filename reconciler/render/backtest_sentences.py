@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.documents import Tone, headline
 from reconciler.model import (
+    GAUGE,
     BacktestReport,
     BucketName,
     BucketVerdict,
@@ -28,7 +29,6 @@ from reconciler.model import (
 from reconciler.render.layout import Block, Line, Style, heading, labelled, line
 from reconciler.render.metric_sentences import (
     NEVER,
-    OF_METRICS,
     before_text,
     censored_words,
     has_only_metrics,
@@ -127,8 +127,7 @@ def peak_share(verdict: BucketVerdict) -> float | None:
 def over_words(verdict: BucketVerdict) -> str:
     """Return how long and how often one broker's row is over its limit, before and after."""
     if verdict.peak.bound is PeakBound.LOWER:
-        words = metrics_words(verdict)
-        return "at least once. A mean does not show how often" if words is None else words
+        return metrics_words(verdict) or "at least once"
     row = GroupRows.of_row(verdict)
     over, before = over_text(row), before_text(row)
     text = over if over == NEVER else f"{over} of the time with traffic"
@@ -253,7 +252,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
         yield f"quotas throttled {requests} of this history when it was recorded", Tone.WARN
     if not of_requests:
         yield from ((words, Tone.WARN) for words in censored_words(provenance))
-    counts = {kind: count for kind, count in provenance.not_charged.items() if count and kind not in OF_METRICS}
+    counts = {kind: count for kind, count in provenance.not_charged.items() if count and kind != GAUGE}
     left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in counts.items()]
     if left_out:
         yield f"not counted: {', '.join(left_out)}", Tone.GOOD
@@ -270,7 +269,7 @@ def kept_words(report: BacktestReport) -> str | None:
     throttled = {verdict.group for verdict in report.verdicts if verdict.recorded.censored} - shown
     if throttled:
         known = f"Quotas throttled {len(throttled):,} of them when they were recorded."
-    elif any(observations.semantics in OF_METRICS for observations in report.provenance.observations):
+    elif any(observations.semantics == GAUGE for observations in report.provenance.observations):
         known = "None was seen over a limit."
     else:
         known = "No recorded client there is over a limit."

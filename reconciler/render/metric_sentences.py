@@ -1,25 +1,12 @@
-"""Sentences about a quota group in metrics: samples above the limit, the share of time that they cover, and averages."""
+"""Sentences about a quota group in metrics: samples above the limit, and the share of time that they cover."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model import (
-    BucketVerdict,
-    GroupRows,
-    MetricSamples,
-    MetricSemantics,
-    Observations,
-    PeakBound,
-    Provenance,
-    Verdict,
-)
+from reconciler.model import GAUGE, BucketVerdict, GroupRows, MetricSamples, Observations, PeakBound, Provenance, Verdict
 from reconciler.text import count_of, duration, percent_text, rate
-
-_LONG_S: Final = 60
-"""From this length on an average shows no short throttle at all."""
-OF_METRICS: Final = frozenset(semantics.value for semantics in MetricSemantics)
 
 
 def has_only_metrics(verdict: BucketVerdict) -> bool:
@@ -29,12 +16,11 @@ def has_only_metrics(verdict: BucketVerdict) -> bool:
 
 def sample_text(verdict: BucketVerdict, metrics: MetricSamples) -> str:
     """``8.4 MiB/s sampled``: the highest one."""
-    kind = "sampled" if metrics.semantics is MetricSemantics.GAUGE else "average"
-    return f"{rate(verdict.key, metrics.highest)} {kind}"
+    return f"{rate(verdict.key, metrics.highest)} sampled"
 
 
 def sample_share_text(metrics: MetricSamples) -> str:
-    """``0.8 %`` of the samples; nothing where only the highest average is known."""
+    """``0.8 %`` of the samples; nothing where there is no limit."""
     if metrics.over is None or not metrics.samples:
         return ""
     return _share_text(metrics.over / metrics.samples)
@@ -45,10 +31,7 @@ def metrics_words(verdict: BucketVerdict) -> str | None:
     metrics = verdict.metrics
     if metrics is None:
         return None
-    of_gauges = metrics.semantics is MetricSemantics.GAUGE
-    parts = [*(_gauge_words(metrics) if of_gauges else _average_words(verdict, metrics))]
-    if of_gauges:
-        parts.append(f"highest sample {rate(verdict.key, metrics.highest)}")
+    parts = [*_gauge_words(metrics), f"highest sample {rate(verdict.key, metrics.highest)}"]
     if metrics.throttled_then:
         share = _share_text(metrics.censored_share)
         parts.append(f"a quota throttled these clients in {share} of them, so they are lower bounds")
@@ -77,14 +60,14 @@ def reported_words(metrics: MetricSamples) -> str:
 def observation_words(provenance: Provenance) -> Iterator[str]:
     """Yield what the rows of a history are, one clause for each meaning."""
     for observations in provenance.observations:
-        if observations.semantics in OF_METRICS:
+        if observations.semantics == GAUGE:
             yield f"{_rows_words(observations)} of {count_of(observations.series, 'series', 'series')}"
 
 
 def censored_words(provenance: Provenance) -> Iterator[str]:
     """Yield a clause about samples that show what an earlier limit let through."""
     for observations in provenance.observations:
-        if observations.semantics in OF_METRICS and observations.throttled_then:
+        if observations.semantics == GAUGE and observations.throttled_then:
             share = _share_text(observations.throttled_then / observations.rows)
             yield (
                 f"quotas throttled clients in {observations.throttled_then:,} of {_rows_words(observations)} ({share}): "
@@ -113,24 +96,9 @@ def _gauge_words(metrics: MetricSamples) -> Iterator[str]:
         yield f"before {metrics.over_before:,}" if metrics.over_before else "before in none"
 
 
-def _average_words(verdict: BucketVerdict, metrics: MetricSamples) -> Iterator[str]:
-    yield f"highest of {metrics.samples:,} averages over {metrics.every_s:.0f} s {rate(verdict.key, metrics.highest)}"
-    if metrics.most is not None:
-        yield f"the highest rate is {rate(verdict.key, verdict.peak.rate)} to {rate(verdict.key, metrics.most)}"
-    if metrics.every_s >= _LONG_S:
-        yield "averages of this length cannot show short throttles"
-
-
 def _rows_words(observations: Observations) -> str:
     every = f" every {observations.every_s:.0f} s" if observations.every_s else ""
-    over = f" over {observations.every_s:.0f} s" if observations.every_s else ""
-    match observations.semantics:
-        case MetricSemantics.GAUGE.value:
-            return f"{count_of(observations.rows, 'gauge')}{every}"
-        case MetricSemantics.DELTA.value:
-            return f"{count_of(observations.rows, 'difference')} of counters{over}"
-        case _:
-            return f"{count_of(observations.rows, 'average')}{over}"
+    return f"{count_of(observations.rows, 'gauge')}{every}"
 
 
 NEVER: Final = "never"
@@ -173,7 +141,7 @@ def row_over_text(row: BucketVerdict) -> str:
 
 
 def _of_proofs(group: GroupRows) -> str:
-    """Samples, averages and logged throttles: they prove a throttle, and never show its length."""
+    """Samples and logged throttles: they prove a throttle, and never show its length."""
     samples, seconds = group.samples, group.worst.over.seconds
     if samples is None:
         if seconds and not group.worst.over.active:

@@ -50,8 +50,8 @@ bounds
     The judgement of whole seconds: below and above which rates no order of the requests can have been.
 certain, possible, clear
     What bounds prove: some request was throttled, one may have been, none was.
-mean, gauge
-    An amount over a longer time, and a broker's own rate at a moment. They prove throttling and never its absence.
+gauge
+    A broker's own rate at a moment. It proves throttling and never its absence.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     from reconciler.traffic.client_totals import (
         CLIENT_TOTALS,
         COUNTED,
-        MEAN_TOTALS,
+        GAUGE_TOTALS,
         MINUTE_TOTALS,
         count_batch,
         count_charged,
         count_minutes,
         count_uncharged,
-        means_of_rows,
+        gauges_of_rows,
         minutes_of,
         minutes_of_rows,
         statuses,
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.columns import client_seconds as sum_seconds
     from reconciler.traffic.judging.by_seconds import Grid
-    from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
+    from reconciler.traffic.judging.evidence import Evidence, Gauge, gauges_of
     from reconciler.traffic.judging.exact import limits_of
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series, rows_of_groups
     from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
@@ -127,10 +127,8 @@ if TYPE_CHECKING:
         EVENT,
         FILE,
         FIRST_US,
-        GAUGE,
         IDENTITY,
         MOST_AMOUNT,
-        OF_METRICS,
         RECORDED_THROTTLE,
         ROWS,
         SILENT,

@@ -72,7 +72,7 @@ class Backtest:
         self._recorded = recorded
         self._question = question
         self._kinds = {client.kind for client in recorded.series}
-        kinds = self._kinds | {mean.series.kind for mean in recorded.means}
+        kinds = self._kinds | {gauge.series.kind for gauge in recorded.gauges}
         brokers = {client.broker for client in recorded.series}
         before, after = quota_tables(question.current, question.proposed, question.broker.rule, brokers, kinds)
         self._tables: Sequence[Tables] = (after,) if before is None else (before, after)
@@ -106,7 +106,7 @@ class Backtest:
             verdicts = self._plotted(verdicts)
         rows = rows_of_quotas(recorded.series, grouping, self._tables)
         of_metrics: Mapping[Quota, Collection[RowPlace]] = {}
-        if recorded.means:
+        if recorded.gauges:
             evidence = recorded.evidence(question, self._tables, provenance)
             verdicts, of_metrics = evidence.merge_into(verdicts), evidence.rows
             for quota, places in of_metrics.items():
@@ -137,7 +137,7 @@ class Backtest:
         ``rows``: by quota those whose clients it limits. ``of_metrics``: the quotas of clients of metrics.
         """
         question, recorded = self._question, self._recorded
-        changed, kinds = changed_quotas(*question.change), self._kinds | {mean.series.kind for mean in recorded.means}
+        changed, kinds = changed_quotas(*question.change), self._kinds | {gauge.series.kind for gauge in recorded.gauges}
         if question.calls_back:
             # Which quota a callback computed a limit from is its own affair.
             unknown = {kind.key.value for kind in self._kinds - {Kind.CONNECTION}}
@@ -211,7 +211,7 @@ class Backtest:
         if not shown or not proves(window):
             return {}
         number_of = target_numbers(grouping)
-        # What only means show has no seconds.
+        # What only samples show has no seconds.
         targets = {place: number_of[place] for verdict in shown if (place := verdict.place) in number_of}
         groups = groups_to_plot(grouping, set(targets.values()))
         points = recorded.rates(grouping, groups, Lines(SecondsLimits.of(grouping.groups, window), grid))
@@ -298,13 +298,13 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
         "broker clocks are as their logs show, to the millisecond",
     ]
     assumptions += facts.assumptions
-    if recorded.means:
+    if recorded.gauges:
         assumptions.append(
             "a sample of a broker's own rate shows what the broker compares with a limit at that moment. Intervals of shares "
             f"take samples as independent, those closer than {window.expiry_ms / 1000:g} s as fewer. After a restart the first "
-            f"{window.expiry_ms / 1000:g} s read low. An average over a time shows no short throttle"
+            f"{window.expiry_ms / 1000:g} s read low"
         )
-    if question.current is not None and any(mean.is_gauge for mean in recorded.means):
+    if question.current is not None and recorded.gauges:
         assumptions.append(
             "the current quotas were in effect when these samples were recorded: a series with a client-id alone is that "
             "client-id's quota group, a series with a user alone the user's"

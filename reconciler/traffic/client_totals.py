@@ -14,27 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.model import CONTROLLER, Coverage, MetricSemantics, Observations, escaped
+from reconciler.model import CONTROLLER, GAUGE, Coverage, Observations, escaped
 from reconciler.text import list_some
 from reconciler.traffic.columns import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
-from reconciler.traffic.judging.evidence import CLIENT, MEAN_FOLDS, MEANS, Mean
+from reconciler.traffic.judging.evidence import GAUGE_FOLDS, GAUGES, Gauge
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.rows import PartialSums, Totals
-from reconciler.traffic.sources.normal_form import (
-    CHARGED,
-    GAUGE,
-    IDENTITY,
-    MEAN,
-    OF_METRICS,
-    UNCHARGED,
-    UNCLEAR_TIME,
-    UNREADABLE,
-    UNSTATED,
-)
+from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, UNCHARGED, UNCLEAR_TIME, UNREADABLE, UNSTATED
 from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
@@ -186,7 +176,13 @@ SAMPLES: Final = 5
 
 
 def facts_of(
-    counted: pa.Table, means: Sequence[Mean], source: Source, files: Sequence[str], samples: tuple[str, ...], *, of_requests: bool
+    counted: pa.Table,
+    gauges: Sequence[Gauge],
+    source: Source,
+    files: Sequence[str],
+    samples: tuple[str, ...],
+    *,
+    of_requests: bool,
 ) -> Facts:
     """Return the facts of the traffic. ``samples``: what is wrong with rows that cannot be read.
 
@@ -194,7 +190,7 @@ def facts_of(
     metric can be used.
     """
     lines = statuses(counted)
-    if not means and not lines.get(CHARGED):
+    if not gauges and not lines.get(CHARGED):
         raise _nothing_usable(lines, files, source, samples)
     charged = counted.filter(pc.field("status") == CHARGED)
     grouped = (
@@ -205,8 +201,8 @@ def facts_of(
     parts: dict[int, list[tuple[int, int, int]]] = {}
     for broker, *part in zip(*(grouped.column(place).to_pylist() for place in range(4)), strict=True):
         parts.setdefault(broker, []).append(tuple(part))
-    for mean in means:
-        parts.setdefault(mean.series.broker, []).append((0, mean.start_us, mean.end_us))
+    for gauge in gauges:
+        parts.setdefault(gauge.series.broker, []).append((0, gauge.start_us, gauge.end_us))
     throttled_then = int(pc.sum(charged.column("throttled")).as_py() or 0)
     observations = []
     if charged.num_rows:
@@ -230,24 +226,21 @@ def facts_of(
         throttled_then=throttled_then,
         states_throttles=UNSTATED not in counted.column("status").unique().to_pylist(),
         not_charged={status: count for status, count in lines.items() if status not in (CHARGED, UNREADABLE)},
-        observations=(*observations, *(_of_metrics(means) if means else ())),
+        observations=(*observations, *([_of_gauges(gauges)] if gauges else ())),
         unreadable=lines.get(UNREADABLE, 0),
         unreadable_samples=samples if lines.get(UNREADABLE) else (),
     )
 
 
-def _of_metrics(means: Sequence[Mean]) -> Iterator[Observations]:
-    for semantics in MetricSemantics:
-        some = [mean for mean in means if mean.semantics is semantics]
-        if some:
-            most = max(some, key=lambda mean: mean.series.requests)
-            yield Observations(
-                semantics=semantics.value,
-                rows=sum(mean.series.requests for mean in some),
-                series=len({mean.series.sort_key for mean in some}),
-                every_s=(most.since_us or most.interval_us) / 1e6,
-                throttled_then=sum(mean.series.throttled for mean in some),
-            )
+def _of_gauges(gauges: Sequence[Gauge]) -> Observations:
+    most = max(gauges, key=lambda gauge: gauge.series.requests)
+    return Observations(
+        semantics=GAUGE,
+        rows=sum(gauge.series.requests for gauge in gauges),
+        series=len(gauges),
+        every_s=most.since_us / 1e6,
+        throttled_then=sum(gauge.series.throttled for gauge in gauges),
+    )
 
 
 def _nothing_usable(lines: Mapping[str, int], files: Sequence[str], source: Source, samples: Sequence[str]) -> TrafficError:
@@ -261,74 +254,56 @@ def _nothing_usable(lines: Mapping[str, int], files: Sequence[str], source: Sour
         why = f"{unreadable} of {whole} {rows} cannot be read{': ' if shown else ''}{shown}"
     elif night := lines.get(UNCLEAR_TIME):
         why = f"{night} of {whole} {rows} are of the night of a clock change, and no other one is of a client"
-    elif of_metrics := sum(lines.get(status, 0) for status in OF_METRICS):
-        why = f"{of_metrics} of {whole} rows are of metrics, as deltas or means without an interval"
     else:
         why = f"none of the {whole} {rows} is a produce or fetch request of a client"
     return TrafficError(f"recorded traffic {where}: {why}")
 
 
-_SECOND_US: Final = 1_000_000
-_MOST_SUM: Final = float(2**62)
-_LONGEST_PAUSE_US: Final = 300 * _SECOND_US
+_LONGEST_PAUSE_US: Final = 300_000_000
 """Prometheus looks back no further for a sample: a longer time between two is a gap, and not how often a broker is asked."""
-_MEAN_COLUMNS: Final = (*NEEDED, "interval_us", "throttled")
 
 
-def count_means(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``MEANS``, one row a client and length of a share. Rows of requests do not count, nor deltas without a length."""
-    sums = PartialSums(MEANS, CLIENT, MEAN_FOLDS)
+def count_gauges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``GAUGES``, one row for each client of a share. Rows of requests do not count."""
+    sums = PartialSums(GAUGES, IDENTITY, GAUGE_FOLDS)
     for batch in batches:
-        known = set(pc.unique(batch.column("status")).to_pylist())
-        for status in OF_METRICS:
-            if status in known:
-                rows = charged_rows(batch, status)
-                sums.add(means_of_rows(rows, rows.numbers(batch, "interval_us"), rows.numbers(batch, "throttled"), status))
+        if GAUGE in pc.unique(batch.column("status")).to_pylist():
+            rows = charged_rows(batch, GAUGE)
+            sums.add(gauges_of_rows(rows, rows.numbers(batch, "interval_us"), rows.numbers(batch, "throttled")))
     yield from sums.table().to_batches()
 
 
-MEAN_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
-    name="means", columns=_MEAN_COLUMNS, count=count_means, schema=MEANS, keys=CLIENT, folds=MEAN_FOLDS
+GAUGE_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
+    name="gauges",
+    columns=(*NEEDED, "interval_us", "throttled"),
+    count=count_gauges,
+    schema=GAUGES,
+    keys=IDENTITY,
+    folds=GAUGE_FOLDS,
 )
 ONE_PASS: Final = (CLIENT_TOTALS, MINUTE_TOTALS)
 """What one pass over the rows counts, wherever they are."""
-ONE_PASS_WITH_MEANS: Final = (*ONE_PASS, MEAN_TOTALS)
+ONE_PASS_WITH_GAUGES: Final = (*ONE_PASS, GAUGE_TOTALS)
 """The same with the totals of metrics, which need more columns."""
 
 
-def means_of_rows(rows: ChargedRows, interval: Integers, throttled: Integers, status: str) -> pa.Table:
-    """``MEANS`` of rows of metrics, all of this status. ``interval``: microseconds, 0 where it is not known."""
-    of, amount, ts_us = rows.of, rows.amount, rows.ts_us
-    length = np.zeros(len(of), dtype=np.int64)
-    if status != GAUGE:
-        # Rounded up, which proves less, so that a clock's jitter does not make a length of each row.
-        length = -(-interval // _SECOND_US) * _SECOND_US
-        if status == MEAN:
-            amount = np.minimum(np.floor(amount * (interval / _SECOND_US)), _MOST_SUM).astype(np.int64)
-        known = interval > 0
-        of, amount, ts_us, throttled, length = (column[known] for column in (of, amount, ts_us, throttled, length))
-        interval = np.zeros(len(of), dtype=np.int64)
-    # Gauges have none, and finding that by sorting takes as long as all the rest.
-    lengths, place = np.unique(length, return_inverse=True) if length.any() else (length[:1], length)
-    width = max(1, len(lengths))
-    since = np.where(interval <= _LONGEST_PAUSE_US, interval, 0)
+def gauges_of_rows(rows: ChargedRows, interval: Integers, throttled: Integers) -> pa.Table:
+    """``GAUGES`` of samples. ``interval``: microseconds since the sample before, 0 where it is not known."""
+    of, since = rows.of, np.where(interval <= _LONGEST_PAUSE_US, interval, 0)
     figures: dict[str, tuple[np.ufunc, Integers]] = {
-        "amount": (np.maximum, amount), "rows": (np.add, np.ones(len(of), dtype=np.int64)), "first_us": (np.minimum, ts_us),
-        "last_us": (np.maximum, ts_us), "throttled": (np.add, throttled), "since_us": (np.add, since),
-        "since_rows": (np.add, (since > 0).astype(np.int64)),
+        "amount": (np.maximum, rows.amount), "rows": (np.add, np.ones(len(of), dtype=np.int64)),
+        "first_us": (np.minimum, rows.ts_us), "last_us": (np.maximum, rows.ts_us), "throttled": (np.add, throttled),
+        "since_us": (np.add, since), "since_rows": (np.add, (since > 0).astype(np.int64)),
     }  # fmt: skip
-    if status == GAUGE and rows.begins is not None:
+    if rows.begins is not None:
         figures = {name: (fold, fold.reduceat(values, rows.begins)) for name, (fold, values) in figures.items()}
-        of, place = of[rows.begins], np.zeros(len(rows.begins), dtype=np.int64)
-    distinct, number = number_codes(of * width + place, rows.clients * width)
-    client, size = pa.array(distinct // width), len(distinct)
+        of = of[rows.begins]
+    distinct, number = number_codes(of, rows.clients)
     names = {
         "broker": pa.array(rows.broker), "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
     }  # fmt: skip
     made: dict[str, pa.Array | Integers] = {
-        **{name: column.take(client) for name, column in names.items()},
-        "semantics": pa.repeat(status, size),
-        "interval_us": lengths[distinct % width] if len(lengths) else distinct,
-        **{name: fold_by_code(fold, number, values, size) for name, (fold, values) in figures.items()},
+        **{name: column.take(pa.array(distinct)) for name, column in names.items()},
+        **{name: fold_by_code(fold, number, values, len(distinct)) for name, (fold, values) in figures.items()},
     }
-    return pa.table([pa.array(made[field.name]).cast(field.type) for field in MEANS], schema=MEANS)
+    return pa.table([pa.array(made[field.name]).cast(field.type) for field in GAUGES], schema=GAUGES)

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
-from reconciler.model import escaped
+from reconciler.model import GAUGE, escaped
 from reconciler.ports import Progress
 from reconciler.traffic.client_seconds import sum_here
-from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_MEANS
+from reconciler.traffic.client_totals import CLIENT_TOTALS, GAUGE_TOTALS, MINUTE_TOTALS, ONE_PASS, ONE_PASS_WITH_GAUGES
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Totals, count_rows
-from reconciler.traffic.sources.normal_form import COLUMNS, GAUGE, require_columns, rows_of
+from reconciler.traffic.sources.normal_form import COLUMNS, require_columns, rows_of
 from reconciler.traffic.sources.parquet_parts import (
     BYTES_A_ROW,
     Part,
@@ -53,7 +53,7 @@ _SMALL_GAUGES: Final = 200_000_000
 """Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
 
 
-_STORED: Final[tuple[Totals[pa.RecordBatch], ...]] = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
+_STORED: Final[tuple[Totals[pa.RecordBatch], ...]] = (CLIENT_TOTALS, GAUGE_TOTALS, MINUTE_TOTALS)
 TOTALS_KEY: Final = b"kafka-quotas.totals.1."
 """The number changes with what the totals mean. The name of the totals follows."""
 
@@ -107,11 +107,11 @@ class CanonicalFiles(Traffic):
         parts = self._parts()
         progress = reading.progress
         slices = [(sum(part.rows for part in some), _reader_of(some, progress)) for some in time_slices(parts, _ROWS_A_SLICE)]
-        rows = LocalRows(_reader_of(parts, progress), ONE_PASS_WITH_MEANS, slices, progress)
+        rows = LocalRows(_reader_of(parts, progress), ONE_PASS_WITH_GAUGES, slices, progress)
         if reading.by_seconds and _has_only_events(parts):
             return sum_here(rows)
         return _with_stored_totals(
-            rows, parts, lambda rest: LocalRows(_reader_of(rest, progress), ONE_PASS_WITH_MEANS, progress=progress)
+            rows, parts, lambda rest: LocalRows(_reader_of(rest, progress), ONE_PASS_WITH_GAUGES, progress=progress)
         )
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:

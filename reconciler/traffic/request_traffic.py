@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.hooks import added, load
-from reconciler.model import BucketVerdict, Provenance
+from reconciler.model import GAUGE, BucketVerdict, Provenance
 from reconciler.traffic.client_seconds import keyed_sums
 from reconciler.traffic.client_totals import (
     CLIENT_TOTALS,
-    MEAN_TOTALS,
+    GAUGE_TOTALS,
     MINUTE_TOTALS,
     SAMPLES,
     facts_of,
@@ -30,7 +30,7 @@ from reconciler.traffic.client_totals import (
 )
 from reconciler.traffic.columns import NEEDED, ChargedRows, GroupIndex, More, keyed_requests, keyed_seconds
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
-from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
+from reconciler.traffic.judging.evidence import Evidence, Gauge, gauges_of
 from reconciler.traffic.judging.exact import (
     ORDER,
     REQUESTS,
@@ -63,14 +63,7 @@ from reconciler.traffic.sources.log_evidence import (
     require_own_lines,
     usual_step,
 )
-from reconciler.traffic.sources.normal_form import (
-    DUPLICATE,
-    IDENTITY_COLUMNS,
-    OF_METRICS,
-    SECOND_SUM,
-    UNREADABLE,
-    charge_second_sums,
-)
+from reconciler.traffic.sources.normal_form import DUPLICATE, IDENTITY_COLUMNS, SECOND_SUM, UNREADABLE, charge_second_sums
 from reconciler.traffic.traffic_source import BacktestRequest, Source
 
 _REQUEST: Final = (*NEEDED, "tie")
@@ -118,12 +111,11 @@ class SecondsTraffic:
         try:
             counted = rows.total(CLIENT_TOTALS) if counted is None else counted
             lines = statuses(counted)
-            of_metrics = any(lines.get(status) for status in OF_METRICS)
-            self.means: tuple[Mean, ...] = means_of(rows.total(MEAN_TOTALS)) if of_metrics else ()
+            self.gauges: tuple[Gauge, ...] = gauges_of(rows.total(GAUGE_TOTALS)) if lines.get(GAUGE) else ()
             notes = self._notes(unreadable=bool(lines.get(UNREADABLE)) and not is_stored)
             named = {int(number) for text in notes.get(NAMED_BROKERS, {}) for number in text.split(",")}
             samples = tuple(sorted(notes.get("detail", ()))[:SAMPLES])
-            facts = facts_of(counted, self.means, source, files, samples, of_requests=self.of_requests)
+            facts = facts_of(counted, self.gauges, source, files, samples, of_requests=self.of_requests)
             self.facts = replace(facts, named_brokers=tuple(sorted(named)), request_step=self._request_step(counted))
             clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
             require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
@@ -179,7 +171,7 @@ class SecondsTraffic:
         judge = next(added("METRIC_JUDGES"), None)
         if judge is None:
             raise TrafficError("this traffic has metrics, and no installed feature judges them")
-        judged: Evidence = load(judge)(self.means, self.rows, question, tables, provenance)
+        judged: Evidence = load(judge)(self.gauges, self.rows, question, tables, provenance)
         return judged
 
     def minutes(self) -> Mapping[int, Integers]:

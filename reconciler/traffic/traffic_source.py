@@ -20,7 +20,7 @@ from reconciler.model import BucketVerdict, Coverage, Entity, HistoryNeeds, Mess
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import QuotaTable
 from reconciler.traffic.judging.by_seconds import Lines, Points
-from reconciler.traffic.judging.evidence import Evidence, Mean
+from reconciler.traffic.judging.evidence import Evidence, Gauge
 from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
@@ -123,8 +123,8 @@ class TrafficSource(Protocol):
         ...
 
     @property
-    def means(self) -> tuple[Mean, ...]:
-        """The largest mean, and the largest gauge, of each client and length of time, where metrics were recorded."""
+    def gauges(self) -> tuple[Gauge, ...]:
+        """The samples of each client's rate, where metrics were recorded."""
         ...
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:

@@ -38,7 +38,7 @@ CHARGED = st.fixed_dictionaries(
 )
 OTHERS = st.fixed_dictionaries(
     {
-        "status": st.sampled_from(["unreadable", "other-api", "not-an-event"]),
+        "status": st.sampled_from(["unreadable", "other-api"]),
         "broker": st.sampled_from([None, 1, 2]),
         "ts_us": st.none() | st.integers(BEGIN_US, BEGIN_US + 900 * SECOND_US),
     }

@@ -130,15 +130,13 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
     assert [one.id for one in cells.segments()] == ["broker-1", "broker-2"]
 
 
-def test_sums_of_minutes_are_means_and_no_requests(tmp_path: Path) -> None:
+def test_sums_of_minutes_are_refused(tmp_path: Path) -> None:
     from reconciler.traffic import find_traffic
 
     file = tmp_path / "minutes.csv"
     file.write_text("t,n\n1795266000,5\n1795266060,7\n", encoding="utf-8")
-    found = open_here(find_traffic([str(file)], counted(60, "delta")))
-    assert [(one.series.amount, one.series.requests, one.interval_us) for one in found.means] == [(7, 2, 60_000_000)]
-    assert (found.series, found.facts.requests) == ((), 0)
-    found.close()
+    with pytest.raises(TrafficError, match=r"columns.interval: 60 .* is not within one second of the clock"):
+        open_here(find_traffic([str(file)], counted(60, "delta")))
 
 
 def test_sums_of_seconds_are_never_judged_as_requests(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.traffic.sources.normal_form import canonical_rows, is_within_second
 from tests.support.command import Command, Done, invoke
-from tests.traffic.test_means_of_metrics import QUOTAS
+from tests.traffic.test_gauges_of_metrics import QUOTAS
 
 SECOND = 1_763_900_000
 ROWS = [
@@ -52,15 +53,19 @@ def judged(done: Done) -> list[dict[str, Any]]:
     return [one for one in document["verdicts"] if one["bucket"]["user"] != "idle"]
 
 
-def test_a_longer_delta_stays_an_average_beside_sums_of_seconds(tmp_path: Path) -> None:
-    written(tmp_path / "canonical.parquet", [*ROWS, (SECOND + 0.5, 1000, "idle", 7, "delta")])
+@pytest.mark.parametrize(
+    ("end_s", "semantics", "why"),
+    [(0.5, "delta", "is not within one second of the clock"), (1, "mean", "has 'mean', which is none of event, delta, gauge")],
+)
+def test_a_longer_delta_and_an_average_are_unreadable_and_clear_nothing(
+    tmp_path: Path, end_s: float, semantics: str, why: str
+) -> None:
+    written(tmp_path / "canonical.parquet", [*ROWS, (SECOND + end_s, 1000, "idle", 7, semantics)])
 
     document = backtest(invoke, tmp_path, "canonical.parquet").json()
 
-    assert [(one["semantics"], one["rows"]) for one in document["provenance"]["observations"]] == [("second", 120), ("delta", 1)]
-    reasons = {one["bucket"]["user"]: one["reason"] for one in document["verdicts"]}
-    assert reasons["idle"] == "averages are recorded, which can prove throttling and never its absence"
-    assert "averages" not in reasons["calm"]
+    assert why in "".join(document["provenance"]["unreadable"]["samples"])
+    assert [one["entity"] for one in document["unjudged"]] == [{"user": "idle"}]
 
 
 def test_one_sum_of_a_second_among_requests_leaves_no_single_request(tmp_path: Path) -> None:
@@ -82,7 +87,7 @@ def test_compact_takes_sums_of_seconds_and_refuses_longer_deltas(tmp_path: Path)
     refused = invoke("compact", "--traffic", "minutes.parquet", "--folder", "more", cwd=tmp_path)
 
     assert (made.code, refused.code) == (0, 1)
-    assert "counters over more than one second" in refused.err
+    assert "1 of 1 rows cannot be read" in refused.err
     totals = judged(backtest(invoke, tmp_path, "totals"))
     assert totals == judged(backtest(invoke, tmp_path, "seconds.parquet"))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reconciler.features.prometheus.metric_layouts import MetricSeries
 from reconciler.features.prometheus.sample_pages import SampledClients, SampleRows, SampleTotals, open_samples, sample_table
-from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
+from reconciler.traffic.client_totals import CLIENT_TOTALS, GAUGE_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.parquet_traffic import stored_totals
 from reconciler.traffic.shuffle.rows import LocalRows, Totals
@@ -25,7 +25,7 @@ from tests.support.hostile_names import NAMES
 from tests.support.manifests import cluster, quotas
 
 START_S = 1_763_424_000
-WORKS: tuple[Totals[pa.RecordBatch], ...] = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
+WORKS: tuple[Totals[pa.RecordBatch], ...] = (CLIENT_TOTALS, GAUGE_TOTALS, MINUTE_TOTALS)
 NAME = st.none() | NAMES.filter(lambda name: name.isprintable())
 CLIENT = st.builds(
     MetricSeries,
@@ -116,7 +116,7 @@ def test_totals_that_cannot_be_read_are_not_used(text: bytes, tmp_path: Path) ->
     file = history(tmp_path / "pages", totals=(True,)) / "0.parquet"
     table = pq.read_table(file)
     metadata = dict(footer_of(str(file)).metadata or {})
-    key = next(key for key in metadata if key.endswith(b".means"))
+    key = next(key for key in metadata if key.endswith(b".gauges"))
     pq.write_table(table.replace_schema_metadata(metadata), file)
     assert stored_totals(footer_of(str(file))) is not None
     # A file with other rows than those of its totals, as after a copy of a part.

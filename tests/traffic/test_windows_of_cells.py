@@ -12,7 +12,7 @@ from reconciler.model import BucketVerdict, Coverage, Provenance
 from reconciler.model.entity import Entity
 from reconciler.traffic import Backtest, BacktestRequest, BrokerModel
 from reconciler.traffic.judging.by_seconds import Lines, Points
-from reconciler.traffic.judging.evidence import Evidence, Mean
+from reconciler.traffic.judging.evidence import Evidence, Gauge
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
@@ -29,7 +29,7 @@ class Seconds:
     series = (Series(broker=1, kind=Kind.PRODUCE, user="alice", client_id="app", requests=1, amount=1),)
     facts = Facts(source="cells", files=(), coverage=(Coverage(broker=1, requests=1, start=START, end=START),), requests=1)
 
-    means: tuple[Mean, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
 
     def __init__(self) -> None:
         self.asked: list[Window] = []

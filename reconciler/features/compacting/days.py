@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.compacting.compact import CompactOptions, CompactResult, SmallerDay
 from reconciler.logs import log_event
-from reconciler.model import escaped
+from reconciler.model import GAUGE, escaped
 from reconciler.traffic import (
     CHARGED,
     CLIENT_FOLDS,
@@ -30,7 +30,6 @@ from reconciler.traffic import (
     DAY_COLUMNS,
     DAY_SCHEMA,
     DUPLICATE,
-    OF_METRICS,
     REQUESTS,
     SOURCE,
     TIME,
@@ -130,7 +129,7 @@ def _span_us(day: datetime.date) -> tuple[int, int]:
 
 def _require_usable(statuses: Mapping[str, int], files: Sequence[str], max_unreadable: float) -> None:
     """Raise ``TrafficError`` for too many rows that cannot be read, ``UsageError`` for samples of metrics."""
-    if any(statuses.get(status) for status in OF_METRICS):
+    if statuses.get(GAUGE):
         raise UsageError(
             f"{escaped(files[0])} has samples of metrics, of which no totals of seconds can be made. Keep the files, and "
             "give them to backtest as they are"

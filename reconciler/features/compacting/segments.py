@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
+from reconciler.model import GAUGE
 from reconciler.traffic import (
     CHARGED,
     CLIENT_FOLDS,
@@ -32,7 +33,6 @@ from reconciler.traffic import (
     COUNTED,
     DUPLICATE,
     IDENTITY,
-    OF_METRICS,
     SERIES_PART,
     TOTALS_PART,
     UNREADABLE,
@@ -243,10 +243,10 @@ def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 def _require_no_metrics(statuses: Mapping[str, int], path: Path) -> None:
     """Raise ``TrafficError`` where totals would leave rows out without a word."""
-    if of_metrics := sum(statuses.get(status, 0) for status in OF_METRICS):
+    if gauges := statuses.get(GAUGE):
         raise TrafficError(
-            f"recorded traffic {path}: {of_metrics} rows are rates, or counters over more than one second of the clock, of which "
-            "no totals of seconds can be made. Keep the file, and give it to backtest as it is"
+            f"recorded traffic {path}: {gauges} rows are rates, of which no totals of seconds can be made. Keep the file, and "
+            "give it to backtest as it is"
         )
 
 

@@ -366,7 +366,7 @@ def _unknown_client(client: Entity, recorded: TrafficSource) -> MissingEvidence:
     remedy: str | None = "check the name and the time: names are exact. kafka-quotas backtest --details lists those recorded"
     if EntityType.IP.value in client.types:
         because, remedy = "no source records how long connections of an address were delayed", None
-    elif recorded.means:
+    elif recorded.gauges:
         because = f"the samples show no quota group of {client}. Brokers show a client only while a quota applies to it"
         remedy = "give --traffic with the request log of this time"
     return MissingEvidence(what=WHETHER, because=because, remedy=remedy)

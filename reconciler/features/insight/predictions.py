@@ -210,7 +210,7 @@ def compare_run(
 
     options, notes = fetch_samples(proposal, options, progress=progress)
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
-        if recorded.means:
+        if recorded.gauges:
             # A sample shows a throttle of the minute before it, which can be one from before the run.
             since += datetime.timedelta(seconds=SHOWN_S)
             if until <= since:

@@ -15,11 +15,10 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.model import BacktestReport, BucketVerdict, RateSeries
+from reconciler.model import GAUGE, BacktestReport, BucketVerdict, RateSeries
 from reconciler.traffic import (
     CHARGED,
     DUPLICATE,
-    OF_METRICS,
     RECORDED_THROTTLE,
     SILENT,
     UNCLEAR_TIME,
@@ -51,7 +50,6 @@ _SCHEMA: Final = pa.schema(
     ]
 )  # fmt: skip
 _UNUSABLE: Final = pa.array([DUPLICATE, UNREADABLE, UNCLEAR_TIME, SILENT])
-_SAMPLES: Final = pa.array([*OF_METRICS])
 Names: TypeAlias = tuple[tuple[str, str | None], ...]
 """Of a client: ``user`` and ``client_id``, as far as they are asked for."""
 
@@ -148,7 +146,7 @@ def _count_throttles(
         batch = every if client is None else every.filter(_are_of(every, client))
         status = batch.column("status").cast(pa.string())
         kind = batch.column("kind").cast(pa.string())
-        of_samples = pc.is_in(status, value_set=_SAMPLES)
+        of_samples = pc.equal(status, GAUGE)
         of_topics = pc.and_(pc.equal(kind, Kind.MUTATION.value), pc.invert(of_samples))
         flagged = pc.fill_null(batch.column("throttled"), fill_value=False)
         # A topic without partitions is one that a quota refused.
@@ -181,7 +179,7 @@ def _count_throttles(
 
 def _are_of(batch: pa.RecordBatch, client: Names) -> pa.Array:
     """Return a mask of the rows that may be of the client. A sample has an empty name where its group has no such tag."""
-    of_samples = pc.is_in(batch.column("status").cast(pa.string()), value_set=_SAMPLES)
+    of_samples = pc.equal(batch.column("status").cast(pa.string()), GAUGE)
     none = pa.nulls(batch.num_rows, pa.bool_()).fill_null(fill_value=False)
     fits, names_one = pc.invert(none), none
     for column, name in client:

@@ -1,7 +1,7 @@
 """Parquet or CSV with columns of its own, read through a mapping file, as rows like those of ``request_log``.
 
-A difference of counters (``delta``) within one second is as good as a per-second total: its sum is that second's. A longer
-one, a broker's sampled rate (``gauge``) and a rate over a time (``mean``) have their semantics as status.
+A difference of counters (``delta``) is of one second of the clock, and as good as a per-second total: its sum is that second's.
+A longer one is unreadable. A broker's sampled rate (``gauge``) has its semantics as status.
 """
 
 from __future__ import annotations
@@ -205,6 +205,10 @@ def _why_unreadable(batch: pa.RecordBatch, mapping: TrafficMapping) -> str:
         "kind": lambda: _kind(batch, mapping.fields["kind"]).is_valid().to_pylist(),
         "amount": lambda: ((moments := _amount(batch, mapping.fields["amount"]))[1] & (moments[0] >= 0)).tolist(),
     }
+    if mapping.semantics == DELTA:
+        checks["interval"] = lambda: is_within_second(
+            _moments(batch, mapping.fields["ts"]).micros, _interval(batch, mapping.fields["interval"])[0]
+        ).tolist()
     for name, check in checks.items():
         field = mapping.fields[name]
         good = check()
@@ -215,6 +219,8 @@ def _why_unreadable(batch: pa.RecordBatch, mapping: TrafficMapping) -> str:
 
 
 def _what_is_wrong(name: str, field: Field, batch: pa.RecordBatch) -> str:
+    if name == "interval":
+        return "is not within one second of the clock, which a delta must be"
     if name != "ts":
         return f"gives no {name}"
     units = (replace(field, how={"unit": unit}) for unit in ("s", "ms", "us", "ns"))

@@ -159,9 +159,9 @@ _SPEC: Final = RecordShape(
             type="string",
         ),
         "semantics": ChoiceShape(
-            _words("event", "delta", "gauge", "mean"),
-            "event (default): one request. delta: what was counted since the row before. gauge: a rate as the broker measured "
-            "it. mean: a rate over the interval.",
+            _words("event", "delta", "gauge"),
+            "event (default): one request. delta: what was counted within one second of the clock. gauge: a rate as the broker "
+            "measured it.",
         ),
         "columns": RecordShape(
             None,
@@ -182,7 +182,7 @@ _SPEC: Final = RecordShape(
                 ),
                 "interval": RecordShape(
                     _field,
-                    "How long the time of a delta or mean row is. Of a gauge, the time since the sample before it.",
+                    "How long a delta was counted. Of a gauge, the time since the sample before it.",
                     {
                         "column": _COLUMN,
                         "constant": NumberShape("The same for all rows.", exclusive_minimum=0),

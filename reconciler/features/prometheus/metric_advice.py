@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.model import NO_ADVICE, Advice, BucketVerdict, MetricSamples, MetricSemantics, Provenance, QuotaKey, RowPlace
+from reconciler.model import NO_ADVICE, Advice, BucketVerdict, MetricSamples, Provenance, QuotaKey, RowPlace
 from reconciler.text import length_text, rate
 from reconciler.traffic import SMALLEST, broker_loss_factor, hold_back, margin_of, safe_limit
 
 CENSORED_SHARE: Final = 0.01
 """Of the samples, those taken while a quota throttled the clients, from which on a recommendation is called a lower bound."""
-_WORDS: Final = {MetricSemantics.GAUGE: "gauges", MetricSemantics.DELTA: "counters", MetricSemantics.MEAN: "averages"}
 _NOT_ALL: Final = Advice(reason="clients of other series may belong to this quota group, so no value is recommended")
-
-
-_AVERAGES: Final = ((15.0, 2.8), (30.0, 5.3))
-MARGINS: Final[Mapping[MetricSemantics, tuple[tuple[float, float], ...]]] = {
-    MetricSemantics.GAUGE: ((5.0, 1.3), (15.0, 1.9), (30.0, 2.9), (60.0, 3.3)),
-    MetricSemantics.DELTA: _AVERAGES,
-    MetricSemantics.MEAN: _AVERAGES,
-}
+MARGINS: Final = ((5.0, 1.3), (15.0, 1.9), (30.0, 2.9), (60.0, 3.3))
 """Seconds between samples, and the factor by which a safe limit is above the highest of them; rising in both.
 
-Safe in 99 % of runs, for the traffic that needs most. Gauges: of a day of history; an hour of gauges 15 s or more apart has no
-factor that is of use for bursty clients. Averages: of an hour. Averages of 60 s have none: it would be 28. A factor is an
-estimate and no proof: bursts that are shorter and rarer than those of the measured traffic exceed it. Source:
+Safe in 99 % of runs of a day, for the traffic that needs most; an hour of samples 15 s or more apart has no factor that is of use
+for bursty clients. A factor is an estimate and no proof: bursts that are shorter and rarer exceed it. Source:
 ``benchmarks/traffic_sources.md``.
 """
 _JITTER: Final = 1.1
 """Samples up to so many times the longest interval apart have its factor: no clock is exact."""
 
 
-def margin_factor(semantics: MetricSemantics, every_s: float) -> float | None:
+def margin_factor(every_s: float) -> float | None:
     """Return the factor for samples ``every_s`` seconds apart, in proportion between two rows of the table.
 
     ``None``, so no recommendation, for an interval that is longer than the table has, or 0, which is not known.
     """
-    rows = MARGINS[semantics]
-    if every_s <= 0 or every_s > rows[-1][0] * _JITTER:
+    if every_s <= 0 or every_s > MARGINS[-1][0] * _JITTER:
         return None
-    for (less_s, below), (more_s, above) in itertools.pairwise(rows):
+    for (less_s, below), (more_s, above) in itertools.pairwise(MARGINS):
         if less_s * _JITTER < every_s <= more_s:
             return round(below + (every_s - less_s) / (more_s - less_s) * (above - below), 2)
-    return next((factor for seconds, factor in rows if every_s <= seconds * _JITTER), None)
+    return next((factor for seconds, factor in MARGINS if every_s <= seconds * _JITTER), None)
 
 
 def recommend_from_metrics(
@@ -85,8 +75,8 @@ def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: flo
     wanted = safe_limit(key, top.highest * factor * (1 + margin) * loss)
     value, text = max(wanted, SMALLEST[key])
     reason = (
-        f"{text}: highest {'sample' if top.semantics is MetricSemantics.GAUGE else 'average'} {rate(key.value, top.highest)} x "
-        f"{factor:g} for {_samples_words(top)}, and {100 * margin:.0f} % because the history is {length_text(days * 86_400)} long"
+        f"{text}: highest sample {rate(key.value, top.highest)} x {factor:g} for {_samples_words(top)}, "
+        f"and {100 * margin:.0f} % because the history is {length_text(days * 86_400)} long"
     )
     if loss > 1:
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
@@ -99,5 +89,4 @@ def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: flo
 
 def _samples_words(metrics: MetricSamples) -> str:
     """``30 s gauges``."""
-    every = f"{metrics.every_s:.0f} s " if metrics.every_s else ""
-    return f"{every}{_WORDS[metrics.semantics]}"
+    return f"{metrics.every_s:.0f} s gauges" if metrics.every_s else "gauges"

@@ -1,23 +1,15 @@
 """Verdicts of metrics. None of a limited quota group is ever ``clear``.
 
-A quota group is ``throttled`` where a sample or a mean proves it, or a broker reported it (``metric_throttles``), else
-``possible`` or ``inconclusive``.
+A quota group is ``throttled`` where a sample proves it, or a broker reported it (``verdict_of_reports``), else ``possible`` or
+``inconclusive``.
 
 A limited quota group is possible where a sample of the broker's own rate is above its limit, which proves no throttle: the rate
 is compared with the limit when a request comes. It is possible, too, where the highest sample with the margin of its resolution
 (``metric_advice``) is above the limit.
 
-A mean over a time shows nothing about the seconds in it. But a broker lets no more through without a throttle than its limit
-allows over the windows that cover that time. Take the last request of an interval of L seconds, then the last one before its
-window, and so on. Each window has the rate ``S / w <= limit`` when nothing is throttled. A window that Kafka fills up to N - 1
-samples ends at least as long behind the request before it, so the lengths add up to no more than L and one longest window. An
-amount A in L seconds hence proves a throttle under every limit below ``A / (L + longest window)``. A throttle below half a
-millisecond is rounded to none, which adds a millisecond to each window. The counter's difference before it may end in the same
-window, so no rate exceeds ``(A + A before) / shortest window``.
-
 A gauge is the broker's own rate at a moment. Between the last request and that moment samples only expire, so the rate at that
-request was at least ``gauge x (N - 1) samples / longest window``. Several series of one quota group prove no
-more than the one that proves most.
+request was at least ``gauge x (N - 1) samples / longest window``. A throttle below half a millisecond is rounded to none, which
+adds a millisecond to the window. Several series of one quota group prove no more than the one that proves most.
 
 The interval of a share is the Wilson score interval for 95 %. With no hit at all it is the rule of three: the share is at most
 ``3 / samples`` in 95 of 100 such histories. Both take samples as independent. Gauges that are nearer to each other than the
@@ -44,7 +36,6 @@ from reconciler.model import (
     BucketVerdict,
     Member,
     MetricSamples,
-    MetricSemantics,
     PeakBound,
     PeakRate,
     Provenance,
@@ -59,9 +50,9 @@ from reconciler.traffic import (
     SAMPLED,
     BacktestRequest,
     Evidence,
+    Gauge,
     Grouping,
     Kind,
-    Mean,
     Rows,
     Tables,
     Target,
@@ -77,21 +68,25 @@ from reconciler.traffic import (
 
 
 def judge_metrics(
-    means: Sequence[Mean], rows: Rows[pa.RecordBatch], question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance
+    gauges: Sequence[Gauge],
+    rows: Rows[pa.RecordBatch],
+    question: BacktestRequest,
+    tables: Sequence[Tables],
+    provenance: Provenance,
 ) -> Evidence:
-    """A group is throttled where a metric proves it. ``rows``: its gauges are read once more for some targets.
+    """A group is throttled where a sample proves it. ``rows``: its gauges are read once more for some targets.
 
     ``tables``: the quotas before, where they are known, and after. A sensor that shows nothing at all makes no row: it may be
     left over, since brokers keep one for an hour after the last request of its quota group.
     """
-    means = [mean for mean in means if mean.series.amount or mean.series.throttled]
+    gauges = [gauge for gauge in gauges if gauge.series.amount or gauge.series.throttled]
     after = tables[-1]
     then = tables[0] if len(tables) > 1 or question.in_effect else None
-    series = [mean.series for mean in means]
+    series = [gauge.series for gauge in gauges]
     grouping = group_series(series, then, after)
-    worth = _worth_counting(means, grouping)
+    worth = _worth_counting(gauges, grouping)
     counts = count_gauges(rows, series, grouping, worth) if worth else {}
-    world = _World(means=means, grouping=grouping, window=question.broker.window, counts=counts, then_known=then is not None)
+    world = _World(gauges=gauges, grouping=grouping, window=question.broker.window, counts=counts, then_known=then is not None)
     verdicts = recommend_from_metrics(
         [_verdict(index, world) for index in range(len(grouping.targets))],
         incomplete={target.place for target in grouping.targets if target.may_have},
@@ -100,16 +95,15 @@ def judge_metrics(
     return Evidence(verdicts=verdicts, rows=rows_of_quotas(series, grouping, [after] if then is None else [then, after]))
 
 
-def _worth_counting(means: Sequence[Mean], grouping: Grouping) -> set[int]:
+def _worth_counting(gauges: Sequence[Gauge], grouping: Grouping) -> set[int]:
     """Targets of which the highest samples alone do not show whether any is above a limit, or what they add up to."""
     worth = set()
     for index, target in enumerate(grouping.targets):
-        gauges = gauges_of(means, target.members)
         limits = [limit for limit in (target.after.value, _limit_before(index, grouping)) if limit is not None]
-        if not gauges or not limits or target.undecided or target.kind not in SAMPLED:
+        if not limits or target.undecided or target.kind not in SAMPLED:
             continue
-        total = sum(mean.series.amount for mean in gauges) / target.kind.amounts_a_unit
-        if len(gauges) > 1 or total > min(limits):
+        total = sum(gauges[member].series.amount for member in target.members) / target.kind.amounts_a_unit
+        if len(target.members) > 1 or total > min(limits):
             worth.add(index)
     return worth
 
@@ -124,7 +118,7 @@ def _limit_before(index: int, grouping: Grouping) -> float | None:
 class _World:
     """All that metrics show. ``counts``: by target. ``then_known``: whether the quotas of the recording are known."""
 
-    means: Sequence[Mean]
+    gauges: Sequence[Gauge]
     grouping: Grouping
     window: Window
     counts: Mapping[int, SampleCounts]
@@ -134,10 +128,10 @@ class _World:
 def _verdict(index: int, world: _World) -> BucketVerdict:
     grouping, window, counts = world.grouping, world.window, world.counts.get(index)
     target = grouping.targets[index]
-    members = [world.means[member] for member in target.members]
+    members = [world.gauges[member] for member in target.members]
     limit, unit = target.after.value, target.kind.amounts_a_unit
-    peak = max(proven_rate(mean, window) for mean in members) / unit
-    most = sum(possible_rate(mean, window) for mean in members) / unit
+    peak = max(proven_rate(gauge, window) for gauge in members) / unit
+    most = sum(possible_rate(gauge, window) for gauge in members) / unit
     is_proven = False
     if limit is not None and target.kind in SAMPLED and not target.undecided:
         fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
@@ -145,7 +139,7 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
     metrics = _metrics(index, world)
     earlier = [grouping.before_of_series[member] for member in target.members]
     reports = verdict_of_reports(target, [*zip(members, earlier, strict=True)], metrics, then_known=world.then_known)
-    first = (counts and counts.first) or moment(min(mean.start_us for mean in members))
+    first = (counts and counts.first) or moment(min(gauge.start_us for gauge in members))
     verdict, reason = _decided(target, metrics, reports, is_proven=is_proven, then_known=world.then_known)
     return BucketVerdict(
         **target_fields(index, grouping),
@@ -153,8 +147,8 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
         reason=reason,
         recorded=RecordedGroup(
             members=_members(members, grouping, target),
-            first=moment(min(mean.start_us for mean in members)),
-            last=moment(max(mean.end_us for mean in members)),
+            first=moment(min(gauge.start_us for gauge in members)),
+            last=moment(max(gauge.end_us for gauge in members)),
             censored=reports is not None and reports.is_censored,
         ),
         # When a broker throttled is not in the totals of its reports.
@@ -168,9 +162,7 @@ def _decided(
     target: Target, metrics: MetricSamples, reports: ReportedVerdict | None, *, is_proven: bool, then_known: bool
 ) -> tuple[Verdict, str | None]:
     """The first case that applies."""
-    of_gauges, limit = metrics.semantics is MetricSemantics.GAUGE, target.after.value
-    recorded = "samples of the broker's own rate" if of_gauges else "averages"
-    proof = "sample of the broker's own rate proves a throttle" if of_gauges else "mean is above the limit"
+    limit, recorded = target.after.value, "samples of the broker's own rate"
     split = "the proposed quotas split it"
     if not then_known:
         split = "the quotas of that time are not known: give --current, and it judges groups that no change splits"
@@ -178,7 +170,7 @@ def _decided(
     highest = metrics.highest if limit is not None and target.kind in SAMPLED else 0.0
     cases: tuple[tuple[bool, Verdict | None, str | None], ...] = (
         (verdict is Verdict.THROTTLED, verdict, reason),
-        (is_proven, Verdict.THROTTLED, f"a recorded {proof}"),
+        (is_proven, Verdict.THROTTLED, "a recorded sample of the broker's own rate proves a throttle"),
         (target.undecided, Verdict.INCONCLUSIVE, f"the metrics name the quota group as it was, and {split}"),
         (highest > (limit or 0), Verdict.POSSIBLE, f"{recorded} are above the limit, which proves no throttle by itself"),
         (verdict is not None, verdict, reason),
@@ -189,40 +181,21 @@ def _decided(
             Verdict.POSSIBLE,
             "the highest sample, with the margin for what samples miss, is above the limit",
         ),
-        (
-            of_gauges and metrics.factor is None,
-            Verdict.INCONCLUSIVE,
-            f"the {recorded} are too far apart to show more than what they prove",
-        ),
+        (metrics.factor is None, Verdict.INCONCLUSIVE, f"the {recorded} are too far apart to show more than what they prove"),
     )
     rest = Verdict.INCONCLUSIVE, f"{recorded} are recorded, which can prove throttling and never its absence"
     return next(((verdict, reason) for applies, verdict, reason in cases if applies and verdict is not None), rest)
 
 
 def _metrics(index: int, world: _World) -> MetricSamples:
-    """Return the samples of gauges where there are any, else those of the interval with the highest average."""
-    means, grouping, window, counts = world.means, world.grouping, world.window, world.counts.get(index)
+    grouping, window, counts = world.grouping, world.window, world.counts.get(index)
     target = grouping.targets[index]
-    unit, gauges = target.kind.amounts_a_unit, gauges_of(means, target.members)
+    unit, gauges = target.kind.amounts_a_unit, [world.gauges[member] for member in target.members]
     window_s = window.expiry_ms / 1000
-    if not gauges:
-        deltas = [means[member] for member in target.members]
-        top = max(deltas, key=lambda mean: mean.series.amount / mean.interval_us)
-        length_s = top.interval_us / 1e6
-        return MetricSamples(
-            semantics=top.semantics,
-            samples=sum(mean.series.requests for mean in deltas),
-            highest=top.series.amount / length_s / unit,
-            every_s=length_s,
-            window_s=window_s,
-            throttled_then=sum(mean.series.throttled for mean in deltas),
-            most=max(possible_rate(mean, window) for mean in deltas) / unit,
-            factor=margin_factor(top.semantics, length_s),
-        )
-    longest = max(gauges, key=lambda mean: mean.series.requests)
+    longest = max(gauges, key=lambda gauge: gauge.series.requests)
     every_s = longest.since_us / 1e6
     samples = longest.series.requests if counts is None else counts.moments
-    highest = sum(mean.series.amount for mean in gauges) if counts is None else counts.highest
+    highest = sum(gauge.series.amount for gauge in gauges) if counts is None else counts.highest
     limits = None if target.undecided else target.after.value, _limit_before(index, grouping)
     over = None if limits[0] is None else counts.over if counts is not None else _none_over(highest / unit, limits[0])
     over_before = (
@@ -232,7 +205,6 @@ def _metrics(index: int, world: _World) -> MetricSamples:
     if over is not None:
         low, high = share_interval(over, samples, samples * min(1.0, every_s / window_s) if every_s else None)
     return MetricSamples(
-        semantics=MetricSemantics.GAUGE,
         samples=samples,
         highest=highest / unit,
         every_s=every_s,
@@ -241,8 +213,8 @@ def _metrics(index: int, world: _World) -> MetricSamples:
         over_before=over_before,
         share_low=low,
         share_high=high,
-        throttled_then=min(samples, max(mean.series.throttled for mean in gauges)),
-        factor=margin_factor(MetricSemantics.GAUGE, every_s),
+        throttled_then=min(samples, max(gauge.series.throttled for gauge in gauges)),
+        factor=margin_factor(every_s),
     )
 
 
@@ -263,17 +235,16 @@ def _over(metrics: MetricSamples, verdict: Verdict, *, first: datetime.datetime 
     return SecondsOver(active=active, certain=least, seconds=max(over, least), possible=max(most, over, 1), first=first)
 
 
-def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple[Member, ...]:
+def _members(gauges: Sequence[Gauge], grouping: Grouping, target: Target) -> tuple[Member, ...]:
     """The clients, each once. ``share``: of their highest samples, which need not be of one moment."""
-    highest: dict[tuple[str | None, str | None], float] = {}
+    highest: dict[tuple[str | None, str | None], int] = {}
     limits: dict[tuple[str | None, str | None], float | None] = {}
-    for index, mean in zip(target.members, means, strict=True):
-        name = mean.series.user, mean.series.client_id
+    for index, gauge in zip(target.members, gauges, strict=True):
+        name = gauge.series.user, gauge.series.client_id
         if target.kind is Kind.CONNECTION:
             # Documents name an address where other members have their client-id.
-            name = "", mean.series.ip
-        rate = mean.series.amount / (mean.interval_us / 1e6 or 1.0)
-        highest[name] = max(rate, highest.get(name, 0.0))
+            name = "", gauge.series.ip
+        highest[name] = max(gauge.series.amount, highest.get(name, 0))
         earlier = grouping.before_of_series[index]
         limits[name] = earlier.value if earlier else None
     total = sum(highest.values())
@@ -292,7 +263,7 @@ class ReportedVerdict(NamedTuple):
 
 
 def verdict_of_reports(
-    target: Target, members: Sequence[tuple[Mean, Resolved | None]], metrics: MetricSamples, *, then_known: bool
+    target: Target, members: Sequence[tuple[Gauge, Resolved | None]], metrics: MetricSamples, *, then_known: bool
 ) -> ReportedVerdict | None:
     """Return the verdict of throttles that brokers reported beside the rates (``throttle-time``); ``None``: they decide nothing.
 
@@ -305,13 +276,13 @@ def verdict_of_reports(
 
     ``members``: of the target, with the quotas of then, which are known (``then_known``) or not.
     """
-    throttled = [(mean, then) for mean, then in members if mean.series.throttled]
+    throttled = [(gauge, then) for gauge, then in members if gauge.series.throttled]
     after, key = target.after.value, target.kind.key.value
-    limits = [limit for mean, then in throttled if (limit := _limit_of_then(mean, then)) is not None]
+    limits = [limit for gauge, then in throttled if (limit := _limit_of_then(gauge, then)) is not None]
     # No limit throttles no request. That is a doubt only where the change takes one away.
     if not throttled or target.undecided or (after is None and not limits):
         return None
-    count = max(mean.series.throttled for mean, _ in throttled)
+    count = max(gauge.series.throttled for gauge, _ in throttled)
     reported, seen = "the broker reported throttles", f"in {count:,} of {count_of(metrics.samples, 'sample')}"
     if limits and target.kind is Kind.REQUEST and metrics.highest <= max(limits):
         mutations = "Brokers report throttles of controller_mutation_rate under Request, too"
@@ -330,28 +301,22 @@ def verdict_of_reports(
     return ReportedVerdict(Verdict.INCONCLUSIVE, f"{reported} {others if then_known else unknown}")
 
 
-def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:
+def _limit_of_then(gauge: Gauge, then: Resolved | None) -> float | None:
     """Return the limit of then; ``None`` where it is not known: also where the quotas of then have no such group."""
-    series = mean.series
+    series = gauge.series
     if then is None or (series.has_tags and then.bucket != BucketName(user=series.user or "", client_id=series.client_id or "")):
         return None
     return then.value
 
 
-def proven_rate(mean: Mean, window: Window) -> float:
+def proven_rate(gauge: Gauge, window: Window) -> float:
     """Amounts a second: every limit below this would have throttled a request. A rounded throttle may add a millisecond."""
-    shortest_ms, longest_ms = shortest_window_ms(window), window.longest_ms + 1
-    if mean.is_gauge:
-        return mean.series.amount * shortest_ms / longest_ms
-    return 1000 * mean.series.amount / (mean.interval_us / 1000 * (1 + 1 / shortest_ms) + longest_ms)
+    return gauge.series.amount * shortest_window_ms(window) / (window.longest_ms + 1)
 
 
-def possible_rate(mean: Mean, window: Window) -> float:
+def possible_rate(gauge: Gauge, window: Window) -> float:
     """Return the rate that no window can have exceeded, even if all of its amount came at once."""
-    shortest_s = shortest_window_ms(window) / 1000
-    if mean.is_gauge:
-        return mean.series.amount * window.expiry_ms / 1000 / shortest_s
-    return mean.series.amount * (math.ceil((window.longest_ms + 1) * 1000 / mean.interval_us) + 1) / shortest_s
+    return gauge.series.amount * window.expiry_ms / shortest_window_ms(window)
 
 
 def shortest_window_ms(window: Window) -> int:
@@ -380,8 +345,3 @@ def share_interval(hits: int, samples: int, independent: float | None = None) ->
     middle = (share + _Z * _Z / (2 * count)) / (1 + _Z * _Z / count)
     half = _Z / (1 + _Z * _Z / count) * math.sqrt(share * (1 - share) / count + _Z * _Z / (4 * count * count))
     return max(0.0, middle - half), 1.0 if hits == samples else min(1.0, middle + half)
-
-
-def gauges_of(means: Sequence[Mean], members: Sequence[int]) -> list[Mean]:
-    """Return the members that are gauges."""
-    return [means[member] for member in members if means[member].is_gauge]

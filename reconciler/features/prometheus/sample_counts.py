@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from reconciler.model import GAUGE
 from reconciler.traffic import (
-    GAUGE,
     NEEDED,
     TIME_BITS,
     Doubles,

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 from reconciler.features.prometheus.metric_answers import AnsweredSeries, AnswerReader, Samples, drop_replicas, samples_of
 from reconciler.features.prometheus.metric_layouts import MetricSeries, Unattributed
+from reconciler.model import GAUGE
 from reconciler.traffic import (
     CLIENT_TOTALS,
-    GAUGE,
-    MEAN_TOTALS,
+    GAUGE_TOTALS,
     MINUTE_TOTALS,
     MOST_AMOUNT,
     NAME_CODES,
@@ -34,8 +34,8 @@ from reconciler.traffic import (
     Kind,
     Measure,
     PartialSums,
+    gauges_of_rows,
     is_in_time,
-    means_of_rows,
     minutes_of_rows,
     pack_rows,
     run_begins,
@@ -394,7 +394,7 @@ class SampleTotals:
     """Adds up the gauges of one file while it is written."""
 
     def __init__(self) -> None:
-        self._means = PartialSums(MEAN_TOTALS.schema, MEAN_TOTALS.keys, MEAN_TOTALS.folds)
+        self._gauges = PartialSums(GAUGE_TOTALS.schema, GAUGE_TOTALS.keys, GAUGE_TOTALS.folds)
         self._minutes = PartialSums(MINUTE_TOTALS.schema, MINUTE_TOTALS.keys, MINUTE_TOTALS.folds)
         self._rows = 0
         self._is_usable = True
@@ -408,7 +408,7 @@ class SampleTotals:
             return
         charged = _charged(rows, clients)
         interval_us = np.maximum(rows.interval_ms, 0) * 1000
-        self._means.add(means_of_rows(charged, interval_us, (rows.throttled == 1).astype(np.int64), GAUGE))
+        self._gauges.add(gauges_of_rows(charged, interval_us, (rows.throttled == 1).astype(np.int64)))
         self._minutes.add(minutes_of_rows(rows.ts_us, charged.broker[rows.clients]))
 
     def metadata(self) -> dict[bytes, bytes]:
@@ -416,7 +416,7 @@ class SampleTotals:
         if not self._is_usable:
             return {}
         lines = pa.Table.from_pylist([{"status": GAUGE, "lines": self._rows}] * bool(self._rows), schema=CLIENT_TOTALS.schema)
-        tables = {CLIENT_TOTALS.name: lines, MEAN_TOTALS.name: self._means.table(), MINUTE_TOTALS.name: self._minutes.table()}
+        tables = {CLIENT_TOTALS.name: lines, GAUGE_TOTALS.name: self._gauges.table(), MINUTE_TOTALS.name: self._minutes.table()}
         return {TOTALS_KEY + name.encode(): _packed(table) for name, table in tables.items()}
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import UsageError
 from reconciler.model import Coverage
-from reconciler.traffic import MEAN_TOTALS, Facts, Integers, Kind, SecondsTraffic, Series, integers, means_of
+from reconciler.traffic import GAUGE_TOTALS, Facts, Integers, Kind, SecondsTraffic, Series, gauges_of, integers
 
 
 class MovedTraffic(SecondsTraffic):
@@ -31,7 +31,7 @@ class MovedTraffic(SecondsTraffic):
     def __init__(self, recorded: SecondsTraffic, moves: TrafficMoves) -> None:
         """Raises ``UsageError`` for gauges that would move."""
         # Not the other constructor: it would read all rows for what is known here.
-        if recorded.means and moves.moves:
+        if recorded.gauges and moves.moves:
             raise UsageError(
                 "This traffic has rates of single brokers at their own moments. Moves need requests or per-second totals"
             )
@@ -41,7 +41,7 @@ class MovedTraffic(SecondsTraffic):
         self.is_stored = recorded.is_stored
         self.series = move_series(recorded.series, moves)
         self.facts = move_facts(recorded.facts, moves)
-        self.means = means_of(self.rows.total(MEAN_TOTALS)) if recorded.means else ()
+        self.gauges = gauges_of(self.rows.total(GAUGE_TOTALS)) if recorded.gauges else ()
 
     def minutes(self) -> Mapping[int, Integers]:
         """Implement ``TrafficSource.minutes``."""

@@ -1,4 +1,4 @@
-"""What a history has of quota groups beside requests and seconds: samples and averages of metrics, and logged throttles."""
+"""What a history has of quota groups beside requests and seconds: samples of metrics, and logged throttles."""
 
 from __future__ import annotations
 
@@ -8,54 +8,45 @@ from typing import Final
 
 import pyarrow as pa
 
-from reconciler.model import BucketVerdict, MetricSemantics, RowPlace, Verdict
+from reconciler.model import BucketVerdict, RowPlace, Verdict
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.judged_quotas import Quota
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kinds import Kind
 
-CLIENT: Final = ("broker", "kind", "user", "client_id", "ip", "semantics", "interval_us")
-MEAN_FOLDS: Final = {
+GAUGE_FOLDS: Final = {
     "amount": "max", "rows": "sum", "first_us": "min", "last_us": "max",
     "throttled": "sum", "since_us": "sum", "since_rows": "sum",
 }  # fmt: skip
-"""How the rows of one client and length become one: its largest amount, how many rows, the first and the last time, how many
-were throttled, and of gauges the time since the samples before them, with how many have one."""
-MEANS: Final = pa.schema(
+"""How the samples of one client become one row: the largest, how many, the first and the last time, how many were throttled, and
+the time since the samples before them, with how many have one."""
+GAUGES: Final = pa.schema(
     [
-        ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
-        ("ip", pa.string()), ("semantics", pa.string()), *((name, pa.int64()) for name in ("interval_us", *MEAN_FOLDS)),
+        ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()), ("ip", pa.string()),
+        *((name, pa.int64()) for name in GAUGE_FOLDS),
     ]
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
-    """The largest mean of one client over times of one length. A gauge has none: its amount is that of a second.
+class Gauge:
+    """A broker's own rate of one client, as samples show it.
 
-    The amount of a mean over a time is that of the whole time, as that of a delta.
-
-    ``requests`` of ``series`` counts the rows, ``amount`` of it is the largest, ``throttled`` counts censored rows.
+    ``requests`` of ``series`` counts the samples, ``amount`` of it is the largest, in a second, ``throttled`` counts samples of
+    times when a quota throttled the client.
     """
 
     series: Series
-    semantics: MetricSemantics
-    interval_us: int
     start_us: int
     end_us: int
     since_us: int = 0
-    """Of gauges, the usual time between two samples; 0: not known."""
-
-    @property
-    def is_gauge(self) -> bool:
-        """Whether it is of moments."""
-        return self.semantics is MetricSemantics.GAUGE
+    """The usual time between two samples; 0: not known."""
 
 
-def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
-    """``grouped``: one row for each combination of ``CLIENT``, with the columns of ``MEAN_FOLDS``. Sorted."""
-    means = (
-        Mean(
+def gauges_of(grouped: pa.Table) -> tuple[Gauge, ...]:
+    """``grouped``: one row for each client, with the columns of ``GAUGES``. Sorted."""
+    gauges = (
+        Gauge(
             series=Series(
                 broker=row["broker"],
                 kind=Kind(row["kind"]),
@@ -65,23 +56,19 @@ def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
                 requests=row["rows"],
                 amount=row["amount"],
                 throttled=row["throttled"],
-                has_tags=row["semantics"] == MetricSemantics.GAUGE,
+                has_tags=True,
             ),
-            semantics=MetricSemantics(row["semantics"]),
-            interval_us=row["interval_us"],
-            start_us=row["first_us"] - row["interval_us"],
+            start_us=row["first_us"],
             end_us=row["last_us"],
             since_us=_since(row),
         )
         for row in grouped.to_pylist()
     )
-    return tuple(sorted(means, key=lambda mean: (mean.series.sort_key, mean.interval_us)))
+    return tuple(sorted(gauges, key=lambda gauge: gauge.series.sort_key))
 
 
 def _since(row: dict[str, int]) -> int:
-    """Return the usual time between two gauges; where rows do not have it, by the first and the last one. 0 of other rows."""
-    if row["interval_us"]:
-        return 0
+    """Return the usual time between two samples; where rows do not have it, by the first and the last one."""
     if row["since_rows"]:
         return row["since_us"] // row["since_rows"]
     return (row["last_us"] - row["first_us"]) // (row["rows"] - 1) if row["rows"] > 1 else 0

@@ -20,7 +20,6 @@ from reconciler.model import (
     Filling,
     Finding,
     Message,
-    MetricSemantics,
     PeakBound,
     QuotaKey,
     RowPlace,
@@ -112,7 +111,7 @@ def _message(quota: _HitQuota, rows: Sequence[BucketVerdict], *, of_requests: bo
 
 
 def _doubt(rows: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
-    """Return the evidence that clients may be throttled: whole seconds, or samples of the brokers' own rates and averages."""
+    """Return the evidence that clients may be throttled: whole seconds, or samples of the brokers' own rates."""
     worst, key = rows[0], QuotaKey(rows[0].key)
     limit = rate_part(key, worst.limits.after or 0.0)
     if worst.metrics is None or worst.recorded.requests:
@@ -128,16 +127,12 @@ def _doubt(rows: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
             safe=_safe_part(key, rows, "is safe"),
         )
     metrics, recommended = worst.metrics, worst.advice.recommended
-    of_gauges = metrics.semantics is MetricSemantics.GAUGE
-    seen = "averages do not show the rates above them"
+    seen = "no sample is above the limit, and samples miss what happens between them"
     if metrics.over:
         seen = f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} are above the limit"
-    elif of_gauges:
-        seen = "no sample is above the limit, and samples miss what happens between them"
     return compose(
-        ": {seen}. The highest {what} is {highest} against a limit of {limit}.{advice}",
+        ": {seen}. The highest sample is {highest} against a limit of {limit}.{advice}",
         seen=seen,
-        what="sample" if of_gauges else "average",
         highest=rate_part(key, metrics.highest),
         limit=limit,
         advice="" if recommended is None else compose(" Recommended: {value}.", value=amount_part(key, recommended)),
@@ -180,19 +175,15 @@ def _proof(rows: Sequence[BucketVerdict]) -> Message:
             limit=limit,
             safe=_safe_part(key, rows, "would have been safe"),
         )
-    if worst.peak.rate <= (worst.limits.after or 0.0):
+    if worst.metrics is None or worst.peak.rate <= (worst.limits.after or 0.0):
         # A broker itself stated it, and no rate proves it.
         return compose(": {reason}.", reason=worst.reason or "")
-    sample, often = compose("recorded mean"), "How often is not known"
-    if worst.metrics is not None and worst.metrics.over:
-        sample = compose("sample of {highest}", highest=rate_part(key, worst.metrics.highest))
-        often = f"{worst.metrics.over} of {worst.metrics.samples} samples are above the limit"
     return compose(
-        ": a {sample} proves a rate of at least {peak} against a limit of {limit}. {often}.",
-        sample=sample,
+        ": a sample of {highest} proves a rate of at least {peak} against a limit of {limit}. {often} samples are above it.",
+        highest=rate_part(key, worst.metrics.highest),
         peak=peak,
         limit=limit,
-        often=often,
+        often=f"{worst.metrics.over} of {worst.metrics.samples}",
     )
 
 

@@ -1,9 +1,9 @@
 """The canonical traffic schema: one row an observation, whatever it was read from, and its form as Parquet (the normal form).
 
 ``kind``, ``amount`` and the identity are what was charged to which client. By ``semantics`` a row is a single request
-(``event``), a difference of counters (``delta``), a broker's own sampled rate at a moment (``gauge``) or a rate over a time
-(``mean``). Only events can be judged request by request. A null ``user`` or ``client_id`` is not known; an empty one is really
-empty.
+(``event``), a difference of counters within one second of the clock (``delta``), or a broker's own sampled rate at a moment
+(``gauge``, which is also the status of such a row). Any other row is unreadable. Only events can be judged request by request.
+A null ``user`` or ``client_id`` is not known; an empty one is really empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.model import TRAFFIC_SCHEMA, escaped
+from reconciler.model import GAUGE, TRAFFIC_SCHEMA, escaped
 from reconciler.text import list_some, percent_text
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import Kind
@@ -37,16 +37,10 @@ _REQUIRED: Final = tuple(column.name for column in TRAFFIC_SCHEMA if column.requ
 EVENT: Final = "event"
 """The semantics of a single request."""
 DELTA: Final = "delta"
-GAUGE: Final = "gauge"
-MEAN: Final = "mean"
-OF_METRICS: Final = (GAUGE, DELTA, MEAN)
-"""What metrics give. The status of such a row is its semantics."""
 
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 SECOND_SUM: Final = "second-sum"
 """The status of a delta within one second of the clock: as good as a per-second total."""
-NOT_AN_EVENT: Final = "not-an-event"
-"""Neither a request nor of a metric: the word for its semantics is not known."""
 UNCLEAR: Final = "unclear local time"
 """A column of a batch: whether the local time of a row occurs twice or never. No file has it."""
 
@@ -95,11 +89,11 @@ ROWS: Final = pa.schema(
         ("detail", pa.string()), ("strict", pa.bool_()), ("part", pa.int32()), ("interval_us", pa.int64()), ("ip", pa.string()),
     ]
 )  # fmt: skip
-"""Rows as those of ``request_log``. ``interval_us``: of a delta or mean, over how long it was counted; of a gauge, the time since
-the sample before it. Null: a request, or not known. ``ip``: the address of a connection; null for all other rows."""
+"""Rows as those of ``request_log``. ``interval_us``: of a gauge, the time since the sample before it. Null: a request, or
+not known. ``ip``: the address of a connection; null for all other rows."""
 FILE: Final = pa.field("file", pa.string())
 """The address of each row's file, behind ``ROWS``."""
-_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, SECOND_SUM, *OF_METRICS, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
+_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, SECOND_SUM, GAUGE, UNKNOWN_IDENTITY, CHARGED)
 _TYPES: Final = {
     "timestamp": pa.types.is_timestamp, "int": pa.types.is_integer, "bigint": pa.types.is_integer, "boolean": pa.types.is_boolean,
     "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
@@ -136,15 +130,15 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     amount = _column(batch, "amount", pa.int64())
     counts = integers(amount)
     countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
-    usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind)) & ~too_long
     semantics = _names(batch, "semantics")
-    of_second = _one_of(semantics, {DELTA})
+    of_second, of_gauge = _one_of(semantics, {DELTA}), _one_of(semantics, {GAUGE})
     if of_second.any():
-        interval_us = integers(_column(batch, "interval_ms", pa.int32())) * 1000
-        of_second &= known & is_within_second(integers(ts_us), interval_us)
+        of_second &= _within_second(batch, ts_us)
         # Of (end - interval, end], so that the end of a second belongs to it.
         ts_us = pc.subtract(ts_us, pa.array(of_second).cast(pa.int64()))
-    wrong = [~usable, of_second, *(_one_of(semantics, {word}) for word in OF_METRICS), ~_one_of(semantics, {EVENT}), ~known]
+    usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind)) & ~too_long
+    usable &= of_second | of_gauge | _one_of(semantics, {EVENT})
+    wrong = [~usable, of_second & known, of_gauge, ~known]
     if UNCLEAR in batch.schema.names:
         wrong.insert(0, _flags(batch.column(UNCLEAR)) & usable & known)
     more = np.zeros(batch.num_rows, dtype=np.int64)
@@ -190,6 +184,7 @@ def _detail(row: pa.RecordBatch) -> str | None:
         "ts": (are_known(times_of(row))[0], "is not a time of the years 2000 to 2099"),
         "broker": (are_known(broker)[0], "is not the number of a broker"),
         "amount": (are_known(amount)[0] and 0 <= integers(amount)[0] <= MOST_AMOUNT, f"is not a number from 0 to {MOST_AMOUNT}"),
+        "semantics": (_one_of(_names(row, "semantics"), {EVENT, DELTA, GAUGE})[0], "is none of event, delta, gauge"),
         **{
             name: (not _kafka_names(row, name)[1][0], f"is longer than any name of Kafka ({LONGEST_NAME} bytes)")
             for name in ("user", "client_id", "ip")
@@ -199,7 +194,14 @@ def _detail(row: pa.RecordBatch) -> str | None:
         if not holds:
             value = row.column(name).cast(pa.string())[0].as_py() if name in row.schema.names else None
             return f"column {name!r} " + ("has no value" if value is None else f"has {value[:_LONGEST_SHOWN]!r}, which {words}")
+    if _one_of(_names(row, "semantics"), {DELTA})[0] and not _within_second(row, times_of(row))[0]:
+        return "column 'interval_ms': the time of a delta is not within one second of the clock"
     return None
+
+
+def _within_second(batch: pa.RecordBatch, ts_us: pa.Array) -> Flags:
+    interval_us = integers(_column(batch, "interval_ms", pa.int32())) * 1000
+    return is_within_second(integers(ts_us), interval_us)
 
 
 def is_within_second(end_us: Integers, interval_us: Integers) -> Flags:

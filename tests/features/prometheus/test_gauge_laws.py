@@ -18,7 +18,6 @@ from reconciler.features.prometheus.metric_advice import MARGINS, margin_factor
 from reconciler.features.prometheus.metric_verdicts import share_interval
 from reconciler.model import Verdict
 from reconciler.model.entity import Entity
-from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic import BacktestRequest, find_traffic, open_traffic
 from reconciler.traffic.judging.evidence import Evidence
@@ -139,19 +138,17 @@ def test_the_interval_is_wilsons_and_with_no_hit_the_rule_of_three() -> None:
     assert share_interval(0, 2) == (0.0, 1.0)
 
 
-@given(st.sampled_from(MetricSemantics), st.floats(min_value=0.1, max_value=70), st.floats(min_value=0.1, max_value=70))
-def test_samples_further_apart_never_have_a_smaller_margin(semantics: MetricSemantics, one: float, other: float) -> None:
-    near, far = (margin_factor(semantics, every_s) for every_s in sorted((one, other)))
+@given(st.floats(min_value=0.1, max_value=70), st.floats(min_value=0.1, max_value=70))
+def test_samples_further_apart_never_have_a_smaller_margin(one: float, other: float) -> None:
+    near, far = (margin_factor(every_s) for every_s in sorted((one, other)))
     assert far is None or (near is not None and 1 < near <= far)
 
 
 def test_the_margins_are_those_of_the_table_and_clocks_may_jitter() -> None:
-    for semantics, rows in MARGINS.items():
-        for every_s, factor in rows:
-            assert margin_factor(semantics, every_s) == margin_factor(semantics, every_s * 1.01) == factor
-        assert margin_factor(semantics, rows[-1][0] * 1.2) is None
-        assert margin_factor(semantics, 0) is None
-    assert margin_factor(MetricSemantics.DELTA, 60) is None
+    for every_s, factor in MARGINS:
+        assert margin_factor(every_s) == margin_factor(every_s * 1.01) == factor
+    assert margin_factor(MARGINS[-1][0] * 1.2) is None
+    assert margin_factor(0) is None
 
 
 samples = st.lists(
@@ -188,9 +185,9 @@ def test_samples_are_folded_as_in_sql(tmp_path_factory: pytest.TempPathFactory, 
         (one.series.broker, one.series.user, one.series.client_id): (
             one.series.amount, one.series.requests, one.start_us, one.end_us, one.series.throttled, one.since_us,
         )
-        for one in traffic.means
+        for one in traffic.gauges
     }  # fmt: skip
-    assert len(found) == len(expected) == len(traffic.means)
+    assert len(found) == len(expected) == len(traffic.gauges)
     for broker, user, client_id, most, count, first, last, throttled, since in expected:
         *same, since_us = found[broker, user, client_id]
         assert same == [most, count, first, last, throttled]

@@ -1,4 +1,4 @@
-"""Means and gauges of metrics as ``--traffic``: they prove a throttle or make one possible, and none clears a change."""
+"""Gauges of metrics as ``--traffic``: they prove a throttle or make one possible, and none clears a change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ apiVersion: kafka-quotas/v1
 kind: TrafficMapping
 metadata: {name: metrics}
 spec:
-  semantics: %s
+  semantics: gauge
   columns:
     ts: {column: at, unit: s}
     interval: {constant: %d}
@@ -30,23 +30,16 @@ spec:
 LIMITS = [({"user": name}, {"producer_byte_rate": 1000}) for name in ("busy", "calm", "idle")]
 QUOTAS = cluster(prune="never") + "---\n" + quotas(*LIMITS)
 MINUTE = 1_763_900_000 // 60 * 60
-# 60 s and the longest window of 12 s: a limit of 1,000 a second is proven to throttle from 72,000 on.
-DELTAS = [
-    (MINUTE, 1, "busy", "", 30_000), (MINUTE + 60, 1, "busy", "", 72_100), (MINUTE, 1, "calm", "", 71_000),
-    (MINUTE, 1, "idle", "", 700),
-]  # fmt: skip
 GAUGES = [
     (MINUTE, 1, "busy", "", 1_201), (MINUTE + 60, 1, "busy", "", 10), (MINUTE, 1, "calm", "", 1_199),
     (MINUTE, 1, "idle", "", 200),
 ]  # fmt: skip
 
 
-def backtest(
-    command: Command, folder: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], *more: str, seconds: int = 60
-) -> Done:
+def backtest(command: Command, folder: Path, rows: list[tuple[int, int, str, str, int]], *more: str, seconds: int = 60) -> Done:
     (folder / "quotas").mkdir()
     (folder / "quotas" / "q.yaml").write_text(QUOTAS, encoding="utf-8")
-    (folder / "mapping.yaml").write_text((MAPPING % (semantics, seconds)).lstrip("\n"), encoding="utf-8")
+    (folder / "mapping.yaml").write_text((MAPPING % seconds).lstrip("\n"), encoding="utf-8")
     lines = ["at,broker,user,client,amount", *(",".join(map(str, row)) for row in rows), ""]
     (folder / "metrics.csv").write_text("\n".join(lines), encoding="utf-8")
     return command("backtest", "quotas", "--traffic", "metrics.csv", "--mapping", "mapping.yaml", *more, cwd=folder)
@@ -54,29 +47,25 @@ def backtest(
 
 @pytest.mark.spark
 @pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["here", "spark"])
-@pytest.mark.parametrize(("semantics", "rows"), [("delta", DELTAS), ("gauge", GAUGES)])
-def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
-    tmp_path: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], where: tuple[str, ...], warm_command: Command
+def test_a_sample_far_above_the_limit_is_certain_and_one_below_is_inconclusive(
+    tmp_path: Path, where: tuple[str, ...], warm_command: Command
 ) -> None:
-    done = backtest(warm_command, tmp_path, semantics, rows, "--format", "json", *where)
+    done = backtest(warm_command, tmp_path, GAUGES, "--format", "json", *where)
     assert (done.code, done.err) == (0, "")
     document = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
     found = {one["bucket"]["user"]: one for one in document["verdicts"]}
-    proof = {
-        "delta": "a recorded mean is above the limit",
-        "gauge": "a recorded sample of the broker's own rate proves a throttle",
-    }
-    assert (found["busy"]["verdict"], found["busy"]["reason"]) == ("throttled", proof[semantics])
+    proof = "a recorded sample of the broker's own rate proves a throttle"
+    assert (found["busy"]["verdict"], found["busy"]["reason"]) == ("throttled", proof)
     assert found["busy"]["peak_bound"] == "lower"
     assert 1000 < found["busy"]["peak"] < 1002
     # Above the limit, and by less than what proves a throttle.
     assert found["calm"]["verdict"] == "possible"
     assert (found["calm"]["safe"], found["idle"]["verdict"], found["idle"]["safe"]) == (None, "inconclusive", None)
     assert [(one["semantics"], one["rows"], one["series"], one["every_s"]) for one in document["provenance"]["observations"]] == [
-        (semantics, 4, 3, 60)
+        ("gauge", 4, 3, 60)
     ]
-    assert document["provenance"]["not_charged"] == {semantics: 4}
+    assert document["provenance"]["not_charged"] == {"gauge": 4}
     assert document["unjudged"] == []
     assert document["summary"]["headline"] == (
         "The proposed quotas would have throttled 1 of 3 quota groups whose limit changes. "
@@ -91,7 +80,7 @@ def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with
     rows = [(MINUTE + 30 * number, 1, "busy", "", 1_201 if number == 7 else 10) for number in range(400)]
     rows += [(MINUTE + 30 * number, 1, "calm", "", 800 if number == 7 else 10) for number in range(400)]
     rows += [(MINUTE + 30 * number, 1, "idle", "", 100) for number in range(400)]
-    done = backtest(invoke, tmp_path, "gauge", rows, "--details", seconds=30)
+    done = backtest(invoke, tmp_path, rows, "--details", seconds=30)
     assert (done.code, done.err) == (0, "")
     assert (
         "samples      1 of 400 samples above the limit (0.25 %, 95 % interval 0.044 % to 1.4 %), 11/30 of all moments; highest "
@@ -105,18 +94,8 @@ def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with
     assert "1,200 gauges every 30 s of 3 series" in done.out
 
 
-def test_a_rate_over_a_time_is_judged_as_what_it_counts(tmp_path: Path) -> None:
-    rows = [(at, broker, user, client, amount // 60) for at, broker, user, client, amount in DELTAS]
-    rows = [(at, broker, user, client, 1202 if amount == 1201 else amount) for at, broker, user, client, amount in rows]
-    document = backtest(invoke, tmp_path, "mean", rows, "--format", "json").json()
-    assert {one["bucket"]["user"]: one["verdict"] for one in document["verdicts"]} == {
-        "busy": "throttled", "calm": "possible", "idle": "inconclusive",
-    }  # fmt: skip
-    assert document["provenance"]["observations"][0]["semantics"] == "mean"
-
-
-def test_a_change_of_a_client_without_any_mean_is_not_judged(tmp_path: Path) -> None:
-    done = backtest(invoke, tmp_path, "delta", DELTAS[3:], "--format", "json")
+def test_a_change_of_a_client_without_any_sample_is_not_judged(tmp_path: Path) -> None:
+    done = backtest(invoke, tmp_path, GAUGES[3:], "--format", "json")
     assert [one["reason"] for one in json.loads(done.out)["unjudged"]] == ["no-recorded-client"] * 2
     assert json.loads(done.out)["summary"]["headline"] == (
         "The history does not show enough to clear 1 of 1 quota group whose limit changes. "
