@@ -32,6 +32,7 @@ from reconciler.traffic.columns import NEEDED, ChargedRows, GroupIndex, More, ke
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.evidence import Evidence, Gauge, gauges_of
 from reconciler.traffic.judging.exact import (
+    NULL,
     ORDER,
     REQUESTS,
     ExactResult,
@@ -50,7 +51,7 @@ from reconciler.traffic.judging.exact import (
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_of_groups
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
-from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, time_of
+from reconciler.traffic.kernels.exact_totals import TIME_BITS
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, whole_groups
@@ -68,7 +69,6 @@ from reconciler.traffic.traffic_source import BacktestRequest, Source
 
 _REQUEST: Final = (*NEEDED, "tie")
 _TOPIC: Final = (*_REQUEST, "strict", "part")
-_NULL: Final = np.iinfo(np.int64).min
 _NUMBERS: Final = pa.schema([(REQUEST_NUMBER, pa.int64())])
 _NUMBERS_READ: Final = 200_000
 """Lines whose correlation ids are looked at, about."""
@@ -287,15 +287,11 @@ class RequestTraffic(SecondsTraffic):
         """Every request under the proposed quotas, in the order of charging; the rows must have the identity columns."""
         work, after = Work.of(grouping.groups, window), limits_of(grouping.groups)[1]
 
-        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return map(_as_requests, judge_requests(map(_identified, pieces), work))
-
         def judge_mutations(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            for topics in whole_groups(pieces):
-                identity = _identity(topics, topics[7:])
-                yield _as_requests(topics_as_requests(topics, identity, after, controller_window))
+            return (topics_as_requests(topics, after, controller_window) for topics in whole_groups(pieces))
 
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
+        judge = functools.partial(judge_requests, work=work)
         works = [self._of_requests(grouping, names, judge, REQUESTS, name="requests", more=_of_identity, columns=columns)]
         if mutations := limited_groups(grouping, mutations=True):
             works.append(
@@ -342,28 +338,6 @@ def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iter
     yield pa.RecordBatch.from_pylist(notes, schema=_NOTES)
 
 
-def _identified(columns: Sequence[Integers]) -> pa.RecordBatch:
-    """A piece as ``judge_requests`` takes it."""
-    key, order, records, overhead, series, *identity = columns
-    known = {"key": key, "order_": order, "records": records, "overhead": overhead, "series": series.astype(np.int32)}
-    return pa.RecordBatch.from_pydict(known | _identity(columns, identity))
-
-
-def _identity(columns: Sequence[Integers], identity: Sequence[Integers]) -> dict[str, pa.Array]:
-    """The charge time, and the columns that ``_of_identity`` sends."""
-    connection, correlation, throttle = identity
-    return {
-        "ts_us": pa.array(time_of(columns[0]) * 1000 + (columns[1] >> ORDER_BITS - MICRO_BITS)),
-        "connection": pa.array(connection, pa.string()),
-        "correlation_id": pa.array(correlation, mask=correlation == _NULL).cast(pa.int32()),
-        "recorded_throttle_ms": pa.array(throttle, mask=throttle == _NULL),
-    }
-
-
-def _as_requests(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.select(REQUESTS.names).cast(REQUESTS)
-
-
 def topic_columns(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
     """Whether a topic is refused, as one without an API version is, and its place in the request."""
     strict = pc.fill_null(batch.column("strict"), pa.scalar(value=True)) if "strict" in batch.schema.names else None
@@ -372,10 +346,10 @@ def topic_columns(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers
 
 
 def _of_identity(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
-    """The identity columns: a text, and two numbers with ``_NULL`` for null."""
+    """The identity columns: a text, and two numbers with ``NULL`` for null."""
     columns = [batch.column(name) for name in IDENTITY_COLUMNS]
     texts = columns[0].cast(pa.string()).to_numpy(zero_copy_only=False)
-    numbers = [pc.fill_null(column.cast(pa.int64()), _NULL).to_numpy(zero_copy_only=False) for column in columns[1:]]
+    numbers = [pc.fill_null(column.cast(pa.int64()), NULL).to_numpy(zero_copy_only=False) for column in columns[1:]]
     return [values if rows.rows is None else values[rows.rows] for values in (texts, *numbers)]
 
 

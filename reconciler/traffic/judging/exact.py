@@ -6,6 +6,7 @@ decides (charge time, then a hash of connection and correlation id).
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +19,12 @@ import pyarrow.compute as pc
 from reconciler.model import CONTROLLER
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict, group_of, time_of
-from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
+from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, Batch, ExactColumns, ExactVerdict, group_of, time_of
+from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, GroupVerdict
 from reconciler.traffic.kernels.token_bucket import Topics, judge_bucket, judge_seconds, play, topic_order
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import Pieces
-from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
 
 SCHEMA: Final = pa.schema(
     [
@@ -87,12 +87,6 @@ def result_of(table: pa.Table) -> ExactResult:
     groups, *rates = columns
     columns_of_groups = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, *rates)
     return ExactResult(groups={verdict.group: verdict for verdict in columns_of_groups.verdicts()}, series=counts)
-
-
-def batch_of(table: pa.Table | pa.RecordBatch, rows: Integers) -> Batch:
-    """The columns ``key``, ``order_``, ``records`` and ``overhead``."""
-    key, order, records, overhead = (numbers_of(table, name) for name in ("key", "order_", "records", "overhead"))
-    return Batch(key, order, records, overhead, rows)
 
 
 def numbers_of(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
@@ -172,19 +166,11 @@ def count_into(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
         counts[series] = counts[series] + row if series in counts else row
 
 
-REQUESTS: Final = pa.schema(
-    [
-        ("ts_us", pa.int64()), ("order_", pa.int64()), ("series", pa.int32()), ("amount", pa.int64()), ("rate", pa.float64()),
-        ("limit", pa.float64()), ("throttle_ms", pa.int64()),
-        ("connection", pa.string()), ("correlation_id", pa.int32()), ("recorded_throttle_ms", pa.int64()), ("part", pa.int32()),
-        ("refused", pa.bool_()),
-    ]
-)  # fmt: skip
-"""``part`` and ``refused`` are of mutations: the topic's place in its request, and whether it is not done."""
-
-
 class JudgedRequest(NamedTuple):
-    """A row of ``REQUESTS``."""
+    """One charged request or topic under the proposed quotas; a rate of ``None`` is a topic's, a limit of ``None`` unlimited.
+
+    ``part`` and ``refused`` are of mutations: the topic's place in its request, and whether it is not done.
+    """
 
     ts_us: int
     order_: int
@@ -200,6 +186,13 @@ class JudgedRequest(NamedTuple):
     refused: bool | None
 
 
+_REQUEST_TYPES: Final = (
+    pa.int64(), pa.int64(), pa.int32(), pa.int64(), pa.float64(), pa.float64(), pa.int64(), pa.string(), pa.int32(), pa.int64(),
+    pa.int32(), pa.bool_(),
+)  # fmt: skip
+REQUESTS: Final = pa.schema([*zip(JudgedRequest._fields, _REQUEST_TYPES, strict=True)])
+NULL: Final = np.iinfo(np.int64).min
+"""Of the columns that identify a request, a number that is not known."""
 ORDER: Final = ("ts_us", "order_", "series", "part", "amount")
 """The order of charging, in this process and on Spark."""
 
@@ -213,74 +206,50 @@ def limited_groups(grouping: Grouping, *, mutations: bool) -> frozenset[int]:
     )
 
 
-def judge_requests(batches: Iterable[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
+def judge_requests(pieces: Pieces, work: Work) -> Iterator[pa.RecordBatch]:
     """Rows of ``REQUESTS``, of every request that a sampled rate limits.
 
-    ``batches``: columns ``key``, ``order_``, ``records``, ``overhead``, ``series``, ``ts_us`` and
-    ``IDENTITY_COLUMNS``, in the order of their keys.
+    ``pieces``: key, order, records, overhead, series and the ``IDENTITY_COLUMNS``, in the order of their keys.
     """
-    return _Requests(work).judged(batches)
+    stream, held, first = ExactStream([work.after], work.window), list[Integers](), 0
+    for piece in itertools.chain(pieces, [None]):
+        if piece is None:
+            judged = stream.finish()
+        else:
+            begin = first + len(held[0]) if held else first
+            held = [np.concatenate(columns) for columns in zip(held, piece, strict=True)] if held else piece
+            key, order, records, overhead = piece[:4]
+            judged = stream.feed(Batch(key, order, records, overhead, np.arange(begin, begin + len(key))))
+        if judged is None:
+            continue
+        # What is decided are the leading rows.
+        columns = [column[judged.requests.rows - first] for column in held]
+        side, count = judged.sides[0], len(judged.requests)
+        limits = work.after.limits[group_of(columns[0])]
+        made = {"amount": side.amount, "rate": side.rate, "throttle_ms": np.maximum(side.throttle, 0)}
+        yield _as_requests(columns, columns[5:], made | {"limit": pa.array(limits, from_pandas=True)})
+        held, first = [column[count:] for column in held], first + count
 
 
-class _Requests:
-    """One partition: requests wait until their verdict is known."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._stream = ExactStream([work.after], work.window)
-        self._table: pa.Table | None = None
-        self._first = 0
-        """The number of the table's first row; rows are numbered as they come."""
-        self._verdicts = np.empty((0, 3))
-
-    def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what is known after each batch, then the rest."""
-        for batch in batches:
-            begin = self._first + len(self._verdicts)
-            self._add(pa.Table.from_batches([batch]))
-            requests = batch_of(batch, np.arange(begin, begin + batch.num_rows, dtype=np.int64))
-            self._note(self._stream.feed(requests))
-            yield from self._known()
-        self._note(self._stream.finish())
-        yield from self._known()
-
-    def _add(self, table: pa.Table) -> None:
-        self._table = table if self._table is None else pa.concat_tables([self._table, table])
-        self._verdicts = np.concatenate((self._verdicts, np.full((table.num_rows, 3), np.nan)))
-
-    def _note(self, judged: JudgedBatch | None) -> None:
-        if judged is not None:
-            side = judged.sides[0]
-            # Amounts and throttles are below 2^53, where doubles represent every whole number.
-            values = np.stack((side.amount, side.rate, np.maximum(side.throttle, 0)), axis=1)
-            self._verdicts[judged.requests.rows - self._first] = values
-
-    def _known(self) -> Iterator[pa.RecordBatch]:
-        """The leading rows whose verdict is known; rows behind an unknown one wait with it."""
-        if self._table is None:
-            return
-        unknown = np.flatnonzero(np.isnan(self._verdicts[:, 0]))
-        count = int(unknown[0]) if len(unknown) else len(self._verdicts)
-        if not count:
-            return
-        table, verdicts = self._table.slice(0, count), self._verdicts[:count]
-        limits = self._work.after.limits[group_of(numbers_of(table, "key"))]
-        columns = {
-            "ts_us": table.column("ts_us"),
-            "order_": table.column("order_"),
-            "series": table.column("series"),
-            "amount": verdicts[:, 0].astype(np.int64),
-            "rate": verdicts[:, 1],
-            "limit": pa.array(limits, from_pandas=True),
-            "throttle_ms": verdicts[:, 2].astype(np.int64),
-            **{name: table.column(name) for name in IDENTITY_COLUMNS},
-            "part": pa.nulls(count, pa.int32()),
-            "refused": pa.nulls(count, pa.bool_()),
-        }
-        yield from pa.table(columns).combine_chunks().to_batches()
-        self._first += count
-        self._table = self._table.slice(count)
-        self._verdicts = self._verdicts[count:]
+def _as_requests(
+    columns: Sequence[Integers], identity: Sequence[Integers], made: Mapping[str, Integers | Doubles | Flags | pa.Array]
+) -> pa.RecordBatch:
+    """Rows of ``REQUESTS``: ``columns`` as those of ``judge_requests``, and what was ``made``. What neither has is null."""
+    connection, correlation, throttle = identity
+    known = {
+        "ts_us": time_of(columns[0]) * 1000 + (columns[1] >> ORDER_BITS - MICRO_BITS),
+        "order_": columns[1],
+        "series": columns[4],
+        "connection": pa.array(connection, pa.string()),
+        "correlation_id": pa.array(correlation, mask=correlation == NULL),
+        "recorded_throttle_ms": pa.array(throttle, mask=throttle == NULL),
+        **made,
+    }
+    arrays = [
+        pa.array(known[field.name]).cast(field.type) if field.name in known else pa.nulls(len(connection), field.type)
+        for field in REQUESTS
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=REQUESTS)
 
 
 _PART: Final = 6
@@ -301,29 +270,18 @@ def judge_topics(columns: Sequence[Integers], limits: tuple[Doubles, Doubles], w
     return rows_of(verdict, counts)
 
 
-def topics_as_requests(
-    columns: Sequence[Integers], identity: Mapping[str, pa.Array], limits: Doubles, window: Window
-) -> pa.RecordBatch:
-    """The same topics with the columns of ``REQUESTS``, under the limits after the change. ``identity``: those that it copies.
+def topics_as_requests(columns: Sequence[Integers], limits: Doubles, window: Window) -> pa.RecordBatch:
+    """Rows of ``REQUESTS`` of one group's topics, under the limits after the change. A throttle is that of a topic's own moment.
 
-    The rate is null, and a throttle is that of a topic's own moment.
+    ``columns``: as ``judge_topics``, and then the ``IDENTITY_COLUMNS``.
     """
     group, topics, places = _in_order(columns)
-    limit, count = float(limits[group]), len(places)
+    limit = float(limits[group])
     judged = play(topics.times_ms, topics.amounts, topics.strict, limit, window)
-    return pa.RecordBatch.from_pydict(
-        {
-            **{name: column.take(pa.array(places)) for name, column in identity.items()},
-            "order_": topics.order,
-            "series": topics.series,
-            "amount": topics.amounts,
-            "rate": pa.nulls(count, pa.float64()),
-            "limit": pa.array(np.full(count, limit), from_pandas=True),
-            "throttle_ms": judged.throttle,
-            "part": columns[_PART][places],
-            "refused": judged.refused,
-        }
-    )
+    made = {"amount": topics.amounts, "throttle_ms": judged.throttle, "refused": judged.refused}
+    made |= {"limit": pa.array(np.full(len(places), limit), from_pandas=True), "part": columns[_PART][places]}
+    ordered = [column[places] for column in columns]
+    return _as_requests(ordered, ordered[_PART + 1 :], made)
 
 
 def _in_order(columns: Sequence[Integers]) -> tuple[int, Topics, Integers]:
