@@ -304,11 +304,11 @@ def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_o
     """Stdout has one document however a run ends; that of bad manifests are their findings."""
     if isinstance(error, ManifestError | OutputError):
         return
-    from reconciler.documents import APPLY_SUMMARY, failed_apply
+    from reconciler.documents import APPLY_REPORT, failed_apply
     from reconciler.model import ClusterIdentity
 
     cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
-    document = APPLY_SUMMARY.write(failed_apply(error, cluster=cluster, validate_only=validate_only))
+    document = APPLY_REPORT.write(failed_apply(error, cluster=cluster, validate_only=validate_only))
     # The error itself is what matters. It stands on stderr whether or not this can be printed.
     with contextlib.suppress(OutputError):
         show(Result(document=lambda: document), "json")

@@ -13,10 +13,8 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.documents.apply_report import (
         APPLY_REPORT,
-        APPLY_SUMMARY,
         AUDIT,
         AUDIT_ROWS,
-        ApplySummary,
         AuditedRun,
         AuditRecord,
         audit_line,

@@ -8,14 +8,14 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from reconciler.documents.codec import Keyed, row
 from reconciler.documents.document import VALUES, Document
 from reconciler.documents.kinds import FieldError
 from reconciler.documents.plan import require_differences, require_digest
-from reconciler.errors import GuardRefusedError, ReconcilerError, RefusedError
+from reconciler.errors import FileAccessError, GuardRefusedError, ReconcilerError, RefusedError
 from reconciler.formats import field_path
 from reconciler.model import (
     KNOWN_KEYS,
@@ -28,84 +28,16 @@ from reconciler.model import (
     Count,
     Digest,
     Entity,
-    Finding,
     GuardStatus,
     KeyChange,
     ManifestCommit,
     Prediction,
     Reason,
     RunContext,
+    RunFacts,
     WatchRecord,
     in_canonical_order,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSurroundings:
-    """Why a run was made, what was predicted of it, and what its clients showed."""
-
-    context: RunContext | None = None
-    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
-    predictions: tuple[Prediction, ...] = ()
-    """What a backtest predicted of the quota groups that the run changes. Absent where none was given."""
-    watch: WatchRecord | None = None
-    """What the clients of each step showed. Absent when no step was to be watched."""
-    ended: datetime.datetime | None = None
-    """UTC. When the run ended. Absent when nothing was written."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplySummary:
-    """How a run of apply ended; also of one that an error ended before it had a plan to write."""
-
-    cluster: ClusterIdentity
-    """The cluster. A field is ``None`` when its value is not known."""
-    digest: Digest | None = None
-    """The digest of what was to be written. ``None`` when the run ended before that was known. Nothing was written then."""
-    result: ApplyResult
-    """How the run ended. done: written and verified, or validated. Nothing_to_do: no change. Refused: not started. Partial:
-    something was written and the run did not complete. Failed: nothing was written.
-    """
-    failure_reason: str | None
-    """Machine-readable word for the cause of a failure, such as guard, stale-plan or unreachable. ``None`` after a success."""
-    message: str | None
-    """The cause of a failure as a sentence for people. ``None`` after a success."""
-    validate_only: bool
-    """True when the brokers only validated the changes and nothing was written."""
-    verified: bool = False
-    """True when every broker showed the planned values when read back."""
-    seconds: float | None = None
-    """How many seconds writing and reading back took. ``None`` when nothing was to be written."""
-    brokers: int | None = None
-    """How many brokers showed the planned values when read back.
-
-    ``None`` when the run is not verified, or when the quotas are in ZooKeeper.
-    """
-    counts: Mapping[ChangeStatus, Count] = field(default_factory=lambda: dict.fromkeys(ChangeStatus, 0))
-    """Number of entities by the status of their change."""
-    outcomes: tuple[ChangeOutcome, ...] = ()
-    """Every planned change and its outcome, in writing order."""
-    findings: tuple[Finding, ...] = ()
-    """Warnings about undeclared entities that the run left as they are although they differ from what the manifests declare."""
-    guards: tuple[str, ...] = ()
-    """Those that refused the run."""
-    around: RunSurroundings = RunSurroundings()
-
-    @property
-    def context(self) -> RunContext | None:
-        """The reason for the run. ``None`` outside of a job."""
-        return self.around.context
-
-
-def counts_of_changes(report: ApplyReport) -> Mapping[ChangeStatus, Count]:
-    """Number of changes by status."""
-    return {status: report.count(status) for status in ChangeStatus}
-
-
-def surroundings(report: ApplyReport) -> RunSurroundings:
-    """Return the facts around the run."""
-    facts = report.facts
-    return RunSurroundings(context=facts.context, predictions=facts.predictions, watch=facts.watch, ended=facts.ended)
 
 
 def _check(report: ApplyReport) -> None:
@@ -122,42 +54,28 @@ def _check(report: ApplyReport) -> None:
             raise FieldError(f"changes[{index}].reached", "must be filled for each key")
 
 
-def _digest_of_plan(data: object) -> str:
-    if data is None:
-        raise FieldError("", "is null: the run ended before anything was written")
-    digest: str = VALUES.kind(Digest).read(data)
-    return digest
-
-
 _CODEC: Final = VALUES.extended(
     {
         ApplyReport: row(
-            "cluster digest result failure_reason message validate_only verified seconds? brokers? summary! changes=outcomes "
-            "findings *around",
-            digest=replace(VALUES.kind(Digest), read=_digest_of_plan),
-            summary=counts_of_changes,
-            around=surroundings,
+            "cluster digest result failure_reason message validate_only verified seconds? brokers? summary=counts! "
+            "changes=outcomes findings guards=refused_by? *facts"
         ),
-        ApplySummary: row(
-            "cluster digest result failure_reason message validate_only verified seconds? brokers? summary=counts "
-            "changes=outcomes findings? guards? *around"
-        ),
-        RunSurroundings: row("context? predictions? watch? ended?"),
+        RunFacts: row("context? predictions? watch? ended?"),
+        RunContext: row("job pull_request"),
+        Prediction: row(" ".join(each.name for each in fields(Prediction))),
         WatchRecord: row("source steps given_back seconds_to_give_back"),
         Change: row("entity action keys", keys=Keyed("key", {"reason": Reason.VALUE_DIFFERS})),
         ChangeOutcome: row("*change status error_code error reached?"),
         KeyChange: row("before after"),
     }
 )
-APPLY_SUMMARY: Final = Document(
-    cls=ApplySummary,
+APPLY_REPORT: Final = Document(
+    cls=ApplyReport,
     name="apply-report",
     title="kafka-quotas apply report",
     codec=_CODEC,
     called="an apply report written by 'apply --report'",
-)
-APPLY_REPORT: Final = Document(
-    cls=ApplyReport, name="apply-report", title="", codec=_CODEC, called=APPLY_SUMMARY.called, check=_check
+    check=_check,
 )
 
 
@@ -167,19 +85,21 @@ def read_apply_report(text: str, *, name: str) -> ApplyReport:
     Raises as ``Document.read``, and ``UnusableDocumentError`` for another digest than its changes have.
     """
     report = APPLY_REPORT.read(text, name=name)
+    if report.digest is None:
+        raise FileAccessError(f"{name} cannot be used: its digest is null, since the run ended before anything was written")
     require_digest(report.digest, report.cluster.id, [outcome.change for outcome in report.outcomes], name=name)
     return report
 
 
-def failed_apply(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> ApplySummary:
+def failed_apply(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> ApplyReport:
     """Report a run that an error ended before there was a plan to write, or anything written."""
-    return ApplySummary(
+    return ApplyReport(
         cluster=cluster,
         result=ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED,
         failure_reason=failure_reason_of(error),
         message=str(error) or failure_reason_of(error),
         validate_only=validate_only,
-        guards=tuple(error.guard_ids) if isinstance(error, GuardRefusedError) else (),
+        refused_by=tuple(error.guard_ids) if isinstance(error, GuardRefusedError) else (),
     )
 
 
@@ -291,15 +211,13 @@ def audit_line(run: AuditedRun, ending: ApplyReport | BaseException, *, at: date
 
 def _record(run: AuditedRun, ending: ApplyReport | BaseException, at: datetime.datetime) -> AuditRecord:
     if isinstance(ending, BaseException):
-        result = ApplyResult.REFUSED if isinstance(ending, RefusedError) else ApplyResult.FAILED
-        summary = dict.fromkeys(ChangeStatus, 0)
-        return AuditRecord(run=run, ended=at, result=result, failure_reason=failure_reason_of(ending), summary=summary)
+        ending = failed_apply(ending, cluster=run.cluster, validate_only=run.validate_only)
     return AuditRecord(
         run=replace(run, cluster=ending.cluster),
         ended=at,
         digest=ending.digest,
         accepted=tuple(sorted(guard.id for guard in ending.guards if guard.status is GuardStatus.ACCEPTED)),
-        summary=counts_of_changes(ending),
+        summary=ending.counts,
         verified=ending.verified,
         result=ending.result,
         failure_reason=ending.failure_reason,

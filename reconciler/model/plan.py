@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,6 @@ from reconciler.model.quota import BrokerFacts, QuotaUnit
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, ValueExpiry, same_value
 
 if TYPE_CHECKING:
-    import datetime
-
     from reconciler.model.run_context import Prediction, RunContext, WatchRecord
 
 NO_LONGER_DECLARED: Final = "no-longer-declared"
@@ -298,45 +297,65 @@ class RunFacts:
     """What is known of a run beside its outcomes."""
 
     context: RunContext | None = None
-    """Why it was made. ``None`` outside of a CI job."""
+    """Why the run was made: its CI job and the merged pull request. Absent outside of a job."""
     totals: BrokerFacts = _NO_TOTALS
     unmanaged: tuple[Entity, ...] = ()
     """Entities in the scope that no manifest declares and that the run left, for a baseline."""
     predictions: tuple[Prediction, ...] = ()
-    """What a backtest predicted of the changes. Empty where none was given."""
+    """What a backtest predicted of the quota groups that the run changes. Absent where none was given."""
     watch: WatchRecord | None = None
-    """``None``: no step was to be watched."""
+    """What the clients of each step showed. Absent when no step was to be watched."""
     ended: datetime.datetime | None = None
-    """When it ended, UTC. ``None``: nothing was written."""
+    """UTC. When the run ended. Absent when nothing was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyReport:
-    """The whole run. ``verified``: every broker (or the ZooKeeper, by ``origin``) showed the planned values when read back."""
+    """How a run of apply ended; also of one that an error ended before it had a plan to write."""
 
     cluster: ClusterIdentity
-    digest: Digest
+    """The cluster. A field is ``None`` when its value is not known."""
+    digest: Digest | None = None
+    """The digest of what was to be written. ``None`` when the run ended before that was known. Nothing was written then."""
     result: ApplyResult
+    """How the run ended. done: written and verified, or validated. Nothing_to_do: no change. Refused: not started. Partial:
+    something was written and the run did not complete. Failed: nothing was written.
+    """
     outcomes: tuple[ChangeOutcome, ...] = ()
+    """Every planned change and its outcome, in writing order."""
     verified: bool = False
+    """True when every broker showed the planned values when read back."""
     failure_reason: str | None = None
+    """Machine-readable word for the cause of a failure, such as guard, stale-plan or unreachable. ``None`` after a success."""
     message: str | None = None
+    """The cause of a failure as a sentence for people. ``None`` after a success."""
     validate_only: bool = False
+    """True when the brokers only validated the changes and nothing was written."""
     guards: tuple[GuardResult, ...] = ()
+    refused_by: tuple[str, ...] = ()
+    """Guards that refused the run."""
     origin: ObservedFrom = ObservedFrom.BROKER
     """Where the cluster's quotas were read and written."""
     seconds: float | None = None
-    """How long writing and reading back took. ``None``: not known, or nothing was to be written."""
+    """How many seconds writing and reading back took. ``None`` when nothing was to be written."""
     brokers: int | None = None
-    """How many brokers showed what was written. ``None``: not verified, or read from ZooKeeper."""
+    """How many brokers showed the planned values when read back.
+
+    ``None`` when the run is not verified, or when the quotas are in ZooKeeper.
+    """
     findings: tuple[Finding, ...] = ()
-    """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
+    """Warnings about undeclared entities that the run left as they are although they differ from what the manifests declare."""
     facts: RunFacts = RunFacts()
 
     @property
     def wrote(self) -> bool:
         """True when something may be on the cluster that was not there before."""
         return any(o.reached or o.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) for o in self.outcomes)
+
+    @property
+    def counts(self) -> Mapping[ChangeStatus, Count]:
+        """Number of entities by the status of their change."""
+        return {status: self.count(status) for status in ChangeStatus}
 
     def count(self, status: ChangeStatus) -> int:
         """Entities with this status."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FileAccessError
@@ -30,7 +30,6 @@ from reconciler.resolution import callback_notes
 from reconciler.text import all_changes, amount_part, count_of, duration, percent_text, rate_part
 
 if TYPE_CHECKING:
-    from reconciler.documents import ApplySummary
     from reconciler.model import WatchRecord
 
 
@@ -134,7 +133,7 @@ _MOST_GROUPS: Final = 3
 """Throttled quota groups of one step that are shown."""
 
 
-def apply_summary_view(report: ApplySummary, *, name: str) -> View:
+def apply_summary_view(report: ApplyReport, *, name: str) -> View:
     """The report of a run as Markdown and pages show it. Raises ``FileAccessError`` as ``apply_sentence``."""
     sentence = apply_sentence(report, name=name)
     return View(
@@ -146,12 +145,12 @@ def apply_summary_view(report: ApplySummary, *, name: str) -> View:
     )
 
 
-def _blocks(report: ApplySummary) -> Iterator[Block]:
-    if report.guards:
-        which = "its id" if len(report.guards) == 1 else "their ids, one a line,"
+def _blocks(report: ApplyReport) -> Iterator[Block]:
+    if report.refused_by:
+        which = "its id" if len(report.refused_by) == 1 else "their ids, one a line,"
         yield line(
             "Correct the values. To accept ",
-            join_messages(Message((name_part(guard),)) for guard in report.guards),
+            join_messages(Message((name_part(guard),)) for guard in report.refused_by),
             f" for one run instead, start this workflow by hand and write {which} into its input ",
             flag_part("accept"),
             ". An exception in ",
@@ -170,7 +169,7 @@ def _rows(outcome: ChangeOutcome) -> Iterator[tuple[Line | Words, ...]]:
         yield outcome.change.entity, key_part(key.key), before, after, line(chip(words, style), error, hang=0)
 
 
-def apply_sentence(report: ApplySummary, *, name: str) -> str:
+def apply_sentence(report: ApplyReport, *, name: str) -> str:
     """Return what happened as a sentence without a full stop, also of a run that ended before it had a plan.
 
     Raises ``FileAccessError`` for the report of a run that was not to write.
@@ -180,14 +179,14 @@ def apply_sentence(report: ApplySummary, *, name: str) -> str:
     if report.result is ApplyResult.NOTHING_TO_DO:
         return "the cluster needed no change"
     if report.result is ApplyResult.DONE:
-        count = report.counts[ChangeStatus.APPLIED]
+        count = report.count(ChangeStatus.APPLIED)
         took = f" in {duration(report.seconds)}" if report.seconds is not None else ""
         return f"{_entities(count)} written{took}, {_read_back(report, count)}"
     reasons = ": ".join(text.strip().rstrip(".") for text in (report.failure_reason, report.message) if text)
-    return f"{_written(report.result, report.counts)}{f'; {reasons}' if reasons else ''}"
+    return f"{_written(report)}{f'; {reasons}' if reasons else ''}"
 
 
-def _read_back(report: ApplySummary, count: int) -> str:
+def _read_back(report: ApplyReport, count: int) -> str:
     if not report.verified:
         return "not read back"
     if report.brokers is not None:
@@ -195,10 +194,11 @@ def _read_back(report: ApplySummary, count: int) -> str:
     return f"and every broker shows {'it' if count == 1 else 'them'}"
 
 
-def _written(result: ApplyResult, counts: Mapping[ChangeStatus, int]) -> str:
-    if result is not ApplyResult.PARTIAL:
+def _written(report: ApplyReport) -> str:
+    if report.result is not ApplyResult.PARTIAL:
         return "nothing was written"
-    counted = ", ".join(f"{_entities(counts[status])} {word}" for status, (word, _) in _STATUSES.items() if counts[status])
+    counts = [(report.count(status), word) for status, (word, _) in _STATUSES.items()]
+    counted = ", ".join(f"{_entities(count)} {word}" for count, word in counts if count)
     return f"not complete: {counted}" if counted else "not complete"
 
 

@@ -119,14 +119,14 @@ class RenderArguments:
 
 def render(args: RenderArguments) -> Result:
     """Read and check the document; exit 1 for a file that is neither or a plan that was changed by hand."""
-    from reconciler.documents import APPLY_SUMMARY, read_plan
+    from reconciler.documents import APPLY_REPORT, read_plan
 
     text = output.read_file(Path(args.file))
     if not _is_report(text):
         return results.result_of_plan(read_plan(text, name=args.file))
     from reconciler.render import apply_summary_view
 
-    summary = APPLY_SUMMARY.read(text, name=args.file)
+    summary = APPLY_REPORT.read(text, name=args.file)
     return Result(view=lambda: apply_summary_view(summary, name=args.file), document=lambda: json.loads(text))
 
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.documents import APPLY_SUMMARY, VALUES, ApplySummary, Document, row
+from reconciler.documents import APPLY_REPORT, VALUES, Document, row
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError, UsageError, WrongClusterError
 from reconciler.features.insight.evidence import SHOWN_S
 from reconciler.features.insight.recorded_rates import group_of_throttle, proposal_in_effect, question_in_effect, span_options
 from reconciler.model import (
+    ApplyReport,
     BucketVerdict,
     ClusterIdentity,
     ClusterSpec,
@@ -129,7 +130,7 @@ RUN_COMPARISON: Final = Document(
 )
 
 
-def read_runs_with_predictions(files: Sequence[str]) -> tuple[ApplySummary, ...]:
+def read_runs_with_predictions(files: Sequence[str]) -> tuple[ApplyReport, ...]:
     """Return the apply reports of these files. Raises ``FileAccessError``, and ``UsageError`` for one without predictions."""
     runs = []
     for name in files:
@@ -137,13 +138,13 @@ def read_runs_with_predictions(files: Sequence[str]) -> tuple[ApplySummary, ...]
             text = Path(name).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise FileAccessError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
-        runs.append(APPLY_SUMMARY.read(text, name=name))
-        if not runs[-1].around.predictions:
+        runs.append(APPLY_REPORT.read(text, name=name))
+        if not runs[-1].facts.predictions:
             raise UsageError(f"{escaped(name)} has no predictions. Apply with --backtest FILE --report {escaped(name)}")
     return tuple(runs)
 
 
-def run_proposal(report: ApplySummary, paths: Sequence[str], cluster: str | None, access: Access) -> Proposal:
+def run_proposal(report: ApplyReport, paths: Sequence[str], cluster: str | None, access: Access) -> Proposal:
     """Return the quotas of the cluster now, or of a snapshot, to judge by what is in effect.
 
     Raises ``WrongClusterError`` for the report of another cluster, and as ``Sources.view``.
@@ -159,7 +160,7 @@ def run_proposal(report: ApplySummary, paths: Sequence[str], cluster: str | None
 
 
 def compare_runs(
-    runs: Sequence[ApplySummary],
+    runs: Sequence[ApplyReport],
     view: QuotaView,
     spec: ClusterSpec,
     trusted: TrustedTree | None,
@@ -172,7 +173,7 @@ def compare_runs(
     A run whose traffic cannot be read has no quota group that was checked, and the reason as a note.
     """
     proposal = proposal_in_effect(view, spec, trusted)
-    ended = [(run.around.ended, run) for run in runs if run.around.ended is not None and run.cluster.is_same(view.cluster)]
+    ended = [(run.facts.ended, run) for run in runs if run.facts.ended is not None and run.cluster.is_same(view.cluster)]
     compared = []
     for since, run in sorted(ended, key=lambda pair: pair[0], reverse=True):
         if not now - MONTH < since < now:
@@ -182,7 +183,7 @@ def compare_runs(
             options = span_options(spec, trusted, since, until)
             made = compare_run(run, proposal, options, since=since, until=until, progress=progress)
         except ReconcilerError as error:
-            groups = tuple(ComparedGroup(prediction=each, agreement=Agreement.UNKNOWN) for each in run.around.predictions)
+            groups = tuple(ComparedGroup(prediction=each, agreement=Agreement.UNKNOWN) for each in run.facts.predictions)
             notes = (compose("{problem}", problem=str(error)),)
             made = RunComparison(cluster=run.cluster, digest=run.digest, since=since, until=until, groups=groups, notes=notes)
         compared.append(made)
@@ -190,7 +191,7 @@ def compare_runs(
 
 
 def compare_run(
-    report: ApplySummary,
+    report: ApplyReport,
     proposal: Proposal,
     options: BacktestOptions,
     *,
@@ -224,7 +225,7 @@ def compare_run(
     for verdict in judged.verdicts:
         rows[verdict.name, verdict.key].append(verdict)
     times = _times(throttles or (), proposal, since=since)
-    compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.around.predictions]
+    compared = [_compare(each, rows[each.bucket, each.key], times, all_stated=all_stated) for each in report.facts.predictions]
     order = list(Agreement)
     compared.sort(key=lambda group: (order.index(group.agreement), -(group.throttled or 0.0), group.prediction.bucket))
     more = [*_not_covered(judged.provenance, since, until)]

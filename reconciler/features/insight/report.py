@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.documents import ApplySummary
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError
 from reconciler.features.insight.predictions import RunComparison, compare_runs
 from reconciler.manifest import OwnerBudget, allocations, budgets_of
 from reconciler.model import (
+    ApplyReport,
     ClusterFailure,
     ClusterIdentity,
     CurrentState,
@@ -143,7 +143,7 @@ class ReportRequest:
     cluster: str | None = None
     access: Access = field(default_factory=Access)
     trusted_ref: str | None = None
-    predicted: tuple[ApplySummary, ...] = ()
+    predicted: tuple[ApplyReport, ...] = ()
     """Runs with predictions."""
 
 

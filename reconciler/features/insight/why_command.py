@@ -116,7 +116,7 @@ def _compare(args: WhyArguments) -> Result:
     if args.times.at is not None or named is not None:
         raise UsageError("--run compares all groups of a run, so it takes neither --at nor --name")
     now = datetime.datetime.now(datetime.UTC)
-    since = report.around.ended if args.times.since is None else parse_time("--since", args.times.since, now=now)
+    since = report.facts.ended if args.times.since is None else parse_time("--since", args.times.since, now=now)
     if since is None:
         raise UsageError(f"{shown(args.run or '')} has no time of its end. Pass --since TIME")
     until = now if args.times.until is None else parse_time("--until", args.times.until, now=now)

@@ -145,17 +145,17 @@ def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
 
 
 def _status(args: CommentArguments) -> CommentStatus:
-    from reconciler.documents import APPLY_SUMMARY
+    from reconciler.documents import APPLY_REPORT
     from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus
     from reconciler.model import ApplyResult
     from reconciler.render import apply_sentence
 
     if not args.report:
         return CommentStatus(state=CommentState(args.state or "planned"), commit=args.post.commit)
-    report = APPLY_SUMMARY.read(output.read_file(Path(args.report)), name=args.report)
+    report = APPLY_REPORT.read(output.read_file(Path(args.report)), name=args.report)
     done = report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
     state = CommentState.APPLIED if done else CommentState.FAILED
-    request = report.context.pull_request if report.context else None
+    request = report.facts.context.pull_request if report.facts.context else None
     return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), commit=args.post.commit, request=request)
 
 

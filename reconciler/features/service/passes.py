@@ -157,8 +157,8 @@ class Passes:
     report: Path | None = None
     """Has always the last run that wrote something; ``revert`` reads it."""
     _answered: ClusterIdentity | None = None
-    _written: str = ""
-    _refused: tuple[str, str | None] | None = None
+    _written: str | None = ""
+    _refused: tuple[str | None, str | None] | None = None
     _replayed: tuple[str, BacktestReport | str | None] = ("", None)
     """A digest, and the backtest of its plan, or why there is none."""
     _counts: EntityCounts | None = None

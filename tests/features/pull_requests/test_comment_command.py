@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.plan import Action, Change, KeyChange, Reason
+from reconciler.documents import APPLY_REPORT
+from reconciler.model import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    ClusterIdentity,
+    KeyChange,
+    Reason,
+)
 from tests.builders import plan, user
 from tests.features.pull_requests.conftest import comment, gitlab_job
 from tests.support import gitlab_server as gitlab
@@ -19,23 +30,22 @@ from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, Fault
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
 
+APPLIED = ChangeStatus.APPLIED
 
-def report(folder: Path, **fields: Any) -> str:
-    summary = {"applied": 0, "failed": 0, "unknown": 0, "not_attempted": 0}
-    document: dict[str, Any] = {
-        "format_version": "1.1", "cluster": {"name": "prod", "id": None, "kafka_version": None}, "digest": None, "changes": [],
-        "result": "done", "validate_only": False, "verified": True, "failure_reason": None, "message": None,
-    }  # fmt: skip
-    (folder / "report.json").write_text(
-        json.dumps({**document, "summary": {**summary, **dict(fields.pop("summary", {}))}, **fields})
-    )
+
+def report(folder: Path, *statuses: ChangeStatus, result: ApplyResult = ApplyResult.DONE, **fields: Any) -> str:
+    keys = (KeyChange(key="producer_byte_rate", before=1024.0, after=2048.0, reason=Reason.VALUE_DIFFERS),)
+    changes = [Change(entity=user(f"u{number}"), action=Action.UPDATE, keys=keys) for number in range(len(statuses))]
+    outcomes = tuple(ChangeOutcome(change=change, status=each) for change, each in zip(changes, statuses, strict=True))
+    made = ApplyReport(cluster=ClusterIdentity(name="prod"), result=result, outcomes=outcomes, verified=True, **fields)
+    (folder / "report.json").write_text(APPLY_REPORT.text(made))
     return "report.json"
 
 
 def test_from_the_plan_to_the_end_of_apply(folder, github):
     first = comment(folder, github, "plan.json")
     applying = comment(folder, github, "--state", "applying", "--cluster", "prod")
-    document = report(folder, summary={"applied": 1}, seconds=8.2, brokers=3)
+    document = report(folder, APPLIED, seconds=8.2, brokers=3)
     applied = comment(folder, github, "--report", document, "--cluster", "prod")
 
     assert (first.code, applying.code, applied.code) == (0, 0, 0)
@@ -96,16 +106,21 @@ def test_names_are_no_references_and_no_line_is_a_quick_action(folder, key, remo
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("statuses", "fields", "words"),
     [
-        ({"result": "refused", "failure_reason": "guard", "message": "guard @team"}, "nothing was written; guard: guard @team"),
-        ({"result": "failed", "failure_reason": "unreachable"}, "nothing was written; unreachable"),
-        ({"result": "partial", "summary": {"applied": 2, "failed": 1}}, "not complete: 2 entities written, 1 entity failed"),
-        ({"result": "partial"}, "not complete"),
+        (
+            (),
+            {"result": "refused", "failure_reason": "guard", "message": "guard @team"},
+            "nothing was written; guard: guard @team",
+        ),
+        ((), {"result": "failed", "failure_reason": "unreachable"}, "nothing was written; unreachable"),
+        ((APPLIED, APPLIED, ChangeStatus.FAILED), {"result": "partial"}, "not complete: 2 entities written, 1 entity failed"),
+        ((), {"result": "partial"}, "not complete"),
     ],
 )
-def test_a_run_that_failed_says_how(folder, github, fields, words):
-    done = comment(folder, github, "plan.json", "--report", report(folder, **fields))
+def test_a_run_that_failed_says_how(folder, github, statuses, fields, words):
+    result = ApplyResult(fields["result"])
+    done = comment(folder, github, "plan.json", "--report", report(folder, *statuses, **{**fields, "result": result}))
 
     ((text),) = [one["body"] for one in github.comments.values()]
     assert done.code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.documents import APPLY_REPORT, APPLY_SUMMARY, failed_apply
+from reconciler.documents import APPLY_REPORT, failed_apply
 from reconciler.errors import GuardRefusedError
 from reconciler.model import (
     Action,
@@ -56,7 +56,7 @@ def test_a_good_run_is_a_sentence_and_a_table(tmp_path: Path) -> None:
 
 def test_a_run_that_guards_refuse_says_how_to_accept_them_in_ci(tmp_path: Path) -> None:
     error = GuardRefusedError("guards need acceptance", guard_ids=("prune", "large-reduction"))
-    text = summary(tmp_path, APPLY_SUMMARY.text(failed_apply(error, cluster=PROD, validate_only=False)))
+    text = summary(tmp_path, APPLY_REPORT.text(failed_apply(error, cluster=PROD, validate_only=False)))
     assert text.startswith("### Kafka quotas, apply: `prod`\n\n**Refused: ")
     assert "To accept `prune`, `large-reduction` for one run instead, start this workflow by hand" in text
     assert "their ids, one a line, into its input `accept`" in text
