@@ -242,7 +242,7 @@ def test_no_answer_about_any_phase_is_false(recording: Recording, source: str, w
 
     assert before["answer"] in silent, before
     assert after["answer"] in silent, after
-    expected = {"throttled"} if who in RECORDED[source] else {"unknown", "computed", "possible"}
+    expected = {"throttled"} if who in RECORDED[source] else {"unknown", "computed"}
     for report in (during, whole):
         assert report["answer"] in expected, report
         causes = {(group["key"], group["limit"]) for group in report["groups"] if group["cause"]}
@@ -282,7 +282,7 @@ def test_headroom_names_each_throttled_group_and_no_other(recording: Recording, 
 @pytest.mark.parametrize("who", [*LIMITED, ADDRESS])
 def test_a_page_shows_why_a_client_is_throttled_now(recording: Recording, who: str) -> None:
     during, after = (moment["why", who] for moment in recording.moments)
-    assert during["answer"] in ({"throttled"} if who in RECORDED["page"] else {"unknown", "computed", "possible"}), during
+    assert during["answer"] in ({"throttled"} if who in RECORDED["page"] else {"unknown", "computed"}), during
     assert after["answer"] == "unknown", after
 
 
@@ -312,7 +312,7 @@ def _why_word(recording: Recording, source: str, clients: tuple[str, ...]) -> st
         else why(recording, source, who, limited + 1, raised)["answer"]
         for who in clients
     }
-    words = {"throttled": "throttled", "computed": "computed", "possible": "computed"}
+    words = {"throttled": "throttled", "computed": "computed"}
     return min((words.get(answer, "unknown") for answer in answers), key=("unknown", "computed", "throttled").index)
 
 

@@ -31,7 +31,7 @@ _DRIFT: Final = "kafka-quotas drift shows such quotas"
 _OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
 
 
-def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool, possible: bool) -> list[IncidentGroup]:
+def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool) -> list[IncidentGroup]:
     """The groups of the client under the quotas of an incident.
 
     Where the quotas changed during it, those of its longest part count, or of the next part that explains it.
@@ -43,27 +43,23 @@ def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool, p
     }
     first: list[IncidentGroup] = []
     for part, overlap in sorted(overlaps.values(), key=lambda pair: pair[1].begin - pair[1].end):
-        groups = _groups_of_part(evidence, part, overlap, is_recorded=is_recorded, possible=possible)
+        groups = _groups_of_part(evidence, part, overlap, is_recorded=is_recorded)
         first = first or groups
         if any(group.is_cause for group in groups):
             return groups
     return first
 
 
-def _groups_of_part(
-    evidence: SourceEvidence, part: QuotaPart, overlap: Stretch, *, is_recorded: bool, possible: bool
-) -> list[IncidentGroup]:
+def _groups_of_part(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch, *, is_recorded: bool) -> list[IncidentGroup]:
     verdicts = _verdicts_of(evidence, part, overlap)
     made: dict[object, IncidentGroup] = {}
     for of, line in evidence.timelines:
         if of is not part:
             continue
         verdict = verdicts.get(line.verdict.place, line.verdict)
-        seconds = [
-            second for second in over_seconds(line, possible=possible) if overlap.begin - PAUSE_S <= second <= overlap.end + 1
-        ]
-        proven = verdict.verdict is Verdict.THROTTLED or (possible and verdict.verdict is Verdict.POSSIBLE)
-        cause = not is_recorded and verdict.limits.after is not None and (bool(seconds) or proven)
+        seconds = [second for second in over_seconds(line) if overlap.begin - PAUSE_S <= second <= overlap.end + 1]
+        is_over = bool(seconds) or verdict.verdict is Verdict.THROTTLED
+        cause = not is_recorded and verdict.limits.after is not None and is_over
         made.setdefault(verdict.place, _group_of(verdict, seconds, part, is_cause=cause))
     groups = list(made.values())
     if not is_recorded:

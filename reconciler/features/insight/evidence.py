@@ -91,26 +91,24 @@ def _proven(run: Sequence[RecordedThrottle], since: float) -> Stretch | None:
     return None if earliest < since and last - SHOWN_S < since else Stretch(first, end)
 
 
-def computed_stretches(line: GroupTimeline, *, possible: bool) -> Iterator[Stretch]:
+def computed_stretches(line: GroupTimeline) -> Iterator[Stretch]:
     """The seconds over a limit. A rate without seconds has a first moment and a length at most."""
-    series = line.seconds
+    over = line.verdict.over
     if line.verdict.limits.after is None:
         return
-    if series is not None and line.verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE):
-        for second in over_seconds(line, possible=possible):
+    if line.seconds is not None and line.verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE):
+        for second in over_seconds(line):
             yield Stretch(second, second + _NEARLY_ALL)
-    elif series is None and line.verdict.over.first is not None:
-        first = line.verdict.over.first.timestamp()
-        yield Stretch(first, first + line.verdict.over.longest_s)
+    elif line.seconds is None and over.first is not None:
+        first = over.first.timestamp()
+        yield Stretch(first, first + over.longest_s)
 
 
-def over_seconds(line: GroupTimeline, *, possible: bool) -> Iterator[float]:
-    """The seconds in which the group is over its limit, or possibly is."""
-    series = line.seconds
-    if series is not None:
+def over_seconds(line: GroupTimeline) -> Iterator[float]:
+    """The seconds in which the group is over its limit."""
+    if (series := line.seconds) is not None:
         start = series.start.timestamp()
-        counts = series.possible if possible else series.over
-        yield from (start + place for place, count in enumerate(counts) if count)
+        yield from (start + place for place, count in enumerate(series.over) if count)
 
 
 def join_stretches(marks: Iterable[Stretch]) -> list[Stretch]:
@@ -176,11 +174,6 @@ class SourceEvidence:
     notes: tuple[str, ...] = ()
 
     @property
-    def counts_requests(self) -> bool:
-        """Whether its throttles are those of single requests."""
-        return self.recorded.facts.source not in _OF_SUMS
-
-    @property
     def is_complete(self) -> bool:
         """Whether no throttle of the client on its brokers and in its time is missing."""
         return self.is_log and not self.unread and not self.holes
@@ -209,11 +202,9 @@ class IncidentRequest:
 def observe_span(
     stack: contextlib.ExitStack, asked: IncidentRequest, then: QuotasThen, options: BacktestOptions, *, progress: Progress
 ) -> SourceEvidence | MissingEvidence:
-    """Return what traffic shows of a client: for each quota group and part of the span rate, limit and seconds over.
+    """Return what traffic shows of a client, or why it shows nothing. It is open until the end of ``stack``.
 
-    Recorded throttles are beside them, and why nothing is known where that is so. The traffic is open until the end of
-    ``stack``. ``observe`` does the same for all groups at the present moment. Raises as ``open_recorded`` and
-    ``backtest_request``.
+    ``observe`` does the same for all groups at the present moment. Raises as ``open_recorded`` and ``backtest_request``.
     """
     from reconciler.traffic import require_arrow
 
@@ -372,10 +363,6 @@ def _unknown_client(client: Entity, recorded: TrafficSource) -> MissingEvidence:
     return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
 
-if TYPE_CHECKING:
-    from reconciler.traffic import RecordedThrottle
-
-
 def recorded_in(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles | None:
     """The throttles of an incident as brokers recorded them, added up."""
     rows = [throttle for throttle in evidence.throttles or () if _is_in(throttle, chosen)]
@@ -383,18 +370,14 @@ def recorded_in(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles 
         return None
     # A line for topics has a row for its time, and rows for its topics. The first counts it.
     lines = [row for row in rows if not row.of_samples and (row.kind.value != "mutation" or not evidence.is_log)]
-    times = [row.longest_ms for row in rows if row.longest_ms]
     # A forwarded request has a line of its broker and one of the controller.
     refused = max(sum(row.refused for row in rows if (row.broker == CONTROLLER) is here) for here in (True, False))
     return RecordedThrottles(
-        source=evidence.source,
-        requests=sum(row.requests for row in lines) if evidence.counts_requests else 0,
+        requests=sum(row.requests for row in lines) if evidence.recorded.facts.source not in _OF_SUMS else 0,
         refused=refused if evidence.is_log else 0,
         seconds=len({row.begin_us // 1_000_000 for row in rows if not row.of_samples}),
         samples=len({(row.broker, row.begin_us) for row in rows if row.of_samples}),
-        longest_ms=max(times, default=None),
-        sum_ms=sum(row.throttle_ms for row in lines) if times else None,
-        brokers=tuple(sorted({row.broker for row in rows if row.broker != CONTROLLER})),
+        longest_ms=max(row.longest_ms for row in rows) or None,
     )
 
 

@@ -30,7 +30,6 @@ from reconciler.features.insight.evidence import (
 )
 from reconciler.features.insight.incident import (
     WHETHER,
-    AskedTimes,
     IncidentAnswer,
     IncidentGroup,
     IncidentReport,
@@ -48,6 +47,8 @@ from reconciler.workflows import has_group_plugin
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
 _SHOWN: Final = 4
+_LOG: Final = "give --traffic with the request log of this time"
+_SNAPSHOT: Final = "give --current FILE, a snapshot of that time"
 _NO_TRAFFIC: Final = MissingEvidence(
     what=WHETHER,
     because="no traffic was given",
@@ -57,7 +58,25 @@ _NO_TRAFFIC: Final = MissingEvidence(
 _OTHER_LIMITS: Final = MissingEvidence(
     what="which limits were in effect",
     because="the quotas known here would have throttled this traffic, and the brokers logged no throttle",
-    remedy="give --current FILE, a snapshot of that time",
+    remedy=_SNAPSHOT,
+)
+_GROUPS: Final = MissingEvidence(
+    what="whether the client shares the limit of a group",
+    because="the cluster stores groups for the broker plugin, and the Cluster manifest does not name the plugin",
+    remedy="set spec.quotaCallback of the Cluster manifest, see kafka-quotas explain totals-and-groups",
+)
+_LENGTHS: Final = MissingEvidence(
+    what="how long each request was throttled", because="only request logs have the brokers' own throttle times", remedy=_LOG
+)
+_CLIENTS: Final = MissingEvidence(
+    what="which clients of the quota group were throttled",
+    because="this traffic names quota groups, and not the clients in them",
+    remedy=_LOG,
+)
+_MEMBERS: Final = MissingEvidence(
+    what="who filled the quota group, and which limit would have passed",
+    because="this traffic does not show single clients",
+    remedy="give --traffic with the request log or a folder of compact of this time",
 )
 
 
@@ -68,7 +87,7 @@ class _Finding:
     answer: IncidentAnswer
     chosen: Stretch | None = None
     others: int = 0
-    missing: tuple[MissingEvidence, ...] = ()
+    missing: MissingEvidence | None = None
 
 
 def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRESS) -> IncidentReport:
@@ -83,59 +102,91 @@ def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRE
         raise UsageError("--until is not later than --since")
     then = read_quotas_then(request.quotas, request.since, request.until, client=request.client)
     options = request.traffic(then.spec)
+    unknown = IncidentReport(
+        client=request.client,
+        cluster=then.identity,
+        at=request.at,
+        since=request.since,
+        until=request.until,
+        answer=IncidentAnswer.UNKNOWN,
+        assumed=then.assumed,
+        evidence=then.evidence,
+        missing=(*then.missing, *_missing_groups(then)),
+    )
     if options is None:
-        return _report(request, then, None, _Finding(answer=IncidentAnswer.UNKNOWN, missing=(_NO_TRAFFIC,)))
+        return replace(unknown, missing=(_NO_TRAFFIC, *unknown.missing))
     with contextlib.ExitStack() as stack:
         evidence = observe_span(stack, request, then, options, progress=progress)
         if isinstance(evidence, MissingEvidence):
-            return _report(request, then, None, _Finding(answer=IncidentAnswer.UNKNOWN, missing=(evidence,)))
-        return _report(request, then, evidence, _finding(request, evidence))
+            return replace(unknown, missing=(evidence, *unknown.missing))
+        return _report(unknown, request, then, evidence)
+
+
+def _report(unknown: IncidentReport, request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence) -> IncidentReport:
+    finding = _finding(request, evidence)
+    answer, chosen = finding.answer, finding.chosen
+    is_recorded = answer is IncidentAnswer.THROTTLED
+    groups, missing = _groups(request, then, evidence, finding)
+    # A clear answer is of the time of the log only.
+    is_clear = answer is IncidentAnswer.CLEAR
+    missing = [*([finding.missing] if finding.missing else []), *missing, *unknown.missing, *_gaps(evidence, groups, finding)]
+    read = f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC"
+    report = replace(
+        unknown,
+        since=max(request.since, evidence.start) if is_clear else request.since,
+        until=min(request.until, evidence.end) if is_clear else request.until,
+        answer=answer,
+        span=None if chosen is None else _span(request, evidence, finding, chosen, groups),
+        groups=groups,
+        recorded=recorded_in(evidence, chosen) if is_recorded and chosen is not None else None,
+        assumed=None if is_recorded else then.assumed,
+        evidence=(read, *evidence.notes, *then.evidence),
+        missing=tuple(dict.fromkeys(missing)),
+    )
+    return replace(report, commands=next_commands(request.quotas, report.causes))
 
 
 def _finding(request: IncidentRequest, evidence: SourceEvidence) -> _Finding:
     since, until = request.since.timestamp(), request.until.timestamp()
     recorded = join_stretches(recorded_stretches(evidence.throttles or (), since, until))
-    recorded = recorded or join_stretches(_shown_over(evidence, since, until))
-    if (chosen := nearest_stretch(recorded, request.at)) is not None:
-        return _Finding(answer=IncidentAnswer.THROTTLED, chosen=chosen, others=len(recorded) - 1)
-    for possible, answer in ((False, IncidentAnswer.COMPUTED), (True, IncidentAnswer.POSSIBLE)):
-        computed = join_stretches(_computed(evidence, since, until, possible=possible))
-        if (chosen := nearest_stretch(computed, request.at)) is not None:
-            return _Finding(answer=answer, chosen=chosen, others=len(computed) - 1)
+    computed = [*_computed(evidence, since, until)]
+    recorded = recorded or join_stretches(_shown_over(evidence, computed))
+    for answer, stretches in ((IncidentAnswer.THROTTLED, recorded), (IncidentAnswer.COMPUTED, join_stretches(computed))):
+        if (chosen := nearest_stretch(stretches, request.at)) is not None:
+            return _Finding(answer=answer, chosen=chosen, others=len(stretches) - 1)
     if evidence.is_complete and (request.at is None or evidence.start <= request.at <= evidence.end):
         return _Finding(answer=IncidentAnswer.CLEAR)
-    return _Finding(answer=IncidentAnswer.UNKNOWN, missing=(_undecided(request, evidence),))
+    return _Finding(answer=IncidentAnswer.UNKNOWN, missing=_undecided(request, evidence))
 
 
-def _computed(evidence: SourceEvidence, since: float, until: float, *, possible: bool) -> Iterator[Stretch]:
+def _computed(evidence: SourceEvidence, since: float, until: float) -> Iterator[Stretch]:
     """Seconds over a limit, but for brokers whose log shows that they throttled nothing."""
     logged = {*evidence.brokers, CONTROLLER} if evidence.is_complete else set()
     for part, line in evidence.timelines:
-        if line.verdict.broker in logged:
-            continue
         begin, end = max(since, part.begin.timestamp()), min(until, part.end.timestamp())
-        for stretch in computed_stretches(line, possible=possible):
-            if (within := stretch.within(begin, end)) is not None:
-                yield within
+        stretches = computed_stretches(line) if line.verdict.broker not in logged else ()
+        yield from (within for stretch in stretches if (within := stretch.within(begin, end)) is not None)
 
 
-def _shown_over(evidence: SourceEvidence, since: float, until: float) -> Iterator[Stretch]:
+def _shown_over(evidence: SourceEvidence, computed: Sequence[Stretch]) -> Iterator[Stretch]:
     """Rates over a limit whose samples show a throttle. Alone they may show one from before ``since``, for up to a minute."""
     moments = [throttle.begin_us / 1e6 for throttle in evidence.throttles or () if throttle.of_samples]
-    for stretch in _computed(evidence, since, until, possible=False):
+    for stretch in computed:
         if any(stretch.begin <= moment <= stretch.end + SHOWN_S for moment in moments):
             yield stretch
 
 
 def _undecided(request: IncidentRequest, evidence: SourceEvidence) -> MissingEvidence:
     """Return the reasons for which the sources do not decide."""
-    remedy: str | None = "give --traffic with the request log of this time"
+    remedy: str | None = _LOG
     if evidence.is_complete:
         because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
         remedy = "give traffic of this time"
     elif evidence.is_log:
         lack = f"{evidence.unread:,} of its lines cannot be read" if evidence.unread else evidence.holes[0]
         because = f"the log has no throttle of {request.client}, and {lack}"
+    elif any(line.verdict.verdict is Verdict.POSSIBLE for _, line in evidence.timelines):
+        because = f"the traffic ({evidence.source}) shows no throttle, and its totals do not decide whether it is over a limit"
     elif evidence.throttles is None:
         because = f"the traffic ({evidence.source}) has no throttle times, and is over no limit that is known here"
         remedy = None if EntityType.IP.value in request.client.types else remedy
@@ -144,57 +195,22 @@ def _undecided(request: IncidentRequest, evidence: SourceEvidence) -> MissingEvi
     return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
 
-def _report(request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence | None, finding: _Finding) -> IncidentReport:
-    groups: tuple[IncidentGroup, ...] = ()
-    missing = [*finding.missing]
-    since, until = request.since, request.until
-    recorded, sources = None, list(then.evidence)
-    if evidence is not None:
-        groups, more = _groups(request, then, evidence, finding)
-        missing += more
-        if finding.answer is IncidentAnswer.CLEAR:
-            # A clear answer is of the time of the log only.
-            since, until = max(since, evidence.start), min(until, evidence.end)
-        if finding.answer is IncidentAnswer.THROTTLED and finding.chosen is not None:
-            recorded = recorded_in(evidence, finding.chosen)
-        read = f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC"
-        sources = [read, *evidence.notes, *sources]
-    missing += [*then.missing, *_missing_groups(then), *(_gaps(evidence, groups, finding) if evidence is not None else ())]
-    span = None if evidence is None else _span(request, evidence, finding, groups)
-    report = IncidentReport(
-        client=request.client,
-        cluster=then.identity,
-        asked=AskedTimes(at=request.at, since=since, until=until),
-        answer=finding.answer,
-        span=span,
-        groups=groups,
-        recorded=recorded,
-        assumed=then.assumed if finding.answer is not IncidentAnswer.THROTTLED else None,
-        evidence=tuple(sources),
-        missing=tuple(dict.fromkeys(missing)),
-    )
-    return replace(report, commands=next_commands(request.quotas, report.causes)) if report.causes else report
-
-
 def _span(
-    request: IncidentRequest, evidence: SourceEvidence, finding: _Finding, groups: Sequence[IncidentGroup]
-) -> IncidentSpan | None:
-    if finding.chosen is None:
-        return None
-    begin, end = moment_at(finding.chosen.begin), moment_at(finding.chosen.end)
+    request: IncidentRequest, evidence: SourceEvidence, finding: _Finding, chosen: Stretch, groups: Sequence[IncidentGroup]
+) -> IncidentSpan:
+    begin, end = moment_at(chosen.begin), moment_at(chosen.end)
     sums: Counter[tuple[object, ...]] = Counter()
     for group in groups:
         # Samples have a first moment over a limit, and no seconds.
         if group.is_cause and group.last is not None:
-            sums[group.place] += group.seconds_over
-    longest = max(sums.values(), default=0) or None
+            sums[group.row.place] += group.seconds_over
     return IncidentSpan(
         begin=begin,
         end=end if begin != end else None,
         begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
         goes_on=end + _SECOND >= min(request.until, evidence.end),
         others=finding.others,
-        seconds_over=None if finding.answer is IncidentAnswer.THROTTLED else longest,
+        seconds_over=None if finding.answer is IncidentAnswer.THROTTLED else max(sums.values(), default=0) or None,
     )
 
 
@@ -206,13 +222,11 @@ def _groups(
         would_throttle = any(line.verdict.verdict is Verdict.THROTTLED for _, line in evidence.timelines)
         unexplained = finding.answer is IncidentAnswer.CLEAR and would_throttle
         return plain_groups(evidence), [_OTHER_LIMITS] if unexplained else []
-    is_recorded = finding.answer is IncidentAnswer.THROTTLED
-    possible = finding.answer is IncidentAnswer.POSSIBLE
-    groups = groups_in(evidence, finding.chosen, is_recorded=is_recorded, possible=possible)
+    groups = groups_in(evidence, finding.chosen, is_recorded=finding.answer is IncidentAnswer.THROTTLED)
     made, missing = add_origins(request.quotas, then, groups)
     missing += _changes(then, finding.chosen)
     if not any(group.is_cause for group in made):
-        missing.append(_which_limit(request, then, made))
+        missing.append(_which_limit(then, made))
     return made, missing
 
 
@@ -227,54 +241,33 @@ def _changes(then: QuotasThen, chosen: Stretch) -> Iterator[MissingEvidence]:
         )
 
 
-def _which_limit(request: IncidentRequest, then: QuotasThen, groups: Sequence[IncidentGroup]) -> MissingEvidence:
-    limited = any(group.limit is not None for group in groups)
+def _which_limit(then: QuotasThen, groups: Sequence[IncidentGroup]) -> MissingEvidence:
     because = "no quota of that time is known"
-    if limited or any(part.proposal is not None and part.proposal.proposed for part in then.parts):
+    if any(group.limit is not None for group in groups) or any(part.proposal and part.proposal.proposed for part in then.parts):
         because = "no quota known here explains the recorded throttles: another one was in effect, or several may be the cause"
-    named = request.quotas.names_cluster or request.quotas.access.current is not None
-    remedy = "give --current FILE, a snapshot of that time" if named else "give --current FILE or --bootstrap-server HOST:PORT"
-    return MissingEvidence(what="which limit throttled the client", because=because, remedy=remedy)
+    return MissingEvidence(what="which limit throttled the client", because=because, remedy=_SNAPSHOT)
 
 
 def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
     """Quotas of groups, where nothing states that the brokers have the plugin that reads them."""
     entities = {entity for part in then.parts if part.proposal is not None for entity in part.proposal.proposed}
-    if has_group_plugin(then.spec) or not any(map(is_reserved, entities)):
-        return
-    yield MissingEvidence(
-        what="whether the client shares the limit of a group",
-        because="the cluster stores groups for the broker plugin, and the Cluster manifest does not name the plugin",
-        remedy="set spec.quotaCallback of the Cluster manifest, see kafka-quotas explain totals-and-groups",
-    )
+    if not has_group_plugin(then.spec) and any(map(is_reserved, entities)):
+        yield _GROUPS
 
 
 def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
     """Yield what the source does not show."""
-    log = "give --traffic with the request log of this time"
     if finding.chosen is not None and not any(throttle.longest_ms for throttle in evidence.throttles or ()):
-        yield MissingEvidence(
-            what="how long each request was throttled",
-            because="only request logs have the brokers' own throttle times",
-            remedy=log,
-        )
+        yield _LENGTHS
     if finding.answer is IncidentAnswer.THROTTLED and evidence.names_groups:
-        yield MissingEvidence(
-            what="which clients of the quota group were throttled",
-            because="this traffic names quota groups, and not the clients in them",
-            remedy=log,
-        )
+        yield _CLIENTS
     if unseen := sorted(set(evidence.recorded.facts.named_brokers) - set(evidence.brokers)):
-        brokers = "broker" if len(unseen) == 1 else "brokers"
+        brokers = list_some([*map(str, unseen)], _SHOWN)
         yield MissingEvidence(
-            what=f"whether {brokers} {list_some([*map(str, unseen)], _SHOWN)} throttled the client",
+            what=f"whether {'broker' if len(unseen) == 1 else 'brokers'} {brokers} throttled the client",
             because="the traffic has no requests of them at that time",
             remedy="give their request logs with --traffic BROKER=PATH",
         )
     causes = [group for group in groups if group.is_cause]
     if causes and not any(member.requests for group in causes for member in group.members):
-        yield MissingEvidence(
-            what="who filled the quota group, and which limit would have passed",
-            because="this traffic does not show single clients",
-            remedy="give --traffic with the request log or a folder of compact of this time",
-        )
+        yield _MEMBERS

@@ -21,8 +21,6 @@ class IncidentAnswer(enum.StrEnum):
     """Brokers recorded throttles."""
     COMPUTED = "computed"
     """No throttle is recorded. Under the quotas known here the traffic would have been throttled."""
-    POSSIBLE = "possible"
-    """As computed, and sums of whole seconds do not decide."""
     CLEAR = "clear"
     """A request log without a gap has every request of the client in this time, and no throttle."""
     UNKNOWN = "unknown"
@@ -83,11 +81,6 @@ class IncidentGroup:
         return self.row.limits.entity
 
     @property
-    def place(self) -> tuple[object, ...]:
-        """The key, broker and names that identify the group."""
-        return self.row.key, self.row.name, self.row.broker
-
-    @property
     def members(self) -> tuple[Member, ...]:
         """The clients of the quota group, the largest first: by their part of what was over the limit, where that is known."""
 
@@ -106,8 +99,6 @@ class IncidentGroup:
 class RecordedThrottles:
     """What brokers recorded about throttles of this client in the incident, as one source has it."""
 
-    source: str
-    """The traffic that shows it."""
     requests: int = 0
     """Throttled requests, where the source has single ones."""
     refused: int = 0
@@ -118,10 +109,6 @@ class RecordedThrottles:
     """Samples of metrics that show a throttle of the minute before."""
     longest_ms: int | None = None
     """The longest throttle, in milliseconds. ``None`` is not known."""
-    sum_ms: int | None = None
-    """The throttles of all requests added up, in milliseconds. ``None`` is not known."""
-    brokers: tuple[int, ...] = ()
-    """The brokers that throttled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,18 +121,6 @@ class MissingEvidence:
     """Why."""
     remedy: str | None = None
     """What would show it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedTimes:
-    """The moment and the time that were asked about."""
-
-    at: datetime.datetime | None
-    """--at. ``None`` is not given."""
-    since: datetime.datetime
-    """The begin of the time that was looked at."""
-    until: datetime.datetime
-    """Its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +149,15 @@ class IncidentReport:
     """The client that was asked about."""
     cluster: ClusterIdentity
     """The cluster, as far as it is known."""
-    asked: AskedTimes
-    """The moment or the time that was asked about."""
+    at: datetime.datetime | None
+    """--at. ``None`` is not given."""
+    since: datetime.datetime
+    """The begin of the time that was looked at."""
+    until: datetime.datetime
+    """Its end."""
     answer: IncidentAnswer
-    """Throttled: brokers recorded throttles. computed: none is recorded, and the traffic is over a limit. possible: it may
-    be. clear: a request log without a gap has no throttle. unknown: nothing decides.
+    """Throttled: brokers recorded throttles. computed: none is recorded, and the traffic is over a limit. clear: a request
+    log without a gap has no throttle. unknown: nothing decides.
     """
     span: IncidentSpan | None = None
     """The incident at the asked moment or nearest to it. ``None``: there is none, or its time is not known."""
@@ -210,7 +189,10 @@ INCIDENT: Final = Document(
             Advice: row("would_pass=safe recommended"),
             BucketVerdict: row("bucket=name key broker verdict reason *limits *over *peak *advice"),
             IncidentGroup: row("*row since until cause=is_cause first last seconds_over members origin"),
-            IncidentReport: row("client cluster asked answer incident=span assumed recorded groups evidence missing commands"),
+            IncidentReport: row(
+                "client cluster asked(at since until) answer incident=span assumed recorded groups evidence missing commands",
+                asked="The moment and the time that were asked about.",
+            ),
             PeakRate: row("peak=rate peak_bound=bound"),
             RowLimits: row("entity limit=after"),
             SecondsOver: row("active_seconds=active"),

@@ -28,7 +28,6 @@ _LOWER_BOUND: Final = "A throttled client sends less than it wants to, so this i
 _TONES: Final = {
     IncidentAnswer.THROTTLED: Style.BAD,
     IncidentAnswer.COMPUTED: Style.WARN,
-    IncidentAnswer.POSSIBLE: Style.WARN,
     IncidentAnswer.CLEAR: Style.GOOD,
     IncidentAnswer.UNKNOWN: Style.WARN,
 }
@@ -54,15 +53,14 @@ def incident_headline(report: IncidentReport) -> str:
         reason = next((gap.because for gap in report.missing if gap.what == WHETHER), None)
         return f"Whether {client} was throttled is not known{f': {reason}' if reason else ''}".removesuffix(".")
     if answer is IncidentAnswer.CLEAR:
-        return f"The brokers logged no throttle of {client} from {_span_of(report.asked.since, report.asked.until)}"
+        return f"The brokers logged no throttle of {client} from {_span_of(report.since, report.until)}"
     around = "" if span is None else f" around {_at(span.begin)}"
-    if answer is not IncidentAnswer.THROTTLED:
-        verb = "would have been" if answer is IncidentAnswer.COMPUTED else "would possibly have been"
+    if answer is IncidentAnswer.COMPUTED:
         length = "" if span is None or span.seconds_over is None else f" for {duration(span.seconds_over)}"
         if span is not None and span.end is not None:
             around = f" between {_span_of(span.begin, span.end, word='and')}"
         under = "" if report.assumed is None else f" with the quotas of {report.assumed}, if they were in effect then"
-        return f"{client} {verb} throttled{length}{around}{under} (computed: the traffic shows no throttle)"
+        return f"{client} would have been throttled{length}{around}{under} (computed: the traffic shows no throttle)"
     if span is None or span.end is None:
         return f"{client} was throttled{around}"
     if report.recorded is not None and not report.recorded.seconds:
@@ -114,11 +112,11 @@ def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
 
 
 def _about_the_time(report: IncidentReport) -> Iterator[Line]:
-    span, asked = report.span, report.asked
+    span = report.span
     if span is None or span.end is None:
         return
-    if asked.at is not None and not span.begin <= asked.at <= span.end:
-        yield line(f"This is the incident nearest to {_at(asked.at)}.", hang=0)
+    if report.at is not None and not span.begin <= report.at <= span.end:
+        yield line(f"This is the incident nearest to {_at(report.at)}.", hang=0)
     for is_cut, words in (
         (span.begins_earlier, "may have begun earlier: the traffic or the time that was looked at begins there. Use --since"),
         (span.goes_on, "may go on: the traffic or the time that was looked at ends there. Use --until"),
@@ -127,7 +125,7 @@ def _about_the_time(report: IncidentReport) -> Iterator[Line]:
             yield line(f"The incident {words}.", hang=0)
     if span.others:
         more = count_of(span.others, "more incident")
-        yield line(f"The same client has {more} between {_span_of(asked.since, asked.until, word='and')}.", hang=0)
+        yield line(f"The same client has {more} between {_span_of(report.since, report.until, word='and')}.", hang=0)
 
 
 def _cause(report: IncidentReport, groups: Sequence[IncidentGroup]) -> Iterator[Block]:
