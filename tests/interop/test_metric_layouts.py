@@ -137,7 +137,7 @@ def test_each_layout_gives_the_verdict_and_is_recognised(name: str, exported: Ex
     found = [row for row in json.loads(done.out)["verdicts"] if row["bucket"].get("user") == USER.name]
     assert [(row["bucket"]["client-id"], row["verdict"], row["broker"]) for row in found] == [(CLIENT, "throttled", 1)]
     assert LAYOUTS[name] in health["series"]["message"]
-    shown = health["brokers"]["message"]
+    shown = health["exporters"]["message"]
     assert shown.startswith(f"broker 1 (job=kafka, instance=127.0.0.1:{exported.port}) shows ")
     kinds = set(shown.rpartition(" shows ")[2].rstrip(".").split(", "))
     assert {"produce", "request"} <= kinds
@@ -162,4 +162,4 @@ def test_unknown_names_are_counted_and_the_printed_rules_repair_them(exported: E
         row = server.get("query", query='kafka_server_quota_byte_rate{resource="Produce"} > 0')["result"]
     assert [one["metric"]["user"] for one in row] == ["CN%3Dorders%2COU%3Dx%20y"]
     assert "names" not in repaired
-    assert {"connection", "produce", "request", "queue-size"} <= set(re.split(r"[ ,.]+", repaired["brokers"]["message"]))
+    assert {"connection", "produce", "request", "queue-size"} <= set(re.split(r"[ ,.]+", repaired["exporters"]["message"]))

@@ -6,7 +6,7 @@ One check, one answer, one remedy. Rights are tried with requests that write not
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import reconciler
@@ -108,6 +108,8 @@ def examine_everything(paths: Sequence[str], cluster: str | None, access: Access
         for check in _CHECKS:
             progress.step(f"checking {check.id}")
             made.append(_answer(check, subject, broken))
+        progress.step("checking spec.traffic")
+        made += _exporters(subject)
     finally:
         if subject.opened is not None:
             subject.opened.close()
@@ -291,25 +293,17 @@ def _leftovers(subject: CheckSubject) -> DoctorCheck:
     )
 
 
-def _exporters(subject: CheckSubject) -> DoctorCheck:
-    """Look at the metrics server of the Cluster manifest, and name the worst of its checks."""
-    spec = subject.spec
-    opened = subject.opened
-    server = configured_server(spec, None)
-    if server is None:
-        return skipped("exporters", "The Cluster manifest names no Prometheus server (spec.traffic).")
-    quotas = {} if isinstance(subject.loaded, ReconcilerError) else desired_for(subject.loaded, subject.chosen)[1].values()
-    brokers: Sequence[int] = ()
-    if opened is not None and isinstance(opened, EveryBroker):
-        brokers = [node.id for node in opened.brokers()]
-    request = RateRequest(server=server, spec=spec)
-    checks = [*source_checks(request, quotas=quotas, brokers=brokers)]
-    remedy = f"Look closer with: kafka-quotas doctor --traffic prometheus+{escaped(server.address)}"
-    for status in (CheckStatus.FAIL, CheckStatus.WARN):
-        if worst := [check for check in checks if check.status is status]:
-            message = f"{count_of(len(worst), 'problem')} of {escaped(server.address)}. The first: {worst[0].message}"
-            return DoctorCheck(id="exporters", status=status, message=message, remedy=remedy)
-    return passed("exporters", checks[0].message)
+def _exporters(subject: CheckSubject) -> Iterator[DoctorCheck]:
+    """Yield the checks of the metrics server of the Cluster manifest."""
+    try:
+        server = configured_server(subject.spec, None)
+        if server is not None:
+            loaded, opened = subject.loaded, subject.opened
+            quotas = {} if isinstance(loaded, ReconcilerError) else desired_for(loaded, subject.chosen)[1].values()
+            brokers: list[int] = [node.id for node in opened.brokers()] if isinstance(opened, EveryBroker) else []
+            yield from source_checks(RateRequest(server=server, spec=subject.spec), quotas=quotas, brokers=brokers)
+    except ReconcilerError as error:
+        yield _of_error("source", error, "Check spec.traffic in the Cluster manifest")
 
 
 _CHECKS: Final = (
@@ -321,6 +315,5 @@ _CHECKS: Final = (
     Check("alter", _alter, "describe"),
     Check("callback", _callback, "connection"),
     Check("leftovers", _leftovers, "describe"),
-    Check("exporters", _exporters, remedy="Check spec.traffic in the Cluster manifest"),
 )
 """All of them, in the order in which the tool needs what they are about."""

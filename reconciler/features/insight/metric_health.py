@@ -115,17 +115,17 @@ def _brokers(reading: RateReading, brokers: Sequence[int]) -> Iterator[DoctorChe
         kinds += [each.value for each in Measure if each is not Measure.RATE and any(shown.measure is each for shown in series)]
         words.append(f"broker {broker} ({escaped(list_some(exporters, 2, between='; '))}) shows {', '.join(kinds)}")
     if words:
-        yield passed("brokers", f"{list_some(words, _SHOWN, between='. ')}.")
+        yield passed("exporters", f"{list_some(words, _SHOWN, between='. ')}.")
     if exporters_of and (missing := sorted(set(brokers) - set(exporters_of))):
         yield warned(
-            "brokers",
+            "exporters",
             f"No series comes from broker {list_some([*map(str, missing)], _SHOWN)} of the cluster.",
             "Look whether the server scrapes it, and whether any client uses it",
         )
     for broker, exporters in exporters_of.items():
         if len(exporters) > 1:
             yield warned(
-                "brokers",
+                "exporters",
                 f"Broker {broker} has {len(exporters)} exporters: {escaped(list_some(exporters, _SHOWN, between='; '))}.",
                 "Choose one cluster with --match if brokers of several clusters have the same id",
             )

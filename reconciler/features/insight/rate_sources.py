@@ -44,22 +44,48 @@ Samples = tuple[tuple[float, float], ...]
 """(seconds since 1970, value), oldest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RateReading:
-    """Samples of the series of quota groups and brokers. ``brokers``: names of brokers that have no id."""
+    """Samples of the series of quota groups and brokers, joined by their labels."""
 
-    series: Mapping[MetricSeries, Samples]
-    brokers: Mapping[int, str] = field(default_factory=dict)
-    exporters: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    series: dict[MetricSeries, Samples] = field(default_factory=dict)
+    brokers: dict[int, str] = field(default_factory=dict)
+    """Addresses of the exporters of brokers that have no id, by the number that stands for it."""
+    exporters: dict[int, list[str]] = field(default_factory=dict)
     """By broker, the targets of the server that show it."""
-    layouts: Mapping[Layout, int] = field(default_factory=dict)
+    layouts: Counter[Layout] = field(default_factory=Counter)
     """How many series have each layout of names."""
-    unknown: Mapping[Unattributed, tuple[str, ...]] = field(default_factory=dict)
+    unknown: dict[Unattributed, list[str]] = field(default_factory=dict)
     """By reason, series whose client or broker is not known."""
-    problems: tuple[Message, ...] = ()
+    problems: list[Message] = field(default_factory=list)
     """What was not read, and why."""
-    pages: Mapping[str, float] = field(default_factory=dict)
+    pages: dict[str, float] = field(default_factory=dict)
     """By the address of each page that was read, when (seconds since 1970). A page that shows no client was read, too."""
+
+    def add(
+        self, labels: Mapping[str, str], read: MetricSeries | Unattributed | None, samples: Iterable[tuple[float, float]]
+    ) -> None:
+        """Two exporters of one broker show the same, and the larger value of a moment counts."""
+        from reconciler.features.prometheus import Unattributed, layout_of, read_series, series_text
+
+        if (layout := layout_of(labels)) is not None:
+            self.layouts[layout] += 1
+        if read is Unattributed.NO_BROKER and (place := labels.get("instance") or labels.get("pod")):
+            numbers = {name: number for number, name in self.brokers.items()}
+            number = numbers.get(place, _UNNUMBERED + len(numbers))
+            self.brokers[number] = place
+            read = read_series({**labels, "broker": str(number)})
+        if isinstance(read, Unattributed):
+            self.unknown.setdefault(read, []).append(series_text(labels))
+        elif read is not None:
+            target = ", ".join(f"{name}={labels[name]}" for name in _TARGET_LABELS if labels.get(name))
+            targets = self.exporters.setdefault(read.broker, [])
+            if target not in targets:
+                targets.append(target)
+            values = dict(self.series.get(read, ()))
+            values.update((at, max(value, values.get(at, value))) for at, value in samples)
+            if values:
+                self.series[read] = tuple(sorted(values.items()))
 
     @property
     def notes(self) -> tuple[Message, ...]:
@@ -123,6 +149,9 @@ def read_rates(request: RateRequest) -> RateReading:
     Raises ``UsageError`` for no source, for a mixture, and for an address that is none, and ``TrafficError`` for one that cannot
     be read.
     """
+    from reconciler.traffic import require_arrow
+
+    require_arrow()
     traffic = request.traffic
     pages = [split_page(argument) for argument in traffic if is_page(argument)]
     servers = [argument for argument in traffic if is_prometheus(argument)]
@@ -146,77 +175,24 @@ def read_rates(request: RateRequest) -> RateReading:
     return _read_server(server.address, request)
 
 
-class _NamedSeries:
-    """Joins samples to series by their labels; a broker without an id gets its exporter's address as name."""
-
-    def __init__(self) -> None:
-        """Raises ``MissingDependencyError`` without the packages."""
-        from reconciler.traffic import require_arrow
-
-        require_arrow()
-        self._brokers: dict[int, str] = {}
-        self._places: dict[str, int] = {}
-        self._series: dict[MetricSeries, dict[float, float]] = {}
-        self._exporters: dict[int, dict[str, None]] = {}
-        self._layouts: Counter[Layout] = Counter()
-        self._unknown: dict[Unattributed, list[str]] = {}
-
-    def add(
-        self, labels: Mapping[str, str], read: MetricSeries | Unattributed | None, samples: Iterable[tuple[float, float]]
-    ) -> None:
-        """Two exporters of one broker show the same, and the larger value of a moment counts."""
-        from reconciler.features.prometheus import Unattributed, layout_of, read_series, series_text
-
-        if (layout := layout_of(labels)) is not None:
-            self._layouts[layout] += 1
-        if read is Unattributed.NO_BROKER and (place := labels.get("instance") or labels.get("pod")):
-            number = self._places.setdefault(place, _UNNUMBERED + len(self._places))
-            self._brokers[number] = place
-            read = read_series({**labels, "broker": str(number)})
-        if isinstance(read, Unattributed):
-            self._unknown.setdefault(read, []).append(series_text(labels))
-        elif read is not None:
-            target = ", ".join(f"{name}={labels[name]}" for name in _TARGET_LABELS if labels.get(name))
-            self._exporters.setdefault(read.broker, {})[target] = None
-            values = self._series.setdefault(read, {})
-            values.update((at, max(value, values.get(at, value))) for at, value in samples)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no series of a quota sensor was added."""
-        return not self._layouts and not self._series
-
-    def reading(self, problems: Iterable[Message], pages: Mapping[str, float] | None = None) -> RateReading:
-        """Return the samples that were added. ``pages``: those that were read."""
-        return RateReading(
-            series={series: tuple(sorted(values.items())) for series, values in self._series.items() if values},
-            brokers=self._brokers,
-            exporters={broker: tuple(targets) for broker, targets in self._exporters.items()},
-            layouts=self._layouts,
-            unknown={reason: tuple(series) for reason, series in self._unknown.items()},
-            problems=tuple(problems),
-            pages=pages or {},
-        )
-
-
 def _read_server(address: str, request: RateRequest) -> RateReading:
     from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, selector_of, timed_values
 
-    named, problems = _NamedSeries(), []
+    reading = RateReading()
     api = PrometheusApi(address, request.login())
     try:
         answer = AnswerReader().read(_newest(api, selector_of(request.match)))
         for answered, samples in timed_values(answer):
-            named.add(answered.label_values(), answered.read, samples)
+            reading.add(answered.label_values(), answered.read, samples)
         if answer.warnings:
             shown = name_part(", ".join(escaped(text) for text in answer.warnings[:_SHOWN])[:_LONGEST])
             partial = "The server warns that its answer is incomplete: {warnings}. Quota groups may be missing."
-            problems.append(compose(partial, warnings=shown))
+            reading.problems.append(compose(partial, warnings=shown))
     except ForeignAnswerError as error:
         raise api.foreign(str(error)) from error
     finally:
         api.close()
-    return named.reading(problems)
+    return reading
 
 
 def _newest(api: PrometheusApi, selector: str) -> bytes:
@@ -236,12 +212,10 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
     """
     from reconciler.features.prometheus import foreign_page, read_series
 
-    named, login = _NamedSeries(), request.login()
+    reading, login = RateReading(), request.login()
     errors: list[TrafficError] = []
     foreign: list[Message] = []
-    read_at: dict[str, float] = {}
-    opened = [open_page(address, broker, login=login) for broker, address in pages]
-    for page in opened:
+    for page in [open_page(address, broker, login=login) for broker, address in pages]:
         try:
             read = page.read()
         except TrafficError as error:
@@ -252,14 +226,15 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
         if not read.samples and (message := foreign_page(page.address, read.others)) is not None:
             foreign.append(message)
             continue
-        read_at[page.address] = read.at_s
+        reading.pages[page.address] = read.at_s
         for labelled, value in read.samples:
-            named.add(labelled.labels, read_series(labelled.labels), ((read.at_s, value),))
+            reading.add(labelled.labels, read_series(labelled.labels), ((read.at_s, value),))
     if len(errors) == len(pages):
         raise errors[0]
     if len(errors) + len(foreign) == len(pages):
         raise TrafficError(foreign[0])
-    return named.reading((*(compose("{problem}", problem=str(error)) for error in errors), *foreign), read_at)
+    reading.problems += [*(compose("{problem}", problem=str(error)) for error in errors), *foreign]
+    return reading
 
 
 @contextlib.contextmanager

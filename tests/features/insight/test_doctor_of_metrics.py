@@ -123,12 +123,12 @@ def test_pages_of_exporters_are_checked(tmp_path: Path) -> None:
         part = doctor(tmp_path, *command, "--traffic", f"8=metrics+http://127.0.0.1:{refusing_port()}")
     found = checks(done)
     assert (done.code, set(asked)) == (0, {"Bearer s3cret"})
-    assert found["brokers"][0][1].startswith("broker 7 (instance=127.0.0.1:")
-    assert found["brokers"][0][1].endswith(" shows produce, throttle-time, queue-size.")
+    assert found["exporters"][0][1].startswith("broker 7 (instance=127.0.0.1:")
+    assert found["exporters"][0][1].endswith(" shows produce, throttle-time, queue-size.")
     assert "The clients of 1 series are unknown" in found["names"][0][1]
     assert "controller_mutation_rate" in found["keys"][0][1]
     assert (part.code, [status for status, _, _ in checks(part)["source"]]) == (1, ["fail"])
-    assert "broker 7" in checks(part)["brokers"][0][1]
+    assert "broker 7" in checks(part)["exporters"][0][1]
 
 
 def added(series: list[dict[str, str]], known: Mapping[Entity, Mapping[str, float]]) -> set[str]:
