@@ -11,17 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from reconciler.errors import BackendError
-from reconciler.model import (
-    Alteration,
-    AlterationResult,
-    Change,
-    ClusterIdentity,
-    CurrentState,
-    Entity,
-    LeaderSpread,
-    QuotaKey,
-    Quotas,
-)
+from reconciler.model import Alteration, AlterationResult, Change, ClusterIdentity, CurrentState, Entity, LeaderSpread, Quotas
 
 if TYPE_CHECKING:
     from reconciler.model import WatchedStep
@@ -162,18 +152,6 @@ class LeftoverInspector(Protocol):
         """The nodes in ZooKeeper of entities without any setting, by path with their versions, in the order to remove them.
 
         A folder has no version. Raises ``BackendError``.
-        """
-        ...
-
-
-@runtime_checkable
-class StaticDefaultsInspector(Protocol):
-    """What a cluster of Kafka before 3.0 may be able to report about limits that are not quotas. Ask with ``isinstance``."""
-
-    def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
-        """Read the rates that a broker's settings give to client ids without a quota, by key. A rate without one is absent.
-
-        Raises ``BackendError`` when the broker does not answer this.
         """
         ...
 

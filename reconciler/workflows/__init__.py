@@ -91,8 +91,6 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.plan import make_plan, plan_from
     from reconciler.workflows.resolve import (
-        MANIFESTS,
-        PLANNED,
         Sources,
         Where,
         current_view,

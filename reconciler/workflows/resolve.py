@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
-from reconciler.errors import BackendError, UsageError
+from reconciler.errors import UsageError
 from reconciler.model import (
     NOT_ASKED,
     OTHER,
@@ -24,13 +24,13 @@ from reconciler.model import (
     KnownAddress,
     ObservedFrom,
     Prune,
+    QuotaKey,
     Severity,
     display_name,
 )
 from reconciler.planning import difference, quotas_after
-from reconciler.ports import StaticDefaultsInspector
 from reconciler.resolution import GROUP_CALLBACK, Caveats, EffectiveQuotas, QuotaView, Resolution, ViewKind, address_of, client_of
-from reconciler.text import count_of, list_some, near_miss, number_text, shown
+from reconciler.text import count_of, list_some, near_miss, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, with_facts
 from reconciler.workflows.intent import Intent, intent_of, with_lint
 from reconciler.workflows.load import LoadedManifests, References, chosen_cluster, load_manifests, stop_on
@@ -76,11 +76,7 @@ def is_unknown(resolution: Resolution) -> bool:
     return bool(resolution.unknown) and set(resolution.unknown) >= set(resolution.keys)
 
 
-CURRENT: Final = "current"
-MANIFESTS: Final = "manifests"
-PLANNED: Final = "planned"
-WORDS: Final = (CURRENT, MANIFESTS, PLANNED)
-"""The names of states."""
+STATES: Final = ("current", "manifests", "planned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +104,15 @@ class Sources:
         Raises ``ManifestError``, ``UsageError``, ``UntrustedError`` and ``GitError`` as loading manifests does,
         ``FileAccessError`` for a snapshot of ``--current``, ``WrongClusterError`` and ``BackendError`` from the cluster.
         """
-        if name == CURRENT:
-            return self._with_expiries(self._current)
-        if name == MANIFESTS:
-            return manifests_view(self._computed(self._intent(everything=True)))
-        if name == PLANNED:
-            intent = self._intent(everything=False)
-            return planned_view(intent, self._current_for(intent))
-        raise UsageError(f"unknown state {shown(name)}: write {', '.join(WORDS)}{near_miss(name, WORDS)}")
+        match name:
+            case "current":
+                return self._with_expiries(self._current)
+            case "manifests":
+                return manifests_view(self._computed(self._intent(everything=True)))
+            case "planned":
+                intent = self._intent(everything=False)
+                return planned_view(intent, self._current_for(intent))
+        raise UsageError(f"unknown state {shown(name)}: write {', '.join(STATES)}{near_miss(name, STATES)}")
 
     def _with_expiries(self, view: QuotaView) -> QuotaView:
         """The state with the values that expire, as far as manifests are read."""
@@ -183,13 +180,10 @@ class Sources:
 
 
 _FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)
-_STATIC: Final = {"producer_byte_rate": "quota.producer.default", "consumer_byte_rate": "quota.consumer.default"}
+_STATIC_DEFAULTS: Final = "their settings quota.producer.default and quota.consumer.default"
 _FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
 _ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
-_NO_VERSION: Final = (
-    "the version of the brokers is not known. Before Kafka 3.0 their settings quota.producer.default and quota.consumer.default "
-    "apply where no quota is set"
-)
+_NO_VERSION: Final = f"the version of the brokers is not known. Before Kafka 3.0 {_STATIC_DEFAULTS} apply where no quota is set"
 _ORIGINS: Final = {ObservedFrom.SNAPSHOT: "a snapshot", ObservedFrom.ZOOKEEPER: "ZooKeeper"}
 _ALONE: Final = (
     "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known "
@@ -203,26 +197,22 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
     Where it does not, the Cluster manifest may.
     """
     state = with_facts(state, source)
-    callback, notes = _callback(state)
-    groups = callback == GROUP_CALLBACK or (callback is None and notes != () and has_group_plugin(spec))
-    if groups:
-        callback, notes = None, (_PLUGIN,)
-    written = _written(spec)
-    if written is not None and notes and callback is None:
-        callback, notes = written, (written,)
+    callback, note = _callback(state, spec)
+    notes = () if note is None else (note,)
     version = _version(state.cluster.kafka_version)
     static: Mapping[str, str] = {}
     if version is None:
         notes = (*notes, _NO_VERSION)
     elif version < _FIRST_WITHOUT_STATIC_DEFAULTS:
-        static = _static_defaults(source, state.cluster.kafka_version)
-        notes = (*notes, *dict.fromkeys(static.values()))
+        about = f"the brokers are of Kafka {state.cluster.kafka_version}: where no quota is set, {_STATIC_DEFAULTS} apply"
+        static = dict.fromkeys((QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE), about)
+        notes = (*notes, about)
     return QuotaView(
         kind=ViewKind.SNAPSHOT if state.observed.origin is ObservedFrom.SNAPSHOT else ViewKind.CLUSTER,
         entities=state.entities,
         cluster=state.cluster.named(name),
         observed=state.observed,
-        caveats=Caveats(callback=callback, groups=groups, static_defaults=static),
+        caveats=Caveats(callback=callback, groups=note == _PLUGIN, static_defaults=static),
         notes=(*notes, *_oddities(state, version)),
         brokers=state.brokers,
         leaders=state.leaders,
@@ -308,37 +298,27 @@ def _written(spec: ClusterSpec | None) -> str | None:
     )
 
 
-def _callback(state: CurrentState) -> tuple[str | None, tuple[str, ...]]:
+def _callback(state: CurrentState, spec: ClusterSpec | None) -> tuple[str | None, str | None]:
+    """Return why the limit of a client is not known, if it is not, and a note: ``_PLUGIN`` where groups count."""
+    name = state.cluster.quota_callback
+    if name == GROUP_CALLBACK or (state.callback_unknown is not None and has_group_plugin(spec)):
+        return None, _PLUGIN
+    if state.callback_unknown is None:
+        reason = (
+            None
+            if name is None
+            else (
+                f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(name)}. "
+                "The limit of a client is not known"
+            )
+        )
+        return reason, reason
+    if (written := _written(spec)) is not None:
+        return written, written
     if state.callback_unknown == NOT_ASKED:
         who = _ORIGINS.get(state.observed.origin, "what was read")
-        return None, (f"{_ASSUMED}, and {who} does not show whether they have a client.quota.callback.class",)
-    if state.callback_unknown is not None:
-        checked = f"No broker answered whether they have a client.quota.callback.class: {state.callback_unknown}"
-        return None, (f"{_ASSUMED}. {checked}",)
-    callback = state.cluster.quota_callback
-    if callback is None or callback == GROUP_CALLBACK:
-        return callback, ()
-    reason = (
-        f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}. "
-        "The limit of a client is not known"
-    )
-    return reason, (reason,)
-
-
-def _static_defaults(source: object, version: str | None) -> dict[str, str]:
-    """Return, by key, why a client without a quota may be limited all the same."""
-    about = f"the brokers are of Kafka {version}: where no quota is set, their settings {' and '.join(_STATIC.values())} apply"
-    if isinstance(source, StaticDefaultsInspector):
-        try:
-            known = source.static_quota_defaults()
-        except BackendError as error:
-            return dict.fromkeys(_STATIC, f"{about}. No broker answered with their values: {error}")
-        return {
-            key.value: f"where no quota is set, the brokers limit client-ids by their setting {_STATIC[key.value]}, "
-            f"{number_text(value)} bytes/s"
-            for key, value in known.items()
-        }
-    return dict.fromkeys(_STATIC, f"{about}, which are not among the quotas")
+        return None, f"{_ASSUMED}, and {who} does not show whether they have a client.quota.callback.class"
+    return None, f"{_ASSUMED}. No broker answered whether they have a client.quota.callback.class: {state.callback_unknown}"
 
 
 def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[str]:

@@ -48,18 +48,12 @@ from reconciler.model import (
     LeaderSpread,
     Observed,
     ObservedFrom,
-    QuotaKey,
     Quotas,
     escaped,
 )
 from reconciler.ports import BrokerNode, EntityFilter, ReplicationThrottles
 
 _CALLBACK_SETTING: Final = "client.quota.callback.class"
-_STATIC_DEFAULTS: Final = {
-    QuotaKey.PRODUCER_BYTE_RATE: "quota.producer.default",
-    QuotaKey.CONSUMER_BYTE_RATE: "quota.consumer.default",
-}
-_NO_STATIC_LIMIT: Final = float(2**63 - 1)
 _DESCRIBE_QUORUM: Final = 55
 _NEWEST_INFERRED: Final = (4, 3)
 """The newest release that the library infers from the requests that a broker has."""
@@ -189,14 +183,6 @@ class BrokerCluster:
         Raises ``AuthorizationError`` without DescribeConfigs, and other ``BackendError``.
         """
         return self._setting(_CALLBACK_SETTING) or None
-
-    def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
-        """The settings ``quota.producer.default`` and ``quota.consumer.default`` of the broker with the lowest id.
-
-        Raises ``AuthorizationError`` without DescribeConfigs, ``BackendError``.
-        """
-        values = {key: float(self._setting(setting) or _NO_STATIC_LIMIT) for key, setting in _STATIC_DEFAULTS.items()}
-        return {key: value for key, value in values.items() if value < _NO_STATIC_LIMIT}
 
     def _setting(self, name: str) -> str | None:
         broker = self.brokers()[0].id

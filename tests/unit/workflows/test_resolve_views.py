@@ -9,7 +9,6 @@ import pytest
 from reconciler.errors import AuthorizationError
 from reconciler.model.cluster import CallbackClass, Prune, Scope
 from reconciler.model.entity import DEFAULT, MatchKind, Selector, TypeMatch
-from reconciler.model.quota import QuotaKey
 from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
 from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.resolver import ADDRESS_KEY
@@ -73,38 +72,6 @@ def test_what_a_version_does_otherwise_is_said(version: str | None, static: bool
     assert words is None or words in view.notes[0]
     unlimited = view.answers().answer(pair("b", "c"))
     assert bool(unlimited.unknown) is static
-
-
-class OldBroker(WithCallback):
-    """Tells its settings, or refuses to."""
-
-    def __init__(self, settings: dict[QuotaKey, float] | AuthorizationError) -> None:
-        super().__init__()
-        self._settings = settings
-
-    def static_quota_defaults(self) -> dict[QuotaKey, float]:
-        if isinstance(self._settings, AuthorizationError):
-            raise self._settings
-        return self._settings
-
-
-@pytest.mark.parametrize(
-    ("settings", "unknown", "words"),
-    [
-        ({}, set(), None),
-        ({QuotaKey.PRODUCER_BYTE_RATE: 1048576.0}, {PRODUCE}, "quota.producer.default, 1048576 bytes/s"),
-        (AuthorizationError("not allowed"), {PRODUCE, "consumer_byte_rate"}, "No broker answered with their values"),
-    ],
-)
-def test_an_old_broker_tells_its_static_defaults(
-    settings: dict[QuotaKey, float] | AuthorizationError, unknown: set[str], words: str | None
-) -> None:
-    view = current_view(of_version("2.8", a=1.0), source=OldBroker(settings))
-    answer = view.answers().answer(pair("b", "c"))
-    assert set(answer.unknown) == unknown
-    assert all(words is not None and words in reason for reason in answer.unknown.values())
-    assert len(view.notes) == (words is not None)
-    assert view.answers().answer(user("b")).unknown == {}
 
 
 def intent_of(*entities: object, **spec: object) -> Intent:
