@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         needs_broker,
         refusal,
         unsendable,
-        value_refusal,
     )
     from reconciler.resolution.effective_quotas import Caveats, EffectiveQuotas, KeyAnswer, Resolution, Rung, RungStatus
     from reconciler.resolution.effects import effects_between, unclear_effects

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,13 +33,11 @@ from reconciler.model import (
 from reconciler.planning import change_of_one, nothing_to_do_notes, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.resolution import callback_notes, entity_refusal, needs_broker, unsendable, value_refusal
+from reconciler.resolution import callback_notes, entity_refusal, needs_broker, unsendable
 from reconciler.text import near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, Dialogue, write
 from reconciler.workflows.connect import ClusterTarget, read_state
 from reconciler.workflows.intent import claimed_elsewhere
-
-_NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": sys.float_info.max}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +56,7 @@ def make_alter_request(
 
     A value is a number, or text as in manifests (``10MiB``). Raises ``UsageError`` when nothing is asked for, for an entity that
     Kafka has not, a key that is unknown, not for this entity, or both set and removed, and a value that Kafka would refuse or
-    bend; the message has a broker's own words where it has any.
+    bend.
     """
     wanted = add or {}
     if not wanted and not delete:
@@ -97,8 +94,7 @@ def _require_key(entity: Entity, key: str) -> None:
     if key in legal:
         return
     if key in QuotaKey.__members__.values():
-        why = f"{key} cannot be set for {entity}. It takes {', '.join(legal)}. Brokers answer: Invalid configuration key {key}"
-        raise UsageError(why)
+        raise UsageError(f"{key} cannot be set for {entity}. It takes {', '.join(legal)}")
     near = near_miss(key, legal)
     raise UsageError(f"{shown(key)} is not a quota key. {entity} takes {', '.join(legal)}{near}")
 
@@ -108,26 +104,11 @@ def _value(key: QuotaKey, value: str | float) -> float:
         try:
             return parse_value(key, value).number
         except ValueRefusedError as refused:
-            broker_words = _broker_words(key, refused.id, value)
-            raise UsageError(f"{key}={escaped(value)}: {refused}{broker_words} [{refused.id}]") from None
+            raise UsageError(f"{key}={escaped(value)}: {refused} [{refused.id}]") from None
     number = float(value)
     if not declarable(key, number):
-        words = value_refusal(key, number)
-        broker_words = f". Brokers answer: {words}" if words else ""
-        raise UsageError(f"{key}={number_text(number)}: {key} is in {key.unit}, and Kafka cannot keep this limit{broker_words}")
+        raise UsageError(f"{key}={number_text(number)}: {key} is in {key.unit}, and Kafka cannot keep this limit")
     return number
-
-
-def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
-    """Return the answer of a broker to this value; an empty text for one that is not a number at all."""
-    number = _NO_BROKER_TAKES.get(rule_id)
-    if number is None:
-        try:
-            number = float(text)
-        except ValueError:
-            return ""
-    words = value_refusal(key, number)
-    return f". Brokers answer: {words}" if words else ""
 
 
 NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})

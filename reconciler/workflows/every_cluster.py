@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from reconciler.errors import GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.model import (
@@ -66,7 +65,7 @@ def for_every(
     intents: Sequence[Intent | ClusterFailure],
     work: Callable[[Intent], T],
     *,
-    parallel: int = 1,
+    parallel: int,
     done: Callable[[T | ClusterFailure], None] = lambda _: None,
 ) -> tuple[T | ClusterFailure, ...]:
     """Do the work for each intent, at most ``parallel`` at once. The text of an error takes the place of a result.
@@ -83,12 +82,6 @@ def for_every(
         except ReconcilerError as error:
             return failure_of(intent.spec.name, intent.spec.cluster_id, error)
 
-    if parallel <= 1:
-        results = []
-        for intent in intents:
-            results.append(result_of(intent))
-            done(results[-1])
-        return tuple(results)
     pool = ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="cluster")
     try:
         futures = [pool.submit(result_of, intent) for intent in intents]
@@ -129,78 +122,72 @@ def find_changed_clusters(
     for name in only:
         if name not in names:
             raise UsageError(f"no manifest declares cluster {shown(name)}{did_you_mean(name, names)}")
-    past = _Past(tuple(paths), since)
+    past = _Past(paths, since)
     wanted = [name for name in names if not only or name in only]
     rules = loaded.proposed if trust is None else trust.clusters
-    present = [_with_traffic(_compared(loaded, name, past, trusted=name in rules), rules.get(name)) for name in wanted]
+    present = [_compared(loaded, name, past.of(name), rules.get(name)) for name in wanted]
     gone = [] if only else [ChangedCluster(name=name, change=ClusterChange.REMOVED) for name in past.names() - set(names)]
     return tuple(sorted((*present, *gone), key=lambda cluster: cluster.name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Then:
-    """The manifests at a commit; ``at`` is ``None`` when they have errors."""
-
-    commit: str
-    at: ManifestsAt | None
+_Then: TypeAlias = tuple[str, ManifestsAt | None]
+"""A commit, and the manifests there; ``None`` when they have errors."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Past:
     """What was, read once for each commit."""
 
-    paths: tuple[str, ...]
-    since: str | None
-    commits: dict[str, str | None] = field(default_factory=dict)
-    read: dict[str, _Then] = field(default_factory=dict)
+    def __init__(self, paths: Sequence[str], since: str | None) -> None:
+        self._paths = paths
+        self._since = since
+        self._read: dict[str, _Then | None] = {}
 
     def of(self, name: str) -> _Then | None:
         """The manifests to compare a cluster with; ``None`` when there are none."""
-        if self.since is None:
+        if self._since is None:
             return None
-        commit = self._commit(self.since.replace(PLACEHOLDER, slug_of(name)))
-        if commit is None:
-            return None
-        if commit not in self.read:
-            try:
-                self.read[commit] = _Then(commit=commit, at=manifests_at(commit, self.paths))
-            except ManifestError:
-                self.read[commit] = _Then(commit=commit, at=None)
-        return self.read[commit]
+        ref = self._since.replace(PLACEHOLDER, slug_of(name))
+        if ref not in self._read:
+            self._read[ref] = self._at(ref)
+        return self._read[ref]
 
-    def _commit(self, ref: str) -> str | None:
-        """Return the commit of a reference. Only one of many, which each cluster has for itself, may be missing."""
-        if ref not in self.commits:
-            try:
-                self.commits[ref] = repository_around(self.paths[0]).commit(ref)
-            except GitError:
-                if ref == self.since:
-                    raise
-                self.commits[ref] = None
-        return self.commits[ref]
+    def _at(self, ref: str) -> _Then | None:
+        try:
+            commit = repository_around(self._paths[0]).commit(ref)
+        except GitError:
+            if ref == self._since:
+                raise
+            return None  # Only one of many, which each cluster has for itself, may be missing.
+        known = next((then for then in self._read.values() if then is not None and then[0] == commit), None)
+        if known is not None:
+            return known
+        try:
+            return commit, manifests_at(commit, self._paths)
+        except ManifestError:
+            return commit, None
 
     def names(self) -> set[str]:
         """Every cluster there was, when all have one reference."""
-        if self.since is None or PLACEHOLDER in self.since:
-            return set()
-        then = self.of("")
-        return set(then.at.loaded.clusters) if then is not None and then.at is not None else set()
+        then = None if self._since is None or PLACEHOLDER in self._since else self.of("")
+        return set() if then is None or then[1] is None else set(then[1].loaded.clusters)
 
 
-def _compared(loaded: LoadedManifests, name: str, past: _Past, *, trusted: bool) -> ChangedCluster:
-    then = past.of(name)
-    if then is None:
-        return ChangedCluster(name=name, change=ClusterChange.NEW, trusted=trusted)
-    if then.at is not None and name not in then.at.loaded.clusters:
-        return ChangedCluster(name=name, change=ClusterChange.NEW, since=then.commit, trusted=trusted)
-    reasons = tuple(_reasons(loaded, name, then.at))
-    change = ClusterChange.CHANGED if reasons else ClusterChange.SAME
-    return ChangedCluster(name=name, change=change, since=then.commit, reasons=reasons, trusted=trusted)
-
-
-def _with_traffic(cluster: ChangedCluster, spec: ClusterSpec | None) -> ChangedCluster:
-    traffic = None if spec is None else spec.traffic
-    return cluster if traffic is None else replace(cluster, traffic=traffic.kind)
+def _compared(loaded: LoadedManifests, name: str, then: _Then | None, spec: ClusterSpec | None) -> ChangedCluster:
+    """``spec``: what is trusted of the cluster."""
+    commit, at = (None, None) if then is None else then
+    reasons: tuple[str, ...] = ()
+    change = ClusterChange.NEW
+    if then is not None and (at is None or name in at.loaded.clusters):
+        reasons = tuple(_reasons(loaded, name, at))
+        change = ClusterChange.CHANGED if reasons else ClusterChange.SAME
+    return ChangedCluster(
+        name=name,
+        change=change,
+        since=commit,
+        reasons=reasons,
+        trusted=spec is not None,
+        traffic=None if spec is None or spec.traffic is None else spec.traffic.kind,
+    )
 
 
 def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iterator[str]:
@@ -211,7 +198,7 @@ def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iter
     if any(finding.severity is Severity.ERROR for finding in (*loaded.findings, *findings)):
         yield "errors here"
         return
-    if not _same_settings(spec, at.loaded.clusters[name]):
+    if without_spans(spec) != without_spans(at.loaded.clusters[name]):
         yield "settings"
     try:
         before = declared_at(at, name)
@@ -231,7 +218,3 @@ def _units(desired: DesiredState) -> dict[Entity, dict[QuotaKey, QuotaUnit]]:
     """Values that only the cluster makes numbers, as they are declared."""
     declared = ((entity, desired.entities[entity].units) for entity in desired.with_units)
     return {entity: {key: written.unit for key, written in units.items()} for entity, units in declared}
-
-
-def _same_settings(cluster_spec: ClusterSpec, other: ClusterSpec) -> bool:
-    return bool(without_spans(cluster_spec) == without_spans(other))

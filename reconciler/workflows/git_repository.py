@@ -7,6 +7,7 @@ leads up to the outermost repository.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import os
@@ -201,11 +202,6 @@ class Git:
             return False
         return commit in _text(self.output("rev-list", "--first-parent", branch)).split("\n")
 
-    def commit_before(self, moment: datetime.datetime) -> str | None:
-        """The newest commit of the checked-out branch that was committed at a moment or earlier; merged branches do not count."""
-        limit = f"--before={int(moment.timestamp())}"
-        return _text(self.output("rev-list", "--max-count=1", "--first-parent", limit, "HEAD")).strip() or None
-
     def dated_commits(
         self, *, until: datetime.datetime, places: Sequence[str], since: datetime.datetime | None = None, most: int | None = None
     ) -> list[tuple[str, datetime.datetime]]:
@@ -286,15 +282,12 @@ def source_of(path: Path) -> ManifestCommit:
     physical = folder.resolve()
     if not folder.is_dir() or not any(os.path.lexists(each / ".git") for each in (physical, *physical.parents)):
         return ManifestCommit()
-    try:
+    known = ManifestCommit()
+    with contextlib.suppress(GitError):
         git = nearest_repository(str(folder))
-        commit = git.commit("HEAD")
-    except GitError:
-        return ManifestCommit()
-    try:
-        return ManifestCommit(commit=commit, dirty=git.dirty(str(folder)))
-    except GitError:
-        return ManifestCommit(commit=commit)
+        known = ManifestCommit(commit=git.commit("HEAD"))
+        known = replace(known, dirty=git.dirty(str(folder)))
+    return known
 
 
 def _outermost(folder: str) -> Git:
@@ -312,7 +305,7 @@ def _first_on_the_way(path: str) -> Git:
     for folder in reversed((absolute, *absolute.parents)):
         if os.path.lexists(folder / ".git"):
             return _nearest(str(folder))[0]
-    return _nearest(_existing_folder(path))[0]
+    return nearest_repository(path)
 
 
 def _nearest(folder: str) -> tuple[Git, str | None]:

@@ -64,4 +64,4 @@ def test_a_client_without_a_quota_is_not_known_of_a_broker_before_3(
     document = run(*asked, "--format", "json", cwd=tmp_path).json()
     assert document["cluster"]["kafka_version"] == "2.8"
     assert document["quotas"] == {}
-    assert list(document["unknown"]) == [CONSUME, PRODUCE]
+    assert set(document["unknown"]) == {CONSUME, PRODUCE}

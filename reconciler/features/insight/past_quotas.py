@@ -73,7 +73,7 @@ def commits_then(
     if before:
         return (before[-1], *applied[len(before) :])
     git = repository_around(paths[0])
-    newest = git.commit_before(since)
+    newest = next((commit for commit, _ in git.dated_commits(until=since, places=[""], most=1)), None)
     if newest is None and git.shallow():
         raise GitError(
             f"the repository {git.top} has no commit from before {since:%Y-%m-%d %H:%M} UTC. This is a shallow clone, fetch its "

@@ -59,14 +59,14 @@ class Run:
             ["'producer_byterate'", "consumer_byte_rate", "Did you mean 'producer_byte_rate'"],
         ),
         (user("a"), {}, ("rate",), ["'rate'", "producer_byte_rate, consumer_byte_rate"]),
-        (user("a"), {"connection_creation_rate": "5"}, (), ["cannot be set for user=a", "Invalid configuration key"]),
+        (user("a"), {"connection_creation_rate": "5"}, (), ["cannot be set for user=a"]),
         (ip("10.0.0.7"), {"producer_byte_rate": "5"}, (), ["It takes connection_creation_rate"]),
         (user("a"), {"producer_byte_rate": "5"}, ("producer_byte_rate",), ["both added and deleted"]),
-        (user("a"), {"producer_byte_rate": "0"}, (), ["[value-not-positive]", "must be greater than 0"]),
-        (user("a"), {"producer_byte_rate": "1.5"}, (), ["The nearest is 2", "cannot be a fractional value"]),
-        (user("a"), {"producer_byte_rate": "1e30"}, (), ["too large for a LONG"]),
+        (user("a"), {"producer_byte_rate": "0"}, (), ["[value-not-positive]"]),
+        (user("a"), {"producer_byte_rate": "1.5"}, (), ["The nearest is 2"]),
+        (user("a"), {"producer_byte_rate": "1e30"}, (), ["[value-too-large]"]),
         (user("a"), {"producer_byte_rate": "10mb"}, (), ["Did you mean 10MB"]),
-        (user("a"), {"request_percentage": math.nan}, (), ["NaN"]),
+        (user("a"), {"request_percentage": math.nan}, (), ["cannot keep this limit"]),
         (user(""), {"producer_byte_rate": "5"}, (), ["Empty user not supported"]),
         (Entity.of({"ip": "::1", "user": "a"}), {"producer_byte_rate": "5"}, (), ["Invalid quota entity combination"]),
         (ip("1.2.3.4.5.6:7"), {"connection_creation_rate": "5"}, (), ["is not an IPv4 or IPv6 address", "resolvable host"]),
@@ -74,7 +74,7 @@ class Run:
         (user("\ud800"), {"producer_byte_rate": "5"}, (), ["surrogate"]),
     ],
 )
-def test_what_cannot_be_asked_for_is_a_usage_error_with_our_words_and_a_brokers(
+def test_what_cannot_be_asked_for_is_a_usage_error(
     entity: Entity, add: dict[str, str | float], delete: tuple[str, ...], words: list[str]
 ) -> None:
     with pytest.raises(UsageError) as raised:
