@@ -15,6 +15,7 @@ from reconciler.model import (
     GroupRows,
     MessagePart,
     PartKind,
+    ReplayCounts,
     Verdict,
     broker_words,
     name_part,
@@ -22,26 +23,20 @@ from reconciler.model import (
 )
 from reconciler.render.backtest_sentences import (
     VERDICT_STYLES,
-    advice_words,
     group_title,
     limit_text,
-    limit_words,
-    longest_words,
-    margin_words,
     member_name,
     members_words,
-    over_words,
-    peak_share,
     peak_text,
     regrouped_words,
-    safe_words,
     who,
 )
 from reconciler.render.layout import Block, Column, Figure, Fold, LabelledWords, Line, Style, Words, chip, line, table
-from reconciler.render.metric_sentences import before_text, has_only_metrics, metrics_words, over_text, range_text, row_over_text
+from reconciler.render.metric_sentences import before_text, has_only_metrics, metrics_words, over_text, range_text
 from reconciler.text import duration, factor, recommended_text, safe_text, short_moment
 
 _MEMBERS: Final = 20
+_REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
 _BROKER_COLUMNS: Final = (
     Column(title="broker"),
     Column(title="verdict"),
@@ -124,52 +119,51 @@ def _drawing(place: str, rows: Sequence[BucketVerdict], brokers: Collection[int]
 
 
 def _facts(group: GroupRows, *, current_known: bool) -> Iterator[tuple[str, Line]]:
-    """Words that only a page has are the figures that a terminal has in the rows of the brokers."""
-    worst, peak, first = group.worst, group.highest, group.first
-    over, of_metrics = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE), has_only_metrics(worst)
-    stays = "" if worst.changed else " (stays)"
-    limit = (*limit_parts(worst, current_known=current_known), stays if current_known else " (the limit now is not known)")
-    yield "limit", line(limit_words(worst, current_known=current_known), pages=limit)
+    worst, highest, first = group.worst, group.highest, group.first
+    of_metrics, limited = has_only_metrics(worst), worst.limits.after is not None
+    source = () if worst.limits.entity is None else (", set for ", worst.limits.entity)
+    rest = "" if current_known and worst.changed else " (stays)" if current_known else " (the limit now is not known)"
+    parts = limit_parts(worst, current_known=current_known, arrow=" -> ")
+    yield "limit", line(*parts, *source, rest, pages=(*limit_parts(worst, current_known=current_known), rest))
     bad = Style.BAD if group.verdict is Verdict.THROTTLED else Style.PLAIN
-    yield "over the new limit" if worst.changed else "over the limit", line(pages=((amount_words(over_text(group)), bad),))
-    times = factor(worst.limits.after, peak_of(peak)).removeprefix("x")
-    share = f" ({times}\N{MULTIPLICATION SIGN} the limit)" if times else ""
-    yield "peak", line(pages=(amount_words(peak_text(peak)), share))
+    yield "over the new limit" if worst.changed else "over the limit", line((amount_words(over_text(group)), bad))
+    times = factor(worst.limits.after, peak_of(highest)).removeprefix("x")
+    yield "peak", line(amount_words(peak_text(highest)), f" ({times}\N{MULTIPLICATION SIGN} the limit)" if times else "")
     if first is not None and worst.verdict is Verdict.THROTTLED:
-        yield "first over", line(pages=(amount_words(f"{short_moment(first)} UTC"),))
-    reasons = dict.fromkeys(row.reason for row in group.rows if row.reason)
-    yield "why", line(". ".join(reasons))
+        yield "first over", line(amount_words(f"{short_moment(first)} UTC"))
+    yield "why", line(". ".join(dict.fromkeys(row.reason for row in group.rows if row.reason)))
     yield "shared", line(regrouped_words(worst) or "")
-    safe = amount_words(safe_text(worst) or ""), Style.PLAIN if worst.recorded.censored else Style.GOOD
-    yield "safe", line((over and safe_words(worst)) or "", pages=(safe,) if worst.limits.after is not None else ())
+    safe = safe_text(worst) if limited else None
+    yield "safe", line((amount_words(safe or ""), Style.PLAIN if worst.recorded.censored else Style.GOOD))
     yield "samples", line(metrics_words(worst) or "")
-    advice = advice_words(worst) if over or of_metrics else None
-    shown = recommended_text(worst) if worst.limits.after is not None else None
-    yield "recommended", line(advice or "", pages=((advice or "") if of_metrics else amount_words(shown or ""),))
-    yield "margin", line((over and margin_words(worst)) or "")
+    advised = recommended_text(worst) if limited and not of_metrics else worst.advice.reason
+    yield "recommended", line(amount_words(advised or ""))
+    yield "margin", line(worst.advice.margin_reason or "")
     clients = members_words(worst.recorded.members, shares=not of_metrics)
     yield "clients", line(clients, pages=() if len(worst.recorded.members) > 1 and not of_metrics else None)
 
 
 def _broker(row: BucketVerdict) -> tuple[Line | Words, ...]:
-    over, share, group = row.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE), peak_share(row), GroupRows.of_row(row)
-    peak = peak_text(row) if share is None else f"{peak_text(row)}, {100 * share:.0f} % of the limit"
-    words = row_over_text(row) if has_only_metrics(row) else over_words(row) if over else ""
-    between = range_text(group)
-    on_page = f"{over_text(group)}, {between}" if between else over_text(group)
-    longest = (
-        ()
-        if row.over.longest_from is None
-        else (amount_words(duration(row.over.longest_s)), f" from {short_moment(row.over.longest_from)}")
-    )
+    group, replay = GroupRows.of_row(row), row.replay
+    over = [over_text(group), range_text(group)]
+    if replay is not None and replay.throttled:
+        what = _REQUEST_WORDS.get(row.key, "requests")
+        over.append(f"{replay.throttled:,} of {row.recorded.requests:,} {what}{_refused(replay)}")
+    longest = row.over.longest_from
     return (
         broker_words(row.broker),
         chip(row.verdict.value, VERDICT_STYLES[row.verdict]),
-        line(peak, hang=0, pages=(amount_words(peak_text(row)),)),
-        line(words, hang=0, pages=(on_page,)),
-        line(pages=(before_text(group) or "?",)),
-        line((over and longest_words(row)) or "", hang=0, pages=longest),
+        line(amount_words(peak_text(row)), hang=0),
+        line(", ".join(filter(None, over)), hang=0),
+        before_text(group) or "?",
+        "" if longest is None else line(amount_words(duration(row.over.longest_s)), f" from {short_moment(longest)}", hang=0),
     )
+
+
+def _refused(replay: ReplayCounts) -> str:
+    if replay.refused is None:
+        return ""
+    return f" ({replay.refused:,} refused)" if replay.refused else " delayed"
 
 
 def _members(row: BucketVerdict) -> Iterator[Block]:

@@ -12,11 +12,9 @@ from reconciler.model import (
     BucketName,
     BucketVerdict,
     Finding,
-    GroupRows,
     Member,
     PeakBound,
     Provenance,
-    ReplayCounts,
     RuleOutcome,
     Severity,
     UnusedQuota,
@@ -24,25 +22,13 @@ from reconciler.model import (
     Verdict,
     broker_words,
     display_name,
-    peak_of,
 )
 from reconciler.render.layout import Block, Line, Style, heading, labelled, line
-from reconciler.render.metric_sentences import (
-    NEVER,
-    before_text,
-    censored_words,
-    has_only_metrics,
-    metrics_words,
-    observation_words,
-    over_text,
-    range_text,
-    sample_text,
-)
-from reconciler.text import amount, bound_text, count_of, duration, length_text, list_some, recommended_text, safe_text
+from reconciler.render.metric_sentences import censored_words, has_only_metrics, observation_words, sample_text
+from reconciler.text import amount, bound_text, count_of, length_text, list_some
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
-_REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
 _NOT_CHARGED_WORDS: Final = {
     "other-api": "of other kinds",
     "follower": "follower fetches",
@@ -93,18 +79,6 @@ def group_title(verdict: BucketVerdict) -> str:
     return f"{who(verdict.name, undecided=verdict.undecided)}: {verdict.key}"
 
 
-def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
-    """Return the limit before and after, and the entity that sets it."""
-    if verdict.undecided:
-        return "not known, since it is not recorded who these clients are"
-    after = limit_text(verdict.key, verdict.limits.after)
-    source = f", set for {verdict.limits.entity}" if verdict.limits.entity is not None else ""
-    if not current_known:
-        return f"{after}{source} (current value unknown)"
-    before = " or ".join(limit_text(verdict.key, limit) for limit in verdict.limits.before)
-    return f"{before} -> {after}{source}" if verdict.changed else f"{after}{source} (stays)"
-
-
 def limit_text(key: str, value: float | None, *, absent: str = "unlimited") -> str:
     """A limit with its unit."""
     return absent if value is None else amount(key, value)
@@ -117,68 +91,6 @@ def peak_text(verdict: BucketVerdict) -> str:
     bound = verdict.peak.bound
     up = None if bound is PeakBound.EXACT else bound is PeakBound.UPPER
     return f"{bound.words}{bound_text(verdict.key, verdict.peak.rate, up=up)}"
-
-
-def peak_share(verdict: BucketVerdict) -> float | None:
-    """The peak that ``peak_text`` shows, as a share of the proposed limit."""
-    return peak_of(verdict) / verdict.limits.after if verdict.limits.after else None
-
-
-def over_words(verdict: BucketVerdict) -> str:
-    """Return how long and how often one broker's row is over its limit, before and after."""
-    if verdict.peak.bound is PeakBound.LOWER:
-        return metrics_words(verdict) or "at least once"
-    row = GroupRows.of_row(verdict)
-    over, before = over_text(row), before_text(row)
-    text = over if over == NEVER else f"{over} of the time with traffic"
-    if (replay := verdict.replay) is None:
-        between = range_text(row)
-        text += f", {between}" if between else ""
-    else:
-        what = _REQUEST_WORDS.get(verdict.key, "requests")
-        text += f", {replay.throttled:,} of {verdict.recorded.requests:,} {what}{_refused(replay)}"
-        before = _requests_before(replay.before, what)
-    if before:
-        text += f". Before: {before}"
-    return text if verdict.over.first is None else f"{text}. First at {verdict.over.first:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _requests_before(count: int | None, what: str) -> str:
-    if count is None:
-        return ""
-    return f"{count:,} {what}" if count else "never"
-
-
-def longest_words(verdict: BucketVerdict) -> str | None:
-    """The longest episode."""
-    if verdict.over.longest_from is None:
-        return None
-    return f"{duration(verdict.over.longest_s)} without a break, from {verdict.over.longest_from:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def safe_words(verdict: BucketVerdict) -> str | None:
-    """Return the least limit that this history allows; ``None`` where it is not known."""
-    words = safe_text(verdict)
-    if words is None:
-        return None
-    if verdict.recorded.censored:
-        return f"{words}: quotas throttled these clients when they were recorded"
-    return f"{words} or more: no request of this history is over it, on any broker"
-
-
-def advice_words(verdict: BucketVerdict) -> str | None:
-    """The value to write, or why there is none."""
-    if has_only_metrics(verdict) or verdict.advice.recommended is None:
-        return verdict.advice.reason
-    words = recommended_text(verdict)
-    return f"{words}, which no recorded request is over" if verdict.keeps_limit and not verdict.recorded.censored else words
-
-
-def margin_words(verdict: BucketVerdict) -> str | None:
-    """Return the margin of the recommended value over the safe one, and why; ``None`` without one."""
-    if verdict.advice.margin_reason is None or ", and " not in verdict.advice.margin_reason:
-        return verdict.advice.margin_reason
-    return f"{100 * verdict.advice.margin:.0f} %: {verdict.advice.margin_reason}"
 
 
 def regrouped_words(verdict: BucketVerdict) -> str | None:
@@ -279,12 +191,6 @@ def kept_words(report: BacktestReport) -> str | None:
 def telling(report: BacktestReport) -> list[BucketVerdict]:
     """The rows that are worth reading."""
     return [verdict for verdict in report.verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
-
-
-def _refused(replay: ReplayCounts) -> str:
-    if replay.refused is None:
-        return ""
-    return f" ({replay.refused:,} refused)" if replay.refused else " delayed"
 
 
 TONE_STYLES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}

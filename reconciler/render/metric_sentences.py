@@ -135,11 +135,6 @@ def before_text(group: GroupRows) -> str:
     return f"{duration(time.before)} ({percent_text(time.before_share)})" if time.before else NEVER
 
 
-def row_over_text(row: BucketVerdict) -> str:
-    """The same for one broker."""
-    return over_text(GroupRows.of_row(row))
-
-
 def _of_proofs(group: GroupRows) -> str:
     """Samples and logged throttles: they prove a throttle, and never show its length."""
     samples, seconds = group.samples, group.worst.over.seconds

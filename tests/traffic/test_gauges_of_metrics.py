@@ -83,12 +83,15 @@ def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with
     done = backtest(invoke, tmp_path, rows, "--details", seconds=30)
     assert (done.code, done.err) == (0, "")
     assert (
-        "samples      1 of 400 samples above the limit (0.25 %, 95 % interval 0.044 % to 1.4 %), 11/30 of all moments; highest "
-        "sample 1.173 KiB/s" in done.out
+        "samples             1 of 400 samples above the limit (0.25 %, 95 % interval 0.044 % to 1.4 %), 11/30 of all moments; "
+        "highest sample 1.173 KiB/s" in done.out
     )
-    assert "recommended  16KiB: highest sample 1.173 KiB/s x 2.9 for 30 s gauges, and 50 % because the history is 3 h" in done.out
+    assert (
+        "recommended         16KiB: highest sample 1.173 KiB/s x 2.9 for 30 s gauges, and 50 % because the history is 3 h"
+        in done.out
+    )
     assert "possible      user calm" in done.out, "800 B/s x 2.9 is above the limit"
-    assert "why          the highest sample, with the margin for what samples miss, is above the limit" in done.out
+    assert "why                 the highest sample, with the margin for what samples miss, is above the limit" in done.out
     assert "inconclusive  user idle" in done.out
     assert "not seen in 400 samples, 11/30 of all moments, above the limit in at most 0.75 % of the time (95 %)" in done.out
     assert "1,200 gauges every 30 s of 3 series" in done.out
