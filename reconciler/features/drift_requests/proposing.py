@@ -15,14 +15,7 @@ from reconciler.errors import GitError, ReconcilerError
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
 from reconciler.features.drift_requests.request_text import folded, proposal_body, proposal_title
 from reconciler.features.insight.runs import runs_of
-from reconciler.features.pull_requests.forge import Forge
-from reconciler.features.pull_requests.proposal_branch import (
-    ProposalBase,
-    ProposalText,
-    close_request,
-    keep_request,
-    proposals_from,
-)
+from reconciler.features.pull_requests.proposal_branch import Proposals, ProposalText, proposals_from
 from reconciler.model import CurrentState, Drift, EntityDrift, slug_of
 from reconciler.ports import QuotaReader, SystemClock
 from reconciler.render import backtest_view, plan_view, prose
@@ -68,17 +61,16 @@ def propose_drift(intent: Intent, drift: Drift, reader: QuotaReader, given: Give
     Raises ``ForgeError``, ``GitError``, ``UsageError`` without a token, ``FileAccessError`` and ``ManifestError``.
     """
     proposal = DriftProposal(intent=intent, drift=drift, reader=reader, given=given, mode=mode)
-    with proposals_from(intent.paths[0]) as (forge, base):
-        yield from _kept(proposal, forge, base)
+    with proposals_from(intent.paths[0]) as proposals:
+        yield from _kept(proposal, proposals)
 
 
-def _kept(proposal: DriftProposal, forge: Forge, base: ProposalBase) -> Iterator[str]:
-    if (refusal := base.refusal()) is not None:
+def _kept(proposal: DriftProposal, proposals: Proposals) -> Iterator[str]:
+    if (refusal := proposals.refusal()) is not None:
         yield refusal
         return
-    branch = base.branch(proposal.branch)
     if not proposal.entities:
-        yield from close_request(forge, branch, because="The drift is gone")
+        yield from proposals.close(proposal.branch, because="The drift is gone")
         return
     adoption = Adoption(revisions=(), adopted=proposal.entities, left=())
     if proposal.mode == "adopt":
@@ -87,7 +79,7 @@ def _kept(proposal: DriftProposal, forge: Forge, base: ProposalBase) -> Iterator
         yield f"{each.entity} is not adopted: {reason}."
     if not adoption.adopted:
         yield "Nothing is proposed: every entity needs a change by hand."
-        yield from close_request(forge, branch, because="Nothing can be proposed")
+        yield from proposals.close(proposal.branch, because="Nothing can be proposed")
         return
     text = ProposalText(
         title=proposal_title(proposal.drift, proposal.mode, len(adoption.adopted)),
@@ -99,7 +91,7 @@ def _kept(proposal: DriftProposal, forge: Forge, base: ProposalBase) -> Iterator
         purpose=f"to {proposal.mode} the drift",
         subject="drift",
     )
-    yield from keep_request(forge, branch, text, adoption.revisions, target=base.target)
+    yield from proposals.keep(proposal.branch, text, adoption.revisions)
 
 
 def _runs(proposal: DriftProposal) -> tuple[AuditRecord, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,8 @@ from reconciler.cli.results import Result
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.features.pull_requests.posting import CommentOutcome, CommentRequest, CommentTarget
+    from reconciler.features.pull_requests.forge import Job
+    from reconciler.features.pull_requests.posting import CommentOutcome, CommentRequest
     from reconciler.features.pull_requests.sticky_comment import CommentStatus, Content
     from reconciler.render import Line
 
@@ -81,18 +83,21 @@ class CommentArguments:
 
 def run(args: CommentArguments) -> Result:
     """Post or change the comment; exit 1 when that failed, unless it is only to warn."""
-    from reconciler.features.pull_requests.posting import FORGES, CommentTarget, GitHub, in_job, job_forge, post_comment
+    from reconciler.features.pull_requests.posting import FORGES, PATIENCE, GitHub, job_forge, post_comment
     from reconciler.ports import SystemClock
 
     _check(args)
-    forge = FORGES[args.post.forge] if args.post.forge else job_forge(os.environ) or GitHub
-    target = CommentTarget(environment=os.environ, forge=forge, pull_request=args.post.pull_request, author=args.post.author)
+    kind = FORGES[args.post.forge] if args.post.forge else job_forge(os.environ) or GitHub
+    job = kind.job(os.environ)
+    job = replace(job, request=args.post.pull_request or job.request)
     if args.post.dry_run:
-        wanted = in_job(target, _wanted(args, target))
+        wanted = _wanted(args, job, kind.run)
         kept = "The plan of a comment that is posted already is kept, and is not shown here."
         return Result(forms={"text": wanted.text}, notes=(kept,) if wanted.content is None else ())
     try:
-        outcome = post_comment(target, _wanted(args, target), clock=SystemClock())
+        wanted = _wanted(args, job, kind.run)
+        with contextlib.closing(kind.connect(os.environ, clock=SystemClock(), patience=PATIENCE)) as forge:
+            outcome = post_comment(forge, job, wanted, author=args.post.author)
     except ReconcilerError as error:
         if not args.post.warn_only:
             raise
@@ -114,32 +119,33 @@ def _check(args: CommentArguments) -> None:
         raise UsageError(f"--pull-request takes a number from 1 on, not {args.post.pull_request}")
 
 
-def _wanted(args: CommentArguments, target: CommentTarget) -> CommentRequest:
+def _wanted(args: CommentArguments, job: Job, run: str) -> CommentRequest:
     from reconciler.features.pull_requests.posting import CommentRequest
 
-    content = _content(args, target)
+    content, status = _content(args, job), _status(args)
     return CommentRequest(
         content=content,
-        status=_status(args),
+        status=replace(status, commit=args.post.commit or job.commit, link=job.link, link_name=run),
         cluster=content.marker.cluster if content is not None else args.cluster,
         only_existing=args.post.if_there,
     )
 
 
-def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
+def _content(args: CommentArguments, job: Job) -> Content | None:
     from reconciler.cli.results import places
     from reconciler.features.pull_requests.plan_comment import body_content
-    from reconciler.features.pull_requests.posting import comment_links
+    from reconciler.render import RepositoryLinks
 
     if args.body is None:
         return None
+    files = job.files_at(args.post.commit or job.commit)
     return body_content(
         output.read_file(Path(args.body)),
         name=args.body,
         cluster=args.cluster,
         backtest=output.read_file(Path(args.backtest)) if args.backtest else None,
         backtest_name=args.backtest or "",
-        links=comment_links(target, commit=args.post.commit, report=args.html_report, docs=args.docs_url, places=places()),
+        links=RepositoryLinks(files=files, report=args.html_report, docs=args.docs_url, places=places()),
         today=datetime.datetime.now(tz=datetime.UTC).date(),
     )
 
@@ -151,12 +157,12 @@ def _status(args: CommentArguments) -> CommentStatus:
     from reconciler.render import apply_sentence
 
     if not args.report:
-        return CommentStatus(state=CommentState(args.state or "planned"), commit=args.post.commit)
+        return CommentStatus(state=CommentState(args.state or "planned"))
     report = APPLY_REPORT.read(output.read_file(Path(args.report)), name=args.report)
     done = report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
-    state = CommentState.APPLIED if done else CommentState.FAILED
     request = report.facts.context.pull_request if report.facts.context else None
-    return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), commit=args.post.commit, request=request)
+    state = CommentState.APPLIED if done else CommentState.FAILED
+    return CommentStatus(state=state, detail=apply_sentence(report, name=args.report), request=request)
 
 
 def _lines(outcome: CommentOutcome) -> list[Line]:

@@ -9,7 +9,7 @@ import abc
 import datetime
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import ClassVar, Final
 
@@ -25,23 +25,15 @@ _GONE: Final = frozenset({404, 410})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """One comment. ``author`` is a login, in the case that the forge shows; ``None`` for an account that is deleted."""
+    """One comment, of the whole or on a line. ``author``: a login as the forge shows it; ``None``: its account is deleted."""
 
     id: int
     author: str | None
     body: str
     url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewComment:
-    """One comment on a line. ``line``: of the new file; ``None`` once the line is gone."""
-
-    id: int
-    author: str | None
-    body: str
-    path: str
-    line: int | None
+    path: str | None = None
+    line: int | None = None
+    """Of the new file. ``None`` once the line is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +55,10 @@ class Job:
     """The address of the job's log."""
     files: str | None = None
     """The address of the repository's files, without a commit."""
+
+    def files_at(self, commit: str | None) -> str | None:
+        """The address of the files at a commit. ``None``: not known."""
+        return f"{self.files}/{commit}" if self.files and commit else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +104,9 @@ class Forge(RestApi):
 
     suggestion: ClassVar[str] = "suggestion"
     """What follows the ticks of a block that replaces the line of its comment."""
+    reviews_path: ClassVar[str]
+    """The path of the list of comments on lines, for a ``number``. ``review_path``: of one of them, for its ``id``, too."""
     review_path: ClassVar[str]
-    """The path of a comment on a line, for its ``id`` and the ``number``."""
     diffs_path: ClassVar[str]
     """The path of the list of changed files, for a ``number``. ``diff_fields``: new path, old path and patch of one."""
     diff_fields: ClassVar[tuple[str, str, str]]
@@ -179,13 +176,30 @@ class Forge(RestApi):
             diffs[path] = read_diff(text_of(document, old) or path, text_of(document, patch) or "")
         return diffs
 
-    @abc.abstractmethod
-    def review_comments(self, request: Request) -> list[ReviewComment]:
+    def review_comments(self, request: Request) -> list[Comment]:
         """The comments on lines, with those whose lines are gone."""
+        doing = f"read the suggestions on {self.request} {request.number} of {self.repository}"
+        comments = []
+        for thread in self.pages(f"{self.path}{self.reviews_path.format(number=request.number)}?per_page=100", doing=doing):
+            if (placed := self.first_comment(thread)) is not None:
+                comment, path, line = placed
+                at = line if isinstance(line, int) else None
+                comments.append(replace(self._comment(comment, request, doing), path=path, line=at))
+        return comments
 
     @abc.abstractmethod
+    def first_comment(self, thread: object) -> tuple[object, str, object] | None:
+        """The first comment of a thread, with the path and the line that it is on. ``None`` for a thread about the whole."""
+
     def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
         """A new comment on a line that the pull request shows."""
+        doing = f"suggest a change of line {place.line} of {place.path} in {self.repository}"
+        document = {"body": body, **self.position(request, place)}
+        self.send("POST", self.path + self.reviews_path.format(number=request.number), document, doing=doing)
+
+    @abc.abstractmethod
+    def position(self, request: Request, place: LinePlace) -> dict[str, object]:
+        """The fields that place a comment on a line of the newest commit."""
 
     @abc.abstractmethod
     def from_branch(self, branch: str) -> str:

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.features.pull_requests.comment_verdict import StatusCheck
-from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, moment_of, quoted, text_of
 from reconciler.features.pull_requests.line_edits import LinePlace
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.http import api_address
@@ -40,6 +40,7 @@ class GitHub(Forge):
     title: ClassVar = "GitHub"
     comments_path: ClassVar = "/issues/{number}/comments?"
     comment_path: ClassVar = "/issues/comments/{id}"
+    reviews_path: ClassVar = "/pulls/{number}/comments"
     review_path: ClassVar = "/pulls/comments/{id}"
     diffs_path: ClassVar = "/pulls/{number}/files"
     diff_fields: ClassVar = ("filename", "previous_filename", "patch")
@@ -138,26 +139,14 @@ class GitHub(Forge):
             merge_commit=text_of(pull, "merge_commit_sha") if text_of(pull, "merged_at") else None,
         )
 
-    def review_comments(self, request: Request) -> list[ReviewComment]:
-        """The comments on lines of the pull request."""
-        doing = f"read the suggestions on pull request {request.number} of {self.repository}"
-        comments = []
-        for row in self.pages(f"{self.path}/pulls/{request.number}/comments?per_page=100", doing=doing):
-            match row:
-                case {"id": int(number), "body": str(body), "path": str(path), **more}:
-                    line, author = more.get("line"), text_of(row, *self.author)
-                    at = line if isinstance(line, int) else None
-                    comments.append(ReviewComment(id=number, author=author, body=body, path=path, line=at))
-                case _:
-                    raise self.unexpected(doing)
-        return comments
+    def first_comment(self, thread: object) -> tuple[object, str, object] | None:
+        """A comment itself: GitHub lists no threads."""
+        path = text_of(thread, "path")
+        return (thread, path, thread.get("line")) if isinstance(thread, dict) and path is not None else None
 
-    def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
-        """Comment on the new side of the newest commit."""
-        doing = f"suggest a change of line {place.line} of {place.path} in {self.repository}"
-        document: dict[str, object] = {"body": body, "commit_id": request.commit, "side": "RIGHT"}
-        document |= {"path": place.path, "line": place.line}
-        self.send("POST", f"{self.path}/pulls/{request.number}/comments", document, doing=doing)
+    def position(self, request: Request, place: LinePlace) -> dict[str, object]:
+        """The new side of the newest commit."""
+        return {"commit_id": request.commit, "side": "RIGHT", "path": place.path, "line": place.line}
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """Find pull requests by the branch of a fork that a run was about, else by the commit."""

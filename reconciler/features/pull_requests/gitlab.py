@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 
 from reconciler.errors import UsageError
 from reconciler.features.pull_requests.comment_verdict import StatusCheck
-from reconciler.features.pull_requests.forge import Forge, Job, Request, ReviewComment, moment_of, quoted, text_of
+from reconciler.features.pull_requests.forge import Forge, Job, Request, moment_of, quoted, text_of
 from reconciler.features.pull_requests.line_edits import LinePlace
 from reconciler.features.pull_requests.rest_api import read_token
 from reconciler.http import api_address
@@ -40,6 +40,7 @@ class GitLab(Forge):
     """The id of the pipeline that a status belongs to. Empty outside of one."""
     comments_path: ClassVar = "/merge_requests/{number}/notes?sort=asc&order_by=created_at&"
     comment_path: ClassVar = "/merge_requests/{number}/notes/{id}"
+    reviews_path: ClassVar = "/merge_requests/{number}/discussions"
     review_path: ClassVar = comment_path
     suggestion: ClassVar = "suggestion:-0+0"
     diffs_path: ClassVar = "/merge_requests/{number}/diffs"
@@ -135,26 +136,18 @@ class GitLab(Forge):
             merge_commit=text_of(document, "merge_commit_sha") or text_of(document, "squash_commit_sha"),
         )
 
-    def review_comments(self, request: Request) -> list[ReviewComment]:
-        """The first notes of the threads on lines."""
-        doing = f"read the suggestions on merge request {request.number} of {self.repository}"
-        comments = []
-        for thread in self.pages(f"{self.path}/merge_requests/{request.number}/discussions?per_page=100", doing=doing):
-            match thread:
-                case {"notes": [{"id": int(number), "body": str(body), "position": {"new_path": str(path), **at}} as note, *_]}:
-                    line, author = at.get("new_line"), text_of(note, *self.author)
-                    line = line if isinstance(line, int) else None
-                    comments.append(ReviewComment(id=number, author=author, body=body, path=path, line=line))
-        return comments
+    def first_comment(self, thread: object) -> tuple[object, str, object] | None:
+        """The first note of a thread."""
+        match thread:
+            case {"notes": [{"position": {"new_path": str(path), **at}} as note, *_]}:
+                return note, path, at.get("new_line")
+        return None
 
-    def comment_line(self, request: Request, place: LinePlace, body: str) -> None:
-        """A thread at a place of the newest version. Unchanged lines need both of their numbers."""
-        doing = f"suggest a change of line {place.line} of {place.path} in {self.repository}"
+    def position(self, request: Request, place: LinePlace) -> dict[str, object]:
+        """A place of the newest version. Unchanged lines need both of their numbers."""
         position: dict[str, object] = {"position_type": "text", "new_path": place.path, "old_path": place.old_path}
         position |= {"new_line": place.line, **request.versions}
-        position |= {} if place.old_line is None else {"old_line": place.old_line}
-        document = {"body": body, "position": position}
-        self.send("POST", f"{self.path}/merge_requests/{request.number}/discussions", document, doing=doing)
+        return {"position": position | ({} if place.old_line is None else {"old_line": place.old_line})}
 
     def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
         """Find merge requests by the commit that was pushed."""

@@ -14,7 +14,7 @@ from reconciler.features.pull_requests.comment_verdict import NO_PLAN, NOT_CHANG
 from reconciler.features.pull_requests.forge import Comment, Forge, Job, Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
-from reconciler.features.pull_requests.review_comments import SuggestionResult, keep_suggestions
+from reconciler.features.pull_requests.review_comments import keep_suggestions
 from reconciler.features.pull_requests.sticky_comment import (
     CommentState,
     CommentStatus,
@@ -24,12 +24,10 @@ from reconciler.features.pull_requests.sticky_comment import (
     read_marker,
     render_sticky_comment,
 )
-from reconciler.ports import Clock
-from reconciler.render import RepoPaths, RepositoryLinks
 
 FORGES: Final[Mapping[str, type[GitHub | GitLab]]] = {"github": GitHub, "gitlab": GitLab}
 """The classes that talk to each forge, by its name."""
-_PATIENCE: Final = 120.0
+PATIENCE: Final = 120.0
 """Seconds of waiting for rate limits and faults, in all."""
 _ROUNDS: Final = 3
 """How often a comment that another account removes meanwhile is looked for again."""
@@ -40,21 +38,6 @@ def job_forge(environment: Mapping[str, str]) -> type[GitHub | GitLab] | None:
     if "GITHUB_ACTIONS" in environment:
         return GitHub
     return GitLab if "GITLAB_CI" in environment else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentTarget:
-    """Where the comment is. The rest, and what is ``None``, comes from the environment, as the forge sets it in a job."""
-
-    environment: Mapping[str, str]
-    forge: type[GitHub | GitLab] = GitHub
-    pull_request: int | None = None
-    author: str | None = None
-
-    def job(self) -> Job:
-        """Read what the environment names. Raises ``FileAccessError``."""
-        job = self.forge.job(self.environment)
-        return dataclasses.replace(job, request=self.pull_request) if self.pull_request else job
 
 
 class CommentResult(enum.StrEnum):
@@ -117,73 +100,42 @@ class CommentOutcome:
     """Why the forge did not take a status or suggestions."""
 
 
-def comment_links(
-    target: CommentTarget,
-    *,
-    commit: str | None = None,
-    report: str | None = None,
-    docs: str | None = None,
-    places: RepoPaths | None = None,
-) -> RepositoryLinks:
-    """The addresses that the environment of a job gives; what it does not give is not linked.
+def post_comment(forge: Forge, job: Job, wanted: CommentRequest, *, author: str | None = None) -> CommentOutcome:
+    """Find the pull request of a job and keep its comment. ``author``: the login of the token, if the forge does not state it.
 
-    ``commit``: of the files that are linked to, where it is not the one of the job. Raises ``FileAccessError``.
+    Raises ``UsageError`` when something is missing or contradicts, and ``ForgeError``.
     """
-    job = target.job()
-    at = commit or job.commit
-    files = f"{job.files}/{at}" if job.files and at else None
-    return RepositoryLinks(files=files, report=report, docs=docs, places=places or RepoPaths())
-
-
-def in_job(target: CommentTarget, wanted: CommentRequest) -> CommentRequest:
-    """The wanted comment with the commit and the log of the job. Raises ``FileAccessError``."""
-    job, status = target.job(), wanted.status
-    status = dataclasses.replace(status, commit=status.commit or job.commit, link=job.link, link_name=target.forge.run)
-    return dataclasses.replace(wanted, status=status)
-
-
-def post_comment(target: CommentTarget, wanted: CommentRequest, *, clock: Clock) -> CommentOutcome:
-    """Find the pull request and keep its comment.
-
-    Raises ``UsageError`` when something is missing or contradicts, ``FileAccessError`` and ``ForgeError``.
-    """
-    job = target.job()
+    number = forge.find(job)
+    if number is None:
+        reason = f"commit {job.commit} belongs to no {forge.request}"
+        return CommentOutcome(result=CommentResult.LEFT, state=wanted.status.state, reason=reason)
+    request, author = forge.read(number), author or forge.whoami()
+    count, failed = _keep_suggestions(forge, request, wanted, author=author)
     # A commit that was pushed to a branch is not one of the pull request.
-    compared = wanted.status.commit is not None or not job.pushed
-    wanted = in_job(target, wanted)
-    forge = target.forge.connect(target.environment, clock=clock, patience=_PATIENCE)
+    is_pushed = job.pushed and wanted.status.commit == job.commit
+    status = dataclasses.replace(wanted.status, suggested=count)
+    wanted = dataclasses.replace(wanted, status=status, newest=None if is_pushed else request.commit)
     try:
-        number = forge.find(job)
-        if number is None:
-            reason = f"commit {job.commit} belongs to no {forge.request}"
-            return CommentOutcome(result=CommentResult.LEFT, state=wanted.status.state, reason=reason)
-        request, author = forge.read(number), target.author or forge.whoami()
-        suggested = _keep_suggestions(forge, request, wanted, author=author)
-        status = dataclasses.replace(wanted.status, suggested=suggested.count)
-        wanted = dataclasses.replace(wanted, status=status, newest=request.commit if compared else None)
-        try:
-            comment = keep_comment(forge, request, wanted, author=author)
-        except ForgeError:
-            # The status must not stay what an earlier run made it.
-            _set_status(forge, request, wanted, address=job.link)
-            raise
-        conclusion, problem = _set_status(forge, request, wanted, address=comment.url or job.link)
-    finally:
-        forge.close()
+        outcome = keep_comment(forge, request, wanted, author=author)
+    except ForgeError:
+        # The status must not stay what an earlier run made it.
+        _set_status(forge, request, wanted, address=job.link)
+        raise
+    conclusion, problem = _set_status(forge, request, wanted, address=outcome.url or job.link)
     return dataclasses.replace(
-        comment,
+        outcome,
         place=f"{forge.request} {number} of {job.path or forge.repository}",
         status=conclusion,
-        problems=tuple(text for text in (problem, suggested.problem) if text is not None),
+        problems=tuple(filter(None, (problem, failed))),
     )
 
 
-def _keep_suggestions(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> SuggestionResult:
+def _keep_suggestions(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> tuple[int, str | None]:
     """Post the suggestions for a plan of the newest commit. A fork gets none, because its users decide about its commits."""
     status = wanted.status
     newest = status.commit is not None and request.commit.startswith(status.commit.lower())
     if status.state not in _PLANNED or not newest or request.is_fork:
-        return SuggestionResult()
+        return 0, None
     source = wanted.content.suggestions if wanted.content is not None and status.state is CommentState.PLANNED else None
     return keep_suggestions(forge, request, source, cluster=wanted.cluster, author=author)
 

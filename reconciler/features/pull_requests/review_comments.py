@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import ForgeError
-from reconciler.features.pull_requests.forge import Forge, Request, ReviewComment
+from reconciler.features.pull_requests.forge import Comment, Forge, Request
 from reconciler.features.pull_requests.suggestions import Suggestion, SuggestionSource
 from reconciler.render import fence
 
@@ -16,20 +15,13 @@ _START: Final = "<!-- kafka-quotas:suggestion "
 _BAD_PLACE: Final = (400, 422)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuggestionResult:
-    """How many suggestions stand on lines now. ``problem``: why not all do."""
-
-    count: int = 0
-    problem: str | None = None
-
-
 def keep_suggestions(
     forge: Forge, request: Request, source: SuggestionSource | None, *, cluster: str | None, author: str
-) -> SuggestionResult:
+) -> tuple[int, str | None]:
     """Post, change and remove the suggestions by ``author`` about a cluster.
 
-    A forge that refuses is a problem, not an error: the comment has the same values.
+    Returns how many stand on lines now, and why not all do: a forge that refuses is not an error, since the comment has the
+    same values.
     """
     count = 0
     try:
@@ -44,11 +36,11 @@ def keep_suggestions(
         for comment in known.values():
             forge.change_review(request, comment.id, None)
     except ForgeError as error:
-        return SuggestionResult(count=count, problem=f"Suggestions were not all posted: {error}")
-    return SuggestionResult(count=count)
+        return count, f"Suggestions were not all posted: {error}"
+    return count, None
 
 
-def _keep(forge: Forge, request: Request, suggestion: Suggestion, posted: ReviewComment | None, marker: str) -> bool:
+def _keep(forge: Forge, request: Request, suggestion: Suggestion, posted: Comment | None, marker: str) -> bool:
     """Whether the suggestion stands on its line now."""
     body, place = suggestion_body(suggestion, marker, forge.suggestion), suggestion.place
     if posted is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.features.pull_requests.proposal_branch import ProposalText, close_request, keep_request, proposals_from
+from reconciler.features.pull_requests.proposal_branch import ProposalText, proposals_from
 from reconciler.features.rightsizing.edits import ValueEdits, left_sentences, revise_values
 from reconciler.features.rightsizing.measuring import SizingReport
 from reconciler.features.rightsizing.proposals import owner_of_change
@@ -66,23 +66,22 @@ def keep_requests(intent: Intent, report: SizingReport) -> Iterator[str]:
 
     Raises ``ForgeError``, ``GitError``, ``UsageError`` without a token, ``FileAccessError`` and ``ManifestError``.
     """
-    with proposals_from(intent.paths[0]) as (forge, base):
-        if (refusal := base.refusal()) is not None:
+    with proposals_from(intent.paths[0]) as proposals:
+        if (refusal := proposals.refusal()) is not None:
             yield refusal
             return
         folder = f"kafka-quotas/rightsize/{slug_of(report.cluster or 'kafka')}"
         of_owners = {f"{folder}/{_leaf(owner)}": (owner, quotas) for owner, quotas in by_owner(report.proposed)}
-        for name in base.branches_below(folder):
+        for name in proposals.below(folder):
             if name not in of_owners:
-                yield from close_request(forge, base.branch(name), because="No limit of its owner needs a change now")
+                yield from proposals.close(name, because="No limit of its owner needs a change now")
         for name, (owner, quotas) in of_owners.items():
             proposal = OwnerProposal(report=report, owner=owner, edits=revise_values(intent, quotas))
             yield from left_sentences(proposal.edits)
             if proposal.edits.written:
-                revisions = proposal.edits.revisions
-                yield from keep_request(forge, base.branch(name), proposal.text(), revisions, target=base.target)
+                yield from proposals.keep(name, proposal.text(), proposal.edits.revisions)
             else:
-                yield from close_request(forge, base.branch(name), because="No limit of its owner can be changed in place")
+                yield from proposals.close(name, because="No limit of its owner can be changed in place")
 
 
 def by_owner(quotas: Sequence[SizedQuota]) -> Iterator[tuple[str | None, list[SizedQuota]]]:

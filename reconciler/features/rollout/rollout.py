@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -41,25 +40,17 @@ from reconciler.text import count_of, list_some
 from reconciler.workflows import Approval, Dialogue, Intent, apply_manifests, for_every, open_cluster, source_of
 
 _AT_ONCE: Final = 8
-
-
-STAGE_LABEL: Final = "stage"
+_LABEL: Final = "stage"
+_NOT_BEGUN: Final = "not-begun"
 _MOST_NAMED: Final = 5
 _GOOD: Final = (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
 
 RolloutResult: TypeAlias = ApplyReport | ClusterFailure
-Stage: TypeAlias = tuple[Intent | ClusterFailure, ...]
+Stages: TypeAlias = Mapping[str | None, Sequence[Intent | ClusterFailure]]
+"""Clusters by stage, in the order of the stages. ``None``: the Repository manifest has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutPlan:
-    """Stages in their order with their clusters; one stage without a name where the Repository manifest has none."""
-
-    names: tuple[str | None, ...]
-    stages: tuple[Stage, ...]
-
-
-def plan_rollout(intents: Sequence[Intent | ClusterFailure]) -> RolloutPlan:
+def _sort_into_stages(intents: Sequence[Intent | ClusterFailure]) -> Stages:
     """Sort clusters into ``stages`` of the Repository manifest, by their label ``stage``.
 
     Raises ``UsageError`` when a cluster has no such label, or one that is not among the stages. A cluster with errors in its
@@ -67,69 +58,24 @@ def plan_rollout(intents: Sequence[Intent | ClusterFailure]) -> RolloutPlan:
     """
     names = next((stages for intent in intents if isinstance(intent, Intent) and (stages := intent.loaded.repository.stages)), ())
     if not names:
-        return RolloutPlan(names=(None,), stages=(tuple(intents),))
-    unknown = [
-        display_name(intent.spec.name)
-        for intent in intents
-        if isinstance(intent, Intent) and intent.spec.name and intent.spec.labels.get(STAGE_LABEL) not in names
-    ]
+        return {None: intents}
+    by_stage: dict[str | None, list[Intent | ClusterFailure]] = {name: [] for name in names}
+    unknown = []
+    for intent in intents:
+        name = intent.spec.labels.get(_LABEL) if isinstance(intent, Intent) else names[0]
+        if name in names:
+            by_stage[name].append(intent)
+        elif isinstance(intent, Intent):
+            unknown.append(display_name(intent.spec.name or ""))
     if unknown:
         raise UsageError(
             f"{count_of(len(unknown), 'cluster')} of no stage: {list_some(unknown, _MOST_NAMED)}. Give each the label "
-            f"{STAGE_LABEL} with one of {list_some(list(names), _MOST_NAMED)}"
+            f"{_LABEL} with one of {list_some(list(names), _MOST_NAMED)}"
         )
-    by_stage: dict[str, list[Intent | ClusterFailure]] = {name: [] for name in names}
-    for intent in intents:
-        name = intent.spec.labels[STAGE_LABEL] if isinstance(intent, Intent) else names[0]
-        by_stage[name].append(intent)
-    return RolloutPlan(names=names, stages=tuple(tuple(by_stage[name]) for name in names))
+    return by_stage
 
 
-@dataclass(slots=True)
-class Rollout:
-    """One run over all stages. ``keep_going``: a failure stops nothing. ``parallel``: how many clusters at once."""
-
-    work: Callable[[Intent], ApplyReport]
-    ended: Callable[[str | None, RolloutResult], None]
-    """Called with each result as soon as it is there, one at a time."""
-    parallel: int = 1
-    keep_going: bool = False
-    stop: threading.Event = field(default_factory=threading.Event)
-    """Set after the first failure; then no further cluster is begun."""
-    stop_wanted: Callable[[], bool] = lambda: False
-    """True after a signal: no further cluster is begun. Those that are being written ask it, too."""
-    _failed: str | None = None
-
-    def run(self, planned: RolloutPlan) -> tuple[RolloutResult, ...]:
-        """Each cluster's result, in the order of the stages."""
-        results: list[RolloutResult] = []
-        for name, stage in zip(planned.names, planned.stages, strict=True):
-            results += for_every(stage, self._write, parallel=self.parallel, done=partial(self._note, name))
-        return tuple(results)
-
-    def _write(self, intent: Intent) -> RolloutResult:
-        if self.stop.is_set() or self.stop_wanted():
-            return _not_begun(intent.spec.name, intent.spec.cluster_id, self._failed)
-        return self.work(intent)
-
-    def _note(self, stage: str | None, result: RolloutResult) -> None:
-        if is_failure(result) and not (self.keep_going or self.stop.is_set() or self.stop_wanted()):
-            self._failed = result.cluster.name
-            self.stop.set()
-        self.ended(stage, result)
-
-
-NOT_BEGUN: Final = "not-begun"
-
-
-def _not_begun(name: str | None, cluster_id: str | None, failed: str | None) -> ClusterFailure:
-    after = f"cluster {display_name(failed)} failed before" if failed else "the run was stopped before"
-    return ClusterFailure(
-        cluster=ClusterIdentity(name=name, id=cluster_id), failure_reason=NOT_BEGUN, message=f"not begun: {after}", skipped=True
-    )
-
-
-def is_failure(result: RolloutResult) -> bool:
+def _is_failure(result: RolloutResult) -> bool:
     """True for a result that stops a rollout."""
     if isinstance(result, ClusterFailure):
         return not result.skipped
@@ -144,15 +90,14 @@ def apply_to_every(args: ApplyArguments) -> Result:
     _check(args)
     with LiveProgress() as progress:
         progress.step("reading the manifests")
-        planned = plan_rollout(every_cluster.load_every(args.wanted))
-        run = _EachCluster(args, progress)
-        rollout = Rollout(
-            work=run.apply, ended=run.ended, parallel=_AT_ONCE, keep_going=args.keep_going, stop_wanted=INTERRUPTS.stop_wanted
-        )
+        stages = _sort_into_stages(every_cluster.load_every(args.wanted))
+        rollout = _Rollout(args, progress)
         # Until the process ends: a signal begins no further cluster, and costs no report of one that was written.
         INTERRUPTS.hold()
-        results = rollout.run(planned)
-    return run.finish(results)
+        results: list[RolloutResult] = []
+        for name, stage in stages.items():
+            results += for_every(stage, rollout.write, parallel=_AT_ONCE, done=partial(rollout.ended, name))
+    return _finish(results)
 
 
 def _check(args: ApplyArguments) -> None:
@@ -162,8 +107,8 @@ def _check(args: ApplyArguments) -> None:
         raise UsageError("with --all-clusters, --report names a folder for a report of each cluster, and this is a file")
 
 
-class _EachCluster:
-    """Writes one cluster, and keeps what is printed and recorded of all."""
+class _Rollout:
+    """One run over all stages: writes clusters, and prints and records their results. After a failure none is begun."""
 
     def __init__(self, args: ApplyArguments, progress: LiveProgress) -> None:
         self._args = args
@@ -177,9 +122,18 @@ class _EachCluster:
         self._printing = threading.Lock()
         self._findings: dict[str | None, tuple[Finding, ...]] = {}
         """Of the plan of each cluster, to be printed above its report."""
+        self._failed: str | None = None
+        self._stopped = threading.Event()
 
-    def apply(self, intent: Intent) -> ApplyReport:
-        """Raises ``ReconcilerError``, only when nothing was written."""
+    def write(self, intent: Intent) -> RolloutResult:
+        """Write a cluster, unless the run is stopped. Raises ``ReconcilerError``, only when nothing was written."""
+        if not (self._stopped.is_set() or INTERRUPTS.stop_wanted()):
+            return self._apply(intent)
+        after = f"cluster {display_name(self._failed)} failed before" if self._failed else "the run was stopped before"
+        cluster = ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id)
+        return ClusterFailure(cluster=cluster, failure_reason=_NOT_BEGUN, message=f"not begun: {after}", skipped=True)
+
+    def _apply(self, intent: Intent) -> ApplyReport:
         write, access = self._args.write, self._args.clusters.access()
         with writing.audited(write, "apply") as audit:
             audit.about(intent.spec, access, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
@@ -203,7 +157,10 @@ class _EachCluster:
         self._findings[plan.cluster.name] = plan.findings
 
     def ended(self, stage: str | None, result: RolloutResult) -> None:
-        """Print the report of one cluster, and write its file, while others go on."""
+        """Print the report of one cluster, and write its file, while others go on. The first failure stops the run."""
+        if _is_failure(result) and not (self._args.keep_going or self._stopped.is_set() or INTERRUPTS.stop_wanted()):
+            self._failed = result.cluster.name
+            self._stopped.set()
         if self._args.write.report and not isinstance(result, ClusterFailure):
             folder = Path(self._args.write.report)
             folder.mkdir(parents=True, exist_ok=True)
@@ -222,19 +179,23 @@ class _EachCluster:
         with self._printing, self._progress.silent():
             output.print_lines(lines)
 
-    def finish(self, results: Sequence[RolloutResult]) -> Result:
-        """The document, or a count, and the exit code."""
 
-        def document() -> Json:
-            return clusters_to_json(
-                cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else APPLY_REPORT.write(r) for r in results
-            )
+def _finish(results: Sequence[RolloutResult]) -> Result:
+    """The document, or a count, and the exit code."""
 
-        result = Result(exit=exit_code(results), view=lambda: (line(), line(_counted(results))), document=document)
-        if INTERRUPTS.stop_wanted() and any(_is_left(each) for each in results):
-            code = exit_codes.PARTIAL if any(_wrote(each) for each in results) else exit_codes.INTERRUPTED
-            return dataclasses.replace(result, exit=code, notes=("interrupted",))
-        return result
+    def document() -> Json:
+        return clusters_to_json(
+            cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else APPLY_REPORT.write(r) for r in results
+        )
+
+    done = sum(not isinstance(r, ClusterFailure) and not _is_failure(r) for r in results)
+    failed, left = sum(map(_is_failure, results)), sum(map(_is_left, results))
+    counts = f"{count_of(len(results), 'cluster')}: {done} applied, {failed} failed, {left} not begun."
+    code = _exit_code(results)
+    notes: tuple[str, ...] = ()
+    if INTERRUPTS.stop_wanted() and (failed or left):
+        code, notes = exit_codes.PARTIAL if any(map(_wrote, results)) else exit_codes.INTERRUPTED, ("interrupted",)
+    return Result(exit=code, view=lambda: (line(), line(counts)), document=document, notes=notes)
 
 
 def _wrote(result: RolloutResult) -> bool:
@@ -242,24 +203,15 @@ def _wrote(result: RolloutResult) -> bool:
 
 
 def _is_left(result: RolloutResult) -> bool:
-    """True for a cluster that failed, or was not begun."""
-    return is_failure(result) or (isinstance(result, ClusterFailure) and result.failure_reason == NOT_BEGUN)
+    return isinstance(result, ClusterFailure) and result.failure_reason == _NOT_BEGUN
 
 
-def _counted(results: Sequence[RolloutResult]) -> str:
-    done = sum(not isinstance(r, ClusterFailure) and not is_failure(r) for r in results)
-    failed = sum(is_failure(r) for r in results)
-    left = sum(isinstance(r, ClusterFailure) and r.failure_reason == NOT_BEGUN for r in results)
-    counts = f"{done} applied, {failed} failed, {left} not begun"
-    return f"{count_of(len(results), 'cluster')}: {counts}."
-
-
-def exit_code(results: Sequence[RolloutResult]) -> int:
+def _exit_code(results: Sequence[RolloutResult]) -> int:
     """0; 3 where all failures are refusals; 1 when nothing was written; 4 when some of it was."""
-    failures = [result for result in results if is_failure(result)]
+    failures = [result for result in results if _is_failure(result)]
     if not failures:
         return exit_codes.DONE
-    if any(_wrote(result) for result in results):
+    if any(map(_wrote, results)):
         return exit_codes.PARTIAL
     refused = all(not isinstance(each, ClusterFailure) and each.result is ApplyResult.REFUSED for each in failures)
     return exit_codes.REFUSED if refused else exit_codes.NOT_DONE

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,7 @@ from reconciler.features.pull_requests.forge import Job
 from reconciler.features.pull_requests.github import GitHub, job_of_event
 from reconciler.features.pull_requests.gitlab import GitLab
 from reconciler.features.pull_requests.plan_comment import body_content
-from reconciler.features.pull_requests.posting import (
-    CommentOutcome,
-    CommentRequest,
-    CommentResult,
-    CommentTarget,
-    comment_links,
-    post_comment,
-)
+from reconciler.features.pull_requests.posting import CommentOutcome, CommentRequest, CommentResult, post_comment
 from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus, read_marker, render_sticky_comment
 from tests.builders import plan
 from tests.fakes import FakeClock
@@ -61,10 +55,12 @@ class Post:
     ) -> CommentOutcome:
         environment = {**self.environment, **more.pop("environment", {})}
         content = None if text is None else body_content(text, name="plan.json", cluster=cluster)
-        status = CommentStatus(state=state, commit=more.pop("commit", None))
-        target = CommentTarget(environment=environment, forge=self.forge, **{"pull_request": NUMBER, **more})
+        job = self.forge.job(environment)
+        job = dataclasses.replace(job, request=more.pop("pull_request", NUMBER))
+        status = CommentStatus(state=state, commit=more.pop("commit", job.commit), link=job.link)
         wanted = CommentRequest(content=content, status=status, cluster=cluster)
-        return post_comment(target, wanted, clock=FakeClock())
+        with closing(self.forge.connect(environment, clock=FakeClock(), patience=120.0)) as connected:
+            return post_comment(connected, job, wanted, **more)
 
     @property
     def only(self) -> str:
@@ -305,10 +301,9 @@ def test_the_pull_request_of_a_fork_is_found_by_its_branch_and_commit(on_github:
 )
 def test_a_job_without_what_is_needed_is_a_usage_error(forge: type[GitHub | GitLab], change: dict[str, str], words: str):
     whole = {"GITHUB_REPOSITORY": "a/b", "GITHUB_TOKEN": "x", "CI_PROJECT_ID": "1", "GITLAB_TOKEN": "x"}
-    target = CommentTarget(forge=forge, environment={**whole, **change})
-    wanted = CommentRequest(content=None, status=CommentStatus(state=PLANNED))
+    environment = {**whole, **change}
     with pytest.raises(UsageError, match=words):
-        post_comment(target, wanted, clock=FakeClock())
+        forge.connect(environment, clock=FakeClock(), patience=0.0).find(forge.job(environment))
 
 
 COMMIT = "a1" * 20
@@ -341,9 +336,9 @@ def test_a_pipeline_of_a_fork_is_about_the_merge_request_of_the_project():
         "CI_MERGE_REQUEST_PROJECT_PATH": "acme/quotas", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": HEAD, "CI_MERGE_REQUEST_IID": "7",
         "CI_PROJECT_URL": f"{place}/acme/quotas", "CI_MERGE_REQUEST_SOURCE_PROJECT_URL": f"{place}/fork/quotas",
     }  # fmt: skip
-    target = CommentTarget(forge=GitLab, environment=environment)
-    assert target.job() == Job(repository="31", path="acme/quotas", request=7, commit=HEAD, files=f"{place}/fork/quotas/-/blob")
-    assert comment_links(target).files == f"{place}/fork/quotas/-/blob/{HEAD}"
+    job = GitLab.job(environment)
+    assert job == Job(repository="31", path="acme/quotas", request=7, commit=HEAD, files=f"{place}/fork/quotas/-/blob")
+    assert job.files_at(HEAD) == f"{place}/fork/quotas/-/blob/{HEAD}"
 
 
 def test_requests_to_gitlab_have_the_token_in_its_header_and_the_project_in_one_part():
