@@ -13,7 +13,6 @@ import hashlib
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import reconciler
@@ -33,20 +32,10 @@ FALLBACK_FILE: Final = "kafka-quotas.yaml"
 """Where a finding without a place is shown: Code Quality and code scanning refuse one that is nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SeverityWords:
-    """What a severity is called in Code Quality, workflow commands and SARIF."""
-
-    quality: str
-    command: str
-    level: str
-
-
-_SEVERITIES: Final = {
-    Severity.ERROR: _SeverityWords("critical", "error", "error"),
-    Severity.WARNING: _SeverityWords("minor", "warning", "warning"),
-    Severity.INFO: _SeverityWords("info", "notice", "note"),
-}
+_QUALITY: Final = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.INFO: "info"}
+_COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+_LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+"""What a severity is called in Code Quality, workflow commands and SARIF."""
 
 
 def _sorted(findings: Sequence[Finding], places: RepoPaths) -> list[Finding]:
@@ -83,27 +72,27 @@ def render_code_quality(findings: Sequence[Finding], places: RepoPaths, _: Mappi
         message = ". See ".join((finding.message.removesuffix("."), *related)) if related else finding.message
         unique = digits if number == 1 else hashlib.sha256(f"{digits}:{number}".encode()).hexdigest()[:32]
         path = places.relative(span.file) if span else FALLBACK_FILE
-        issue: dict[str, Json] = {
-            "description": escaped(message),
-            "check_name": finding.id,
-            "fingerprint": unique,
-            "severity": _SEVERITIES[finding.severity].quality,
-            "location": {"path": path, "lines": {"begin": span.line if span else 1}},
-        }
-        issues.append(issue)
+        issues.append(
+            {
+                "description": escaped(message),
+                "check_name": finding.id,
+                "fingerprint": unique,
+                "severity": _QUALITY[finding.severity],
+                "location": {"path": path, "lines": {"begin": span.line if span else 1}},
+            }
+        )
     return document_text(issues)
 
 
 def render_annotations(findings: Sequence[Finding], places: RepoPaths, _: Mapping[str, Json]) -> WorkflowCommands:
     """One line a finding that is not as before, the worst first, then by file and line; empty for no findings."""
     lines, ordered = [], _sorted([finding for finding in findings if not finding.as_before], places)
-    for severity, words in _SEVERITIES.items():
+    for severity, command in _COMMANDS.items():
         of_kind = [finding for finding in ordered if finding.severity is severity]
-        lines += [_command(words.command, finding, places) for finding in of_kind[:MOST_OF_A_KIND]]
+        lines += [_command(command, finding, places) for finding in of_kind[:MOST_OF_A_KIND]]
         if (more := len(of_kind) - MOST_OF_A_KIND) > 0:
             what = f"{more} more infos" if severity is Severity.INFO else count_of(more, f"more {severity.value}")
-            title = f"::{words.command} title={_property('kafka-quotas')}"
-            lines.append(f"{title}::{what}. The log and the summary of this step have all of them\n")
+            lines.append(f"::{command} title=kafka-quotas::{what}. The log and the summary of this step have all of them\n")
     return WorkflowCommands("".join(lines))
 
 
@@ -171,7 +160,7 @@ def _sarif_result(finding: Finding, rule_index: int, fingerprint: str, places: R
     result: dict[str, Json] = {
         "ruleId": finding.id,
         "ruleIndex": rule_index,
-        "level": _SEVERITIES[finding.severity].level,
+        "level": _LEVELS[finding.severity],
         "message": {"text": escaped(finding.message)},
         "locations": [_sarif_location(finding.span, places)],
         "partialFingerprints": {"kafkaQuotasFinding/v1": fingerprint},

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.documents import VALUES
 from reconciler.features.pull_requests.comment_verdict import CommentVerdict, StatusCheck
@@ -90,44 +90,39 @@ _DETAIL: Final = 600
 """Characters of the detail that are shown: with them a comment has room beside ``plan_comment.BUDGET``."""
 
 
-class _StateWords(NamedTuple):
-    """How a state other than ``planned`` is shown; ``lead`` stands before the detail, ``more`` after it."""
-
-    sign: str
-    heading: str
-    alert: str
-    lead: str
-    more: str
-
-
 _WORDS: Final = {
-    CommentState.APPLYING: _StateWords(
-        "⏳", "being applied", "NOTE", "`apply` is writing this plan", "The result will be shown here."
+    CommentState.APPLYING: ("⏳", "being applied", "NOTE", "`apply` is writing this plan", "The result will be shown here."),
+    CommentState.APPLIED: (
+        "✅",
+        "applied",
+        "TIP",
+        "Applied",
+        "To undo it, run `kafka-quotas revert REPORT` with the report of this run.",
     ),
-    CommentState.APPLIED: _StateWords(
-        "✅", "applied", "TIP", "Applied", "To undo it, run `kafka-quotas revert REPORT` with the report of this run."
-    ),
-    CommentState.FAILED: _StateWords(
+    CommentState.FAILED: (
         "❌",
         "apply failed",
         "CAUTION",
         "**Failed**",
         "`kafka-quotas plan` shows what is left to do, and `kafka-quotas apply` does it.",
     ),
-    CommentState.OUTDATED: _StateWords(
-        "⏸️", "outdated", "NOTE", "A newer commit was pushed", "The plan of that commit will be shown here."
-    ),
-    CommentState.PLAN_FAILED: _StateWords(
+    CommentState.OUTDATED: ("⏸️", "outdated", "NOTE", "A newer commit was pushed", "The plan of that commit will be shown here."),
+    CommentState.PLAN_FAILED: (
         "❌",
         "no plan",
         "CAUTION",
         "**No plan of this commit could be made**",
         "The log has the reason. A plan below is of an earlier commit.",
     ),
-    CommentState.NOT_CHANGED: _StateWords(
-        "☑️", "not changed", "NOTE", "This commit does not change the cluster", "A plan below is of an earlier commit."
+    CommentState.NOT_CHANGED: (
+        "☑️",
+        "not changed",
+        "NOTE",
+        "This commit does not change the cluster",
+        "A plan below is of an earlier commit.",
     ),
 }
+"""Of each state but ``planned``: sign and title of the heading, kind of alert, and what stands before and after the detail."""
 _WITHOUT_PLAN: Final = (CommentState.PLAN_FAILED, CommentState.NOT_CHANGED)
 _LOST: Final = "**A user had edited this comment, so its plan was not kept.** `kafka-quotas plan` prints the plan."
 
@@ -165,8 +160,8 @@ def comment_heading(marker: Marker, *, limit: int = _SHOWN) -> str:
     """``### ⛔ Kafka quotas for `prod-eu`: blocked``: one verdict, or the state once the change is on its way."""
     name = f" for {code(display_name(marker.cluster), limit=limit)}" if marker.cluster else ""
     if marker.state in _WORDS:
-        words = _WORDS[marker.state]
-        return f"### {words.sign} {_TITLE}{name}: {words.heading}"
+        sign, title, *_ = _WORDS[marker.state]
+        return f"### {sign} {_TITLE}{name}: {title}"
     if marker.verdict is None:
         return f"### {_TITLE}{name}"
     return f"### {marker.verdict.sign} {_TITLE}{name}: {marker.verdict.value}"
@@ -199,11 +194,11 @@ def render_sticky_comment(content: Content, status: CommentStatus) -> str:
 
 
 def _status(status: CommentStatus) -> Iterator[str]:
-    words = _WORDS.get(status.state)
-    if words is None:
+    if status.state not in _WORDS:
         return
+    _, _, alert, lead, more = _WORDS[status.state]
     detail = prose(shorten(escaped(status.detail), _DETAIL), begins_line=False).rstrip(".")
-    yield from (f"> [!{words.alert}]", f"> {words.lead}{f': {detail}' if detail else ''}. {words.more}")
+    yield from (f"> [!{alert}]", f"> {lead}{f': {detail}' if detail else ''}. {more}")
     if status.request is not None and (who := approval_text(status.request)):
         yield f">\n> {who}"
     yield ""

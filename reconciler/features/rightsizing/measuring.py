@@ -8,15 +8,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.features.manifest_edits import clusters_of_values
 from reconciler.features.rightsizing.proposals import ChangeBounds, propose
-from reconciler.features.rightsizing.sizing import (
-    ChangedOutcome,
-    History,
-    QuotaUse,
-    SizedQuota,
-    Sizing,
-    SizingJudgement,
-    judge_use,
-)
+from reconciler.features.rightsizing.sizing import ChangedOutcome, History, QuotaUse, SizedQuota, Sizing, judge_use
 from reconciler.manifest import SizingRules
 from reconciler.model import DEFAULT, BacktestReport, BucketVerdict, CurrentState, Entity, ManifestCommit, QuotaKey, Span, Verdict
 from reconciler.ports import Progress
@@ -106,9 +98,9 @@ def _judged(intent: Intent, report: BacktestReport, request: BacktestRequest, hi
         of_default = any(name is DEFAULT for _, name in entity.parts)
         for key, quota in declared.quotas.items():
             use = uses.get((entity, key), unknown)
-            judged = judge_use(key, quota.value, use, history, rules, of_default=of_default)
+            sizing, reason, value = judge_use(key, quota.value, use, history, rules, of_default=of_default)
             if entity in excluded:
-                judged = SizingJudgement(sizing=Sizing.EXCLUDED, reason=excluded[entity])
+                sizing, reason, value = Sizing.EXCLUDED, excluded[entity], None
             sized.append(
                 SizedQuota(
                     entity=entity,
@@ -116,10 +108,10 @@ def _judged(intent: Intent, report: BacktestReport, request: BacktestRequest, hi
                     limit=quota.value,
                     owner=declared.owner,
                     source=quota.source,
-                    sizing=judged.sizing,
-                    reason=judged.reason,
+                    sizing=sizing,
+                    reason=reason,
                     use=use,
-                    value=judged.value,
+                    value=value,
                 )
             )
     return sized

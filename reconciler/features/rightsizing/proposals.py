@@ -55,27 +55,28 @@ def propose(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> tuple[SizedQu
 
 def _settle(quotas: list[SizedQuota], bounds: ChangeBounds) -> list[SizedQuota]:
     """Give one value to all that take theirs from one place: the largest raise, or what all can be lowered to."""
-    direction = Sizing.RAISE if any(map(_is_raised, quotas)) else Sizing.LOWER
+    is_raise = any(quota.sizing is Sizing.RAISE and quota.value is not None for quota in quotas)
+    direction = Sizing.RAISE if is_raise else Sizing.LOWER
     wanted = [quota for quota in quotas if quota.value is not None and quota.sizing is direction]
     if not wanted:
         return quotas
     neediest = max(wanted, key=lambda quota: (quota.value, quota.entity.sort_key))
-    value, left = neediest.value or 0.0, _unchangeable(quotas, bounds, is_raise=direction is Sizing.RAISE)
-    if left is None and direction is Sizing.LOWER and len(wanted) < len(quotas):
+    value, left = neediest.value or 0.0, _unchangeable(quotas, bounds, is_raise=is_raise)
+    if left is None and not is_raise and len(wanted) < len(quotas):
         others = [str(quota.entity) for quota in quotas if quota.sizing is not direction]
         left = f"the value is also that of {list_some(others, _MOST_NAMED)}, which a lower one may not fit"
     if left is None:
-        value, left = _within_bounds(value, quotas, is_raise=direction is Sizing.RAISE, bounds=bounds)
+        value, left = _within_bounds(value, quotas, is_raise=is_raise, bounds=bounds)
     if left is not None:
         return [quota if quota.value is None else replace(quota, left=left) for quota in quotas]
-    why = ". The manifest.limits of its owner allow no more" if value < (neediest.value or 0.0) else ""
+    why = ". The limits of its owner allow no more" if value < (neediest.value or 0.0) else ""
     if clusters := bounds.shared.get(neediest.source):
         why += f". The limit rises on {_named(clusters)} too"
     return [
         replace(
             quota,
             value=value,
-            sizing=Sizing.FITS if quota.sizing is Sizing.LOWER and direction is Sizing.RAISE else quota.sizing,
+            sizing=Sizing.FITS if quota.sizing is Sizing.LOWER and is_raise else quota.sizing,
             reason=f"{quota.reason}{_sharing(quota, neediest)}{why if quota.sizing is direction else ''}",
         )
         for quota in quotas
@@ -92,10 +93,6 @@ def _sharing(quota: SizedQuota, neediest: SizedQuota) -> str:
 
 def _named(clusters: Sequence[str]) -> str:
     return list_some([display_name(name) for name in clusters], _MOST_NAMED)
-
-
-def _is_raised(quota: SizedQuota) -> bool:
-    return quota.sizing is Sizing.RAISE and quota.value is not None
 
 
 def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds, *, is_raise: bool) -> str | None:
@@ -126,7 +123,7 @@ def _within_bounds(
     least, most = max(low for low, _ in ranges), min(high for _, high in ranges)
     value = min(max(value, least), most)
     if is_raise and value < limit * (1 + LEAST_CHANGE) and value == most:
-        return value, f"the manifest.limits of its owner allow {rate(key.value, most)} at most. Raise that first"
+        return value, f"the limits of its owner allow {rate(key.value, most)} at most. Raise that first"
     if not is_raise and value > limit * (1 - LEAST_CHANGE):
         return value, f"a value that is allowed would be less than {percent_text(LEAST_CHANGE, digits=0)} below the limit"
     if not declarable(key, value):
@@ -138,13 +135,12 @@ def _range_of(quota: SizedQuota, bounds: ChangeBounds) -> tuple[float, float]:
     least, most = 0.0, math.inf
     intent = bounds.intent
     for limit in intent.loaded.repository.limits:
-        if limit.clusters is not None and not limit.clusters.chooses(intent.spec):
+        known = limit.keys.get(quota.key)
+        if known is None or limit.owner not in (None, quota.owner) or (limit.match and not limit.match.matches(quota.entity)):
             continue
-        if limit.owner in (None, quota.owner) and (limit.match is None or limit.match.matches(quota.entity)):
-            known = limit.keys.get(quota.key)
-            if known is not None:
-                least = max(least, known.least.value if known.least is not None else least)
-                most = min(most, known.most.value if known.most is not None else most)
+        if limit.clusters is None or limit.clusters.chooses(intent.spec):
+            least = max(least, known.least.value if known.least is not None else least)
+            most = min(most, known.most.value if known.most is not None else most)
     return least, most
 
 
@@ -160,23 +156,20 @@ def _accept(settled: Iterable[list[SizedQuota]], bounds: ChangeBounds) -> Iterat
             yield quotas
             continue
         owner = owner_of_change(quotas)
+        left = _recent_change(quotas, bounds)
         if count[owner] >= rules.changes:
             verb = "comes" if rules.changes == 1 else "come"
-            left: str | None = f"{count_of(rules.changes, 'change')} of its owner {verb} first"
-        else:
-            left = _recent_change(quotas, bounds)
-        value = None
+            left = f"{count_of(rules.changes, 'change')} of its owner {verb} first"
+        value = next(quota.value or 0.0 for quota in quotas if quota.value is not None)
+        less = value
         if left is None:
-            value, left = _within_budget(quotas, free)
+            less, left = _within_budget(value, quotas, free)
         count[owner] += left is None
-        yield [quota if quota.value is None else _accepted(quota, value, left) for quota in quotas]
-
-
-def _accepted(quota: SizedQuota, value: float | None, left: str | None) -> SizedQuota:
-    """Return the quota with a value that its budget has room for. ``None``: its own."""
-    is_less = value is not None and quota.value is not None and value < quota.value
-    more = ". The budget of its owner has no room for more" if is_less else ""
-    return replace(quota, value=quota.value if value is None else value, left=left, reason=f"{quota.reason}{more}")
+        more = ". The budget of its owner has no room for more" if less < value else ""
+        yield [
+            quota if quota.value is None else replace(quota, value=less, left=left, reason=f"{quota.reason}{more}")
+            for quota in quotas
+        ]
 
 
 def _recent_change(quotas: Sequence[SizedQuota], bounds: ChangeBounds) -> str | None:
@@ -192,23 +185,25 @@ def owner_of_change(quotas: Sequence[SizedQuota]) -> str | None:
     return owners.pop() if len(owners) == 1 else None
 
 
-def _within_budget(quotas: Sequence[SizedQuota], free: dict[tuple[str, QuotaKey], float]) -> tuple[float | None, str | None]:
+def _within_budget(
+    value: float, quotas: Sequence[SizedQuota], free: dict[tuple[str, QuotaKey], float]
+) -> tuple[float, str | None]:
     """Return a smaller raise where a budget has no room for all of it, or the reason why there is none.
 
     ``free``: by owner and key, in the unit of the key. What is lowered counts in the next run.
     """
-    first = quotas[0]
-    value, limit, key = first.value or 0.0, first.limit, first.key
+    limit, key = quotas[0].limit, quotas[0].key
     if value <= limit:
-        return None, None
+        return value, None
     sharing = Counter(quota.owner or "" for quota in quotas)
     for owner, count in sharing.items():
         room = max(free.get((owner, key), math.inf), 0.0)
         if (value - limit) * count > room:
-            value = _rounded_down(key, limit + room / count)
-            if value < limit * (1 + LEAST_CHANGE):
+            less = _rounded_down(key, limit + room / count)
+            if less < limit * (1 + LEAST_CHANGE):
                 words = f"the budget of {display_name(owner)} has {rate(key.value, room)} left"
-                return None, f"{words}. Lower another of its limits, or ask for a larger budget"
+                return value, f"{words}. Lower another of its limits, or ask for a larger budget"
+            value = less
     for owner, count in sharing.items():
         if (owner, key) in free:
             free[owner, key] -= (value - limit) * count

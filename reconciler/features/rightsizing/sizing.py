@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import enum
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from reconciler.manifest import SizingRules
 from reconciler.model import BucketName, Entity, QuotaKey, Span, UnusedReason, Verdict
@@ -150,23 +150,16 @@ class SizedQuota:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizingJudgement:
-    """How one quota fits, why, and the value that would."""
-
-    sizing: Sizing
-    reason: str
-    value: float | None = None
+Judgement: TypeAlias = tuple[Sizing, str, float | None]
+"""How a quota fits, why, and the value that would. ``None``: no value is proposed."""
 
 
-def judge_use(
-    key: QuotaKey, limit: float, use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool
-) -> SizingJudgement:
+def judge_use(key: QuotaKey, limit: float, use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool) -> Judgement:
     """Return how a limit fits, and a better one. ``of_default``: it also limits clients that come later."""
     if use.verdict is None:
         return _without_traffic(use, history, rules, of_default=of_default)
     if use.last is not None and history.end - use.last >= rules.days * _DAY and not of_default:
-        return SizingJudgement(sizing=Sizing.UNUSED, reason=f"the last request was on {use.last:%Y-%m-%d}")
+        return Sizing.UNUSED, f"the last request was on {use.last:%Y-%m-%d}", None
     part = percent_text(use.highest / limit) if limit else "all"
     highest = f"the highest rate is {rate(key.value, use.highest)}, {part} of the limit"
     if use.verdict is Verdict.THROTTLED:
@@ -175,47 +168,45 @@ def judge_use(
     return _unthrottled(key, limit, use, highest, history, rules)
 
 
-def _unthrottled(
-    key: QuotaKey, limit: float, use: QuotaUse, highest: str, history: History, rules: SizingRules
-) -> SizingJudgement:
+def _unthrottled(key: QuotaKey, limit: float, use: QuotaUse, highest: str, history: History, rules: SizingRules) -> Judgement:
     """``highest``: the highest rate, as a clause."""
     if use.needed is None:
-        return SizingJudgement(sizing=Sizing.INCONCLUSIVE, reason=use.reason or use.doubt or "the history shows no peak")
+        return Sizing.INCONCLUSIVE, use.reason or use.doubt or "the history shows no peak", None
     if limit < use.tight:
         words = "a request may have been throttled" if use.verdict is Verdict.POSSIBLE else "the limit is within the margin"
         return _raised(key, limit, use, f"{words}: {highest}", at_any_rate=False)
     if 100 * use.highest > rules.lower_below * limit:
-        return SizingJudgement(sizing=Sizing.FITS, reason=highest)
+        return Sizing.FITS, highest, None
     if (doubt := _doubt_to_lower(use, history)) is not None:
-        return SizingJudgement(sizing=Sizing.INCONCLUSIVE, reason=f"{highest}, but it is not lowered: {doubt}")
-    if use.needed > limit * (1 - LEAST_CHANGE):
-        return SizingJudgement(sizing=Sizing.FITS, reason=f"{highest}, and with its margin that is near the limit")
-    return SizingJudgement(sizing=Sizing.LOWER, reason=highest, value=use.needed)
+        return Sizing.INCONCLUSIVE, f"{highest}, but it is not lowered: {doubt}", None
+    if use.needed <= limit * (1 - LEAST_CHANGE):
+        return Sizing.LOWER, highest, use.needed
+    return Sizing.FITS, f"{highest}, and with its margin that is near the limit", None
 
 
-def _raised(key: QuotaKey, limit: float, use: QuotaUse, words: str, *, at_any_rate: bool) -> SizingJudgement:
+def _raised(key: QuotaKey, limit: float, use: QuotaUse, words: str, *, at_any_rate: bool) -> Judgement:
     value = use.needed
     if value is None or value <= limit:
         why = use.reason or "the history does not show how much more its clients would send"
-        return SizingJudgement(sizing=Sizing.RAISE, reason=f"{words}. No value is proposed: {why}")
+        return Sizing.RAISE, f"{words}. No value is proposed: {why}", None
     if not at_any_rate and value < limit * (1 + LEAST_CHANGE):
         near = f"{rate(key.value, value)} would be less than {percent_text(LEAST_CHANGE, digits=0)} more"
-        return SizingJudgement(sizing=Sizing.FITS, reason=f"{words}, and {near}")
+        return Sizing.FITS, f"{words}, and {near}", None
     least = ". A quota throttled its clients while they were recorded, so they may need more" if use.was_throttled else ""
-    return SizingJudgement(sizing=Sizing.RAISE, reason=f"{words}{least}", value=value)
+    return Sizing.RAISE, f"{words}{least}", value
 
 
-def _without_traffic(use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool) -> SizingJudgement:
+def _without_traffic(use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool) -> Judgement:
     if use.unused is None:
-        return SizingJudgement(sizing=Sizing.NOT_CHECKED, reason=use.doubt or "this source records nothing that the key limits")
+        return Sizing.NOT_CHECKED, use.doubt or "this source records nothing that the key limits", None
     hidden = use.unused is UnusedReason.HIDDEN
     words = "stronger quotas override it for every recorded client" if hidden else "no recorded client uses it"
     if of_default:
-        return SizingJudgement(sizing=Sizing.FITS, reason=f"{words}. A default limits clients that come later")
+        return Sizing.FITS, f"{words}. A default limits clients that come later", None
     days = count_of(int(history.length / _DAY), "day")
     if history.length < rules.days * _DAY:
-        return SizingJudgement(sizing=Sizing.INCONCLUSIVE, reason=f"{words} in {days}, and {rules.days} days decide")
-    return SizingJudgement(sizing=Sizing.UNUSED, reason=f"{words} in {days}")
+        return Sizing.INCONCLUSIVE, f"{words} in {days}, and {rules.days} days decide", None
+    return Sizing.UNUSED, f"{words} in {days}", None
 
 
 def _doubt_to_lower(use: QuotaUse, history: History) -> str | None:

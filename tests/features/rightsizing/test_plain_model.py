@@ -97,27 +97,27 @@ HISTORY = History(begin=NOON, end=NOON.replace(month=6), source="cells", brokers
 def test_no_evidence_lowers_a_limit_that_throttled_or_raises_it_by_less_than_it_has(
     limit: float, use: QuotaUse, of_default: bool
 ) -> None:
-    judged = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=of_default)
-    if judged.value is not None:
-        assert judged.value == use.needed
-        assert abs(judged.value - limit) >= 0.2 * limit or use.verdict is Verdict.THROTTLED
-    if judged.sizing is Sizing.LOWER:
-        assert judged.value is not None
-        assert judged.value < limit
+    sizing, _, value = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=of_default)
+    if value is not None:
+        assert value == use.needed
+        assert abs(value - limit) >= 0.2 * limit or use.verdict is Verdict.THROTTLED
+    if sizing is Sizing.LOWER:
+        assert value is not None
+        assert value < limit
         assert not use.was_throttled
         assert use.doubt is None
         assert use.verdict is not Verdict.THROTTLED
         assert use.highest <= 0.33 * limit * (1 + 1e-9)
-    if use.verdict is Verdict.THROTTLED and judged.sizing is not Sizing.UNUSED:
-        assert judged.sizing is Sizing.RAISE
-        assert judged.value is None or judged.value > limit
+    if use.verdict is Verdict.THROTTLED and sizing is not Sizing.UNUSED:
+        assert sizing is Sizing.RAISE
+        assert value is None or value > limit
 
 
 @given(st.floats(1, 1e9), USES)
 def test_a_value_that_was_proposed_is_not_changed_again_by_the_same_history(limit: float, use: QuotaUse) -> None:
-    first = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=False)
-    if first.value is not None and use.highest <= first.value and use.tight <= first.value:
+    _, _, first = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=False)
+    if first is not None and use.highest <= first and use.tight <= first:
         # Under its own value, the same traffic is clear.
         cleared = replace(use, verdict=Verdict.CLEAR)
-        again = judge_use(KEY, first.value, cleared, HISTORY, SizingRules(), of_default=False)
-        assert again.value is None
+        _, _, again = judge_use(KEY, first, cleared, HISTORY, SizingRules(), of_default=False)
+        assert again is None

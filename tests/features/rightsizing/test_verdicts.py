@@ -103,7 +103,7 @@ def test_a_proposal_stays_inside_the_limits_and_the_budget_of_its_owner(world: W
     world.traffic(burst("a", 4 * MIB), burst("b", 4 * MIB), burst("c", 8 * MIB))
     sized = world.sized()
     assert (sized["a"]["value"], sized["a"]["left"]) == (1.5 * MIB, None)
-    assert sized["a"]["reason"].endswith(". The manifest.limits of its owner allow no more")
+    assert sized["a"]["reason"].endswith(". The limits of its owner allow no more")
     assert (sized["c"]["value"], sized["c"]["left"]) == (2.0 * MIB, None)
     assert sized["c"]["reason"].endswith(". The budget of its owner has no room for more")
     assert sized["c"]["backtest"]["verdict"] == "throttled", "the budget has no room for all that it needs"
