@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _WITHIN_S: Final = 7.0
 """How long all clusters together may take: a command for people who wait."""
-_MOST_READERS: Final = 64
-"""Clusters that are read at once: enough that some that hang do not delay the others."""
 
 
 def _count(text: str) -> int:
@@ -149,48 +147,36 @@ def _read_every(
 
     Its thread is left behind, and keeps nothing alive: so this is for work that does not write.
     """
-    from reconciler.model import ClusterFailure
-    from reconciler.workflows import failure_of
+    from reconciler.workflows import Intent, failure_of
 
-    todo: SimpleQueue[int] = SimpleQueue()
     done: SimpleQueue[tuple[int, Headroom | ClusterFailure | BaseException]] = SimpleQueue()
+    late = UnreachableError(f"no answer within {_WITHIN_S:g} s. Check that its brokers and spec.traffic answer")
 
-    def work() -> None:
-        with contextlib.suppress(Empty):
-            while True:
-                place = todo.get_nowait()
-                intent = intents[place]
-                try:
-                    done.put((place, intent if isinstance(intent, ClusterFailure) else read(intent)))
-                except ReconcilerError as error:
-                    assert not isinstance(intent, ClusterFailure)
-                    done.put((place, failure_of(intent.spec.name, intent.spec.cluster_id, error)))
-                except BaseException as error:  # noqa: BLE001 - who waits for the results gets it
-                    done.put((place, error))
+    def failure(intent: Intent, error: ReconcilerError) -> ClusterFailure:
+        return failure_of(intent.spec.name, intent.spec.cluster_id, error)
 
-    for place in range(len(intents)):
-        todo.put(place)
-    for number in range(min(len(intents), _MOST_READERS)):
-        threading.Thread(target=work, name=f"cluster {number}", daemon=True).start()
-    results: dict[int, Headroom | ClusterFailure] = {}
+    def work(place: int, intent: Intent) -> None:
+        try:
+            done.put((place, read(intent)))
+        except ReconcilerError as error:
+            done.put((place, failure(intent, error)))
+        except BaseException as error:  # noqa: BLE001 - who waits for the results gets it
+            done.put((place, error))
+
+    todo = {place: intent for place, intent in enumerate(intents) if isinstance(intent, Intent)}
+    results: list[Headroom | ClusterFailure] = [
+        failure(intent, late) if isinstance(intent, Intent) else intent for intent in intents
+    ]
+    for place, intent in todo.items():
+        threading.Thread(target=work, args=(place, intent), name=f"cluster {place}", daemon=True).start()
     deadline = time.monotonic() + _WITHIN_S
     with contextlib.suppress(Empty):
-        while len(results) < len(intents):
+        for _ in todo:
             place, result = done.get(timeout=max(0.0, deadline - time.monotonic()))
             if isinstance(result, BaseException):
                 raise result
             results[place] = result
-    return tuple(results[place] if place in results else _late(intent) for place, intent in enumerate(intents))
-
-
-def _late(intent: Intent | ClusterFailure) -> ClusterFailure:
-    from reconciler.model import ClusterFailure
-    from reconciler.workflows import failure_of
-
-    if isinstance(intent, ClusterFailure):
-        return intent
-    error = UnreachableError(f"no answer within {_WITHIN_S:g} s. Check that its brokers and spec.traffic answer")
-    return failure_of(intent.spec.name, intent.spec.cluster_id, error)
+    return tuple(results)
 
 
 def _observe(args: HeadroomArguments) -> Headroom:

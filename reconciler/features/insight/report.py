@@ -28,7 +28,7 @@ from reconciler.model import (
     any_matches,
     display_name,
 )
-from reconciler.ports import Clock, Progress
+from reconciler.ports import Progress
 from reconciler.workflows import (
     Access,
     Intent,
@@ -135,59 +135,48 @@ _PARALLEL: Final = 8
 """Clusters that are read at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRequest:
-    """Which clusters, and how to reach them: one by its name or by ``access``, or all of the manifests."""
+def make_report(
+    paths: Sequence[str],
+    cluster: str | None,
+    access: Access,
+    *,
+    trusted_ref: str | None,
+    predicted: Sequence[ApplyReport],
+    progress: Progress,
+) -> Overview:
+    """Read one cluster by its name or by ``access``, or every cluster of the manifests, some at once.
 
-    paths: tuple[str, ...] = (".",)
-    cluster: str | None = None
-    access: Access = field(default_factory=Access)
-    trusted_ref: str | None = None
-    predicted: tuple[ApplyReport, ...] = ()
-    """Runs with predictions."""
-
-
-def make_report(asked: ReportRequest, *, clock: Clock, progress: Progress) -> Overview:
-    """Read every cluster, some at once. One that cannot be read is in the result with the reason, and stops no other.
-
-    Raises ``ManifestError``, ``UsageError``, ``GitError`` or ``UntrustedError`` for manifests that cannot be read.
+    One that cannot be read is in the result with the reason, and stops no other. ``predicted``: runs with predictions. Raises
+    ``ManifestError``, ``UsageError``, ``GitError`` or ``UntrustedError`` for manifests that cannot be read.
     """
-    references, access = References(trusted=asked.trusted_ref), asked.access
+    references, now = References(trusted=trusted_ref), datetime.datetime.now(datetime.UTC)
     intents: Sequence[Intent | ClusterFailure]
-    if any((asked.cluster, access.bootstrap_server, access.zookeeper, access.current)):
-        intents = (load_intent(asked.paths, cluster=asked.cluster, references=references),)
+    if any((cluster, access.bootstrap_server, access.zookeeper, access.current)):
+        intents = (load_intent(paths, cluster=cluster, references=references),)
     else:
-        intents = load_every_intent(asked.paths, fail_on=Severity.ERROR, references=references, if_none=_NO_CLUSTER)
+        intents = load_every_intent(paths, fail_on=Severity.ERROR, references=references, if_none=_NO_CLUSTER)
 
-    def read_one(intent: Intent) -> ClusterOverview:
-        return _overview(with_lint(intent), asked, now=clock.now(), progress=progress)
+    def read_one(given: Intent) -> ClusterOverview:
+        intent = with_lint(given)
+        name = intent.spec.name
+        progress.step(f"reading the quotas of cluster {display_name(name)}" if name else "reading the cluster")
+        try:
+            with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
+                state = read_for(intent, reader)
+                overview = overview_of(intent, state, source=reader)
+                view = current_view(state, source=reader, name=name, spec=intent.spec)
+        except ReconcilerError as error:
+            return declared_only(intent, error)
+        compared = compare_runs(predicted, view, intent.spec, intent.trusted, now=now, progress=progress)
+        return replace(overview, comparisons=compared)
 
-    return Overview(
-        at=clock.now(),
-        source=source_of(Path(asked.paths[0])),
-        clusters=tuple(
-            ClusterOverview(cluster=each.cluster, findings=each.findings, failure=each)
-            if isinstance(each, ClusterFailure)
-            else each
-            for each in for_every(intents, read_one, parallel=_PARALLEL)
-        ),
-    )
+    read = for_every(intents, read_one, parallel=_PARALLEL)
+    clusters = tuple(_unread(each) if isinstance(each, ClusterFailure) else each for each in read)
+    return Overview(at=now, source=source_of(Path(paths[0])), clusters=clusters)
 
 
-def _overview(intent: Intent, asked: ReportRequest, *, now: datetime.datetime, progress: Progress) -> ClusterOverview:
-    name = intent.spec.name
-    progress.step(f"reading the quotas of cluster {display_name(name)}" if name else "reading the cluster")
-    try:
-        with quota_reader(intent.spec, asked.access, trusted=intent.trusted) as reader:
-            state = read_for(intent, reader)
-            overview = overview_of(intent, state, source=reader)
-            view = current_view(state, source=reader, name=name, spec=intent.spec)
-    except ReconcilerError as error:
-        return declared_only(intent, error)
-    if not asked.predicted:
-        return overview
-    compared = compare_runs(asked.predicted, view, intent.spec, intent.trusted, now=now, progress=progress)
-    return replace(overview, comparisons=compared)
+def _unread(failure: ClusterFailure) -> ClusterOverview:
+    return ClusterOverview(cluster=failure.cluster, findings=failure.findings, failure=failure)
 
 
 def overview_of(intent: Intent, state: CurrentState, *, source: object) -> ClusterOverview:

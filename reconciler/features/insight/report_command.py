@@ -54,21 +54,16 @@ def run(args: ReportArguments) -> Result:
 def _read(args: ReportArguments) -> Overview:
     from reconciler.cli.output import LiveProgress
     from reconciler.features.insight.predictions import read_runs_with_predictions
-    from reconciler.features.insight.report import ReportRequest, make_report
-    from reconciler.ports import SystemClock
+    from reconciler.features.insight.report import make_report
     from reconciler.workflows import read_trusted_files
 
     if args.trusted_ref is not None and args.run:
         trusted = read_trusted_files(args.trusted_ref, args.paths[0])
         for file in args.run:
             trusted.require_same(file)
-    asked = ReportRequest(
-        paths=args.paths,
-        cluster=args.connection.cluster,
-        access=args.connection.access(args.current),
-        trusted_ref=args.trusted_ref,
-        predicted=read_runs_with_predictions(args.run),
-    )
+    predicted, access = read_runs_with_predictions(args.run), args.connection.access(args.current)
     with LiveProgress() as progress:
         progress.step("reading the manifests")
-        return make_report(asked, clock=SystemClock(), progress=progress)
+        return make_report(
+            args.paths, args.connection.cluster, access, trusted_ref=args.trusted_ref, predicted=predicted, progress=progress
+        )

@@ -62,17 +62,12 @@ _HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at",
 
 
 def report_html(overview: Overview) -> str:
-    """The state of all clusters as one HTML page without external files."""
-    return view_html(report_view(overview), scripts=(_SCRIPT,))
-
-
-def report_view(overview: Overview) -> View:
-    """The page: what needs attention first, then every entity."""
+    """The state of all clusters as one HTML page without external files: what needs attention first, then every entity."""
     sentence = ", ".join(words for count, _, words, _ in _states(overview) if count) or "no cluster"
     source = overview.source
     dirty = " with changes that are not committed" if source.dirty else ""
     commit = (line(f"Commit {source.commit[:12]}{dirty}"),) if source.commit else ()
-    return View(
+    view = View(
         kind="report",
         cluster=None,
         title=line(),
@@ -85,6 +80,7 @@ def report_view(overview: Overview) -> View:
         ),
         tiles_title="Clusters",
     )
+    return view_html(view, scripts=(_SCRIPT,))
 
 
 def overview_lines(overview: Overview, *, written: str | None = None) -> Iterator[Line]:
@@ -145,7 +141,7 @@ def _blocks(overview: Overview) -> Iterator[Block]:
     yield heading("Who gets what")
     yield _figure("who.html")
     yield heading("Clusters")
-    yield _table(_CLUSTERS, map(_cluster_row, overview.clusters), numbers=_COUNTED)
+    yield _table(_CLUSTERS, map(_cluster_row, overview.clusters))
     yield from _details(overview)
     yield from _differences(overview)
     yield from _budgets(overview)
@@ -162,15 +158,8 @@ def _figure(name: str, heads: str = "") -> Figure:
     return Figure(html=lambda: iter((_NO_SCRIPT, f"<div data-needs-script hidden>{html}</div>")))
 
 
-def _table(
-    heads: tuple[str, ...],
-    rows: Iterator[tuple[Line | str | TextSegment, ...]],
-    *,
-    chosen: str = "",
-    numbers: frozenset[str] = frozenset(),
-) -> Block:
-    columns = (Column(title=head, to_the_right=head in numbers, chosen=head == chosen) for head in heads)
-    return table(columns, rows)
+def _table(heads: tuple[str, ...], rows: Iterator[tuple[Line | str | TextSegment, ...]], *, chosen: str = "") -> Block:
+    return table((Column(title=head, to_the_right=head in _COUNTED, chosen=head == chosen) for head in heads), rows)
 
 
 def _cluster_row(row: ClusterOverview) -> tuple[Line | str | TextSegment, ...]:
@@ -254,7 +243,7 @@ def _budgets(overview: Overview) -> Iterator[Block]:
     rows.sort(key=lambda row: row[1].free >= 0)
     yield heading("Budgets", count=len(rows))
     heads = ("Owner", "Cluster", "Limit", "Budget", "Allocated", "Free", "Entities")
-    yield _table(heads, (_budget_row(cluster, budget) for cluster, budget in rows), numbers=_COUNTED)
+    yield _table(heads, (_budget_row(cluster, budget) for cluster, budget in rows))
 
 
 def _budget_row(cluster: ClusterOverview, budget: OwnerBudget) -> tuple[Line | str, ...]:
