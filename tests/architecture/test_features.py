@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import grimp
@@ -29,6 +30,14 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for beside in ("schemas", "docs"):
         shutil.copytree(ROOT / beside, folder / beside)
     return folder
+
+
+@pytest.fixture(scope="module")
+def all_commands(package: Path) -> Iterator[set[str]]:
+    """The commands with all features, which are there again when each of them was away."""
+    commands = listed(package)
+    yield commands
+    assert listed(package) == commands
 
 
 @pytest.fixture
@@ -76,7 +85,7 @@ def test_a_feature_imports_only_features_that_it_names() -> None:
     assert not any(name in needs(name) for name in FEATURES)
 
 
-def test_plans_are_made_without_any_feature(package: Path, manifests: Path) -> None:
+def test_plans_are_made_without_any_feature(package: Path, manifests: Path, all_commands: set[str]) -> None:
     features = package / "reconciler/features"
     away = features.rename(package / "away")
     try:
@@ -86,12 +95,11 @@ def test_plans_are_made_without_any_feature(package: Path, manifests: Path) -> N
         away.rename(features)
 
     assert "1 to create" in planned.stdout, planned.stderr
-    assert listed(package) - without == {command.name for command in added("COMMANDS") if " " not in command.name}
+    assert all_commands - without == {command.name for command in added("COMMANDS") if " " not in command.name}
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_a_feature_goes_and_comes_with_its_folder(feature: str, package: Path, manifests: Path) -> None:
-    before = listed(package)
+def test_a_feature_goes_and_comes_with_its_folder(feature: str, package: Path, manifests: Path, all_commands: set[str]) -> None:
     gone = [name for name in FEATURES if name == feature or feature in needs(name)]
     hooks = [importlib.import_module(f"reconciler.features.{name}") for name in gone]
     commands = (command for module in hooks for command in vars(module).get("COMMANDS", ()))
@@ -107,9 +115,8 @@ def test_a_feature_goes_and_comes_with_its_folder(feature: str, package: Path, m
 
     assert checked.returncode == 0, checked.stderr
     assert explained.returncode == 0, explained.stderr
-    assert own <= before
-    assert without == before - own
-    assert listed(package) == before
+    assert own <= all_commands
+    assert without == all_commands - own
 
 
 def test_the_feature_of_the_guide_for_contributors_works_as_it_stands(package: Path, manifests: Path) -> None:
