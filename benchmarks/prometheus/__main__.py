@@ -91,7 +91,7 @@ def _parts(port: int, size: Sampled, folder: Path) -> dict[str, float]:
         with PageWriter(folder / f"{hour}.parquet", answers) as page:
             for at, body in bodies:
                 page.add(body, after_s=at)
-            page.finish(until_s=begin_s + 3600, complete=True)
+            page.finish(complete=True)
         moments.append(time.process_time())
         for name, begin, end in zip(parts, moments, moments[1:], strict=False):
             parts[name] += end - begin

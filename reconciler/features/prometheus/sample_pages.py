@@ -49,12 +49,11 @@ NEVER_MS: Final = np.iinfo(np.int64).min
 class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a page states of itself.
 
-    ``until_s``: it has the samples up to here. ``complete``: nothing can be added to it. ``clients``: series of clients' rates.
+    ``complete``: nothing can be added to it. ``clients``: series of clients' rates.
     ``unattributed``: series whose client is not known, by reason. ``replicas``: series that show what another one shows, by
     broker. ``warnings``: of the server, which then has left something out.
     """
 
-    until_s: float
     complete: bool
     rows: int
     clients: int
@@ -188,13 +187,12 @@ class PageWriter:
             count += len(samples.ts_ms)
         return count
 
-    def finish(self, *, until_s: float, complete: bool) -> PageFacts:
+    def finish(self, *, complete: bool) -> PageFacts:
         """Write it. An empty page is not complete: the server may have been without its history just now."""
         self._write()
         self._finish_write()
         clients = self._clients.with_rows()
         facts = PageFacts(
-            until_s=until_s,
             complete=complete and self._written > 0 and not self._warnings,
             rows=self._written,
             clients=len(clients),

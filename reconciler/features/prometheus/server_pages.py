@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.features.prometheus.http import HttpLogin, read_login, trusted_reader
@@ -77,7 +77,7 @@ def fetch_prometheus(
         folder=folder,
         files=tuple(paths),
         between=Between.of(request.since, request.until),
-        notes=tuple(_notes([(hour, facts[path]) for path, hour in zip(paths, hours, strict=True)])),
+        notes=tuple(_notes([facts[path] for path in paths])),
         pages_read=tuple(read),
         samples=sum(page.rows for page in read.values()),
         rows=sum(facts[path].rows for path in paths),
@@ -96,25 +96,25 @@ def _read_pages(
     from reconciler.features.prometheus.metric_layouts import selector_of
     from reconciler.features.prometheus.sample_pages import PageWriter
 
-    answers = AnswerReader()
+    reader = AnswerReader()
     begins = [hour.timestamp() for _, hour in pages]
     times = [Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp()))) for begin in begins]
     pieces = PieceReader(api, selector_of(request.match)).read(times)
     for number, (path, hour) in enumerate(pages):
-        with PageWriter(path, answers) as page:
-            for answered in pieces:
+        with PageWriter(path, reader) as page:
+            for piece, answers in pieces:
                 try:
-                    for piece, answer in answered.answers:
-                        page.add(answer, after_s=piece.begin_s)
+                    for part, answer in answers:
+                        page.add(answer, after_s=part.begin_s)
                 except ForeignAnswerError as error:
                     raise api.foreign(str(error)) from error
-                end_s = answered.piece.end_s
                 progress.step(f"reading {api.address}")
-                progress.count(number + (1 if answered.last else (end_s - hour.timestamp()) / _HOUR_S), len(pages), "hours")
-                if answered.last:
+                done = 1 if piece.is_last else (piece.end_s - hour.timestamp()) / _HOUR_S
+                progress.count(number + done, len(pages), "hours")
+                if piece.is_last:
                     break
             whole = now.timestamp() >= hour.timestamp() + _HOUR_S + _LATE_S
-            facts = page.finish(until_s=end_s, complete=whole)
+            facts = page.finish(complete=whole)
         log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
         yield path, facts
 
@@ -134,14 +134,11 @@ def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> 
     return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
-def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Message]:
-    unattributed: Counter[str] = Counter()
-    replicas: Counter[int] = Counter()
-    for _, page in pages:
-        for reason, count in page.unattributed.items():
-            unattributed[reason.value] = max(unattributed[reason.value], count)
-        for broker, count in page.replicas.items():
-            replicas[broker] = max(replicas[broker], count)
+def _notes(pages: Sequence[PageFacts]) -> Iterator[Message]:
+    unattributed, replicas = Counter[str](), Counter[int]()
+    for page in pages:
+        unattributed |= Counter({reason.value: count for reason, count in page.unattributed.items()})
+        replicas |= Counter(page.replicas)
     if count := unattributed["name-only"]:
         yield compose(
             "The clients of {count} series are unknown, since user and client-id are in the metric name only: {example}. "
@@ -162,123 +159,72 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
             "Two exporters or replicas show the same clients of broker {brokers}. One of them counts.",
             brokers=list_some([str(broker) for broker in sorted(replicas)], _SHOWN),
         )
-    yield from _gaps(pages)
-    warnings = dict.fromkeys(escaped(text) for _, page in pages for text in page.warnings)
+    warnings = dict.fromkeys(escaped(text) for page in pages for text in page.warnings)
     if warnings:
         yield compose(
             "The server warns that {hours} of {all} hours are incomplete: {warnings}. The next run reads them again.",
-            hours=sum(bool(page.warnings) for _, page in pages),
+            hours=sum(bool(page.warnings) for page in pages),
             all=len(pages),
             warnings=name_part(", ".join(list(warnings)[:_SHOWN])[:300]),
         )
 
 
-def _example(pages: Sequence[tuple[datetime.datetime, PageFacts]], why: str) -> MessagePart:
+def _example(pages: Sequence[PageFacts], why: str) -> MessagePart:
     """One of the series that are not attributed for this reason."""
     from reconciler.features.prometheus.exporters import series_text
 
-    texts = (text for _, page in pages for reason, text in page.examples.items() if reason.value == why)
+    texts = (text for page in pages for reason, text in page.examples.items() if reason.value == why)
     return name_part(series_text(json.loads(next(texts, "{}"))))
 
 
-def _gaps(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Message]:
-    """Hours without any sample, and brokers that are missing in hours that have others."""
-    empty = [hour for hour, page in pages if not page.rows and page.until_s >= hour.timestamp() + _HOUR_S]
-    if empty and len(empty) < len(pages):
-        yield compose(
-            "{hours} of {all} hours have no samples, the first at {first}.",
-            hours=len(empty),
-            all=len(pages),
-            first=f"{empty[0]:%Y-%m-%d %H:%M} UTC",
-        )
-    with_samples = [page for _, page in pages if page.rows]
-    for broker in sorted({broker for page in with_samples for broker in page.brokers}):
-        hours = sum(broker in page.brokers for page in with_samples)
-        if hours < len(with_samples):
-            yield compose(
-                "Broker {broker} has samples in {hours} of {all} hours only: it was down, or was not scraped.",
-                broker=broker,
-                hours=hours,
-                all=len(with_samples),
-            )
-
-
 _SHORTEST_S: Final = 60
-_FIRST_S: Final = 300
-"""The first piece shows how large answers are."""
-_BYTES_AT_ONCE: Final = 48 * 1024 * 1024
+_LENGTH_S: Final = 1800
+"""Of the first pieces: some 40 MB where 10,000 series have a sample each 15 seconds."""
 _AHEAD: Final = 2
 """The server works on so many pieces while this process decodes another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The time after ``begin_s``, up to ``end_s``: seconds since 1970."""
+    """The time after ``begin_s``, up to ``end_s``: seconds since 1970. ``is_last``: of its page."""
 
     begin_s: float
     end_s: float
+    is_last: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredPiece:
-    """``last``: no other piece of its page follows. ``page``: the place of the page among those that were asked for."""
-
-    page: int
-    piece: Piece
-    last: bool
-    answers: tuple[tuple[Piece, bytes], ...]
-    """JSON that is not decoded."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    page: int
-    piece: Piece
-    last: bool
-    result: Future[tuple[tuple[Piece, bytes], ...]]
+Answers: TypeAlias = "tuple[tuple[Piece, bytes], ...]"
+"""JSON that is not decoded, and its time."""
 
 
 class PieceReader:
-    """Reads pages of one selector."""
+    """Reads pages of one selector, in pieces that are as long as the server allows."""
 
     def __init__(self, api: PrometheusApi, selector: str) -> None:
         self._api, self._selector = api, selector
-        self._length_s = _FIRST_S
-        self._longest_s: float = float("inf")
+        self._length_s = _LENGTH_S
 
-    def read(self, pages: Sequence[Piece]) -> Iterator[AnsweredPiece]:
-        """The answers, in the order of the pages. Raises ``TrafficError``."""
-        plan = self._plan(pages)
-        waiting: deque[_Waiting] = deque()
-        self._begin(plan, waiting, 1)
-        while waiting:
-            first = waiting.popleft()
-            answers = first.result.result()
-            # The length of later pieces depends on the answers so far.
-            self._adapt(first.piece, sum(len(answer) for _, answer in answers))
-            self._begin(plan, waiting, _AHEAD)
-            yield AnsweredPiece(first.page, first.piece, first.last, answers)
+    def read(self, pages: Sequence[Piece]) -> Iterator[tuple[Piece, Answers]]:
+        """Yield the pieces of all pages in order, with their answers. Raises ``TrafficError``."""
+        waiting: deque[tuple[Piece, Future[Answers]]] = deque()
+        for piece in self._plan(pages):
+            waiting.append((piece, in_background(functools.partial(self._answers, piece))))
+            if len(waiting) > _AHEAD:
+                first, answers = waiting.popleft()
+                yield first, answers.result()
+        yield from ((piece, answers.result()) for piece, answers in waiting)
 
-    def _begin(self, plan: Iterator[tuple[int, Piece, bool]], waiting: deque[_Waiting], count: int) -> None:
-        while len(waiting) < count and (planned := next(plan, None)) is not None:
-            waiting.append(_Waiting(*planned, in_background(functools.partial(self._answers, planned[1]))))
-
-    def _plan(self, pages: Sequence[Piece]) -> Iterator[tuple[int, Piece, bool]]:
-        for number, page in enumerate(pages):
+    def _plan(self, pages: Sequence[Piece]) -> Iterator[Piece]:
+        for page in pages:
             begin = page.begin_s
             while begin < page.end_s:
-                rest = page.end_s - begin
-                pieces = max(1, -(-rest // max(_SHORTEST_S, min(self._length_s, self._longest_s))))
-                end = page.end_s if pieces == 1 else begin + max(1, round(rest / pieces))
-                yield number, Piece(begin, end), end >= page.end_s
+                pieces = max(1, -(-(page.end_s - begin) // self._length_s))
+                end = page.end_s if pieces == 1 else begin + max(1, round((page.end_s - begin) / pieces))
+                yield Piece(begin, end, end >= page.end_s)
                 begin = end
 
-    def _adapt(self, piece: Piece, size: int) -> None:
-        wanted = (piece.end_s - piece.begin_s) * _BYTES_AT_ONCE / max(1, size)
-        self._length_s = max(_SHORTEST_S, min(86_400, int(wanted)))
-
-    def _answers(self, piece: Piece) -> tuple[tuple[Piece, bytes], ...]:
-        """The answer for a piece; for its halves where that is too much at once."""
+    def _answers(self, piece: Piece) -> Answers:
+        """Ask for a piece, or for its halves where that is too much at once."""
         length_s = max(1, round(piece.end_s - piece.begin_s))
         try:
             answer = self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s)
@@ -290,7 +236,7 @@ class PieceReader:
                 )
                 raise TrafficError(f"{error}. {advice}") from error
             half = length_s // 2
-            self._longest_s = min(self._longest_s, length_s - half)
+            self._length_s = max(_SHORTEST_S, min(self._length_s, length_s - half))
             middle = piece.end_s - half
             return (*self._answers(Piece(piece.begin_s, middle)), *self._answers(Piece(middle, piece.end_s)))
         return ((piece, answer),)

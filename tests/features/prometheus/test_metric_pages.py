@@ -28,7 +28,7 @@ def page(folder: Path, *bodies: bytes, after_s: float = START - 60) -> tuple[lis
     with PageWriter(path, AnswerReader()) as writer:
         for body in bodies:
             writer.add(body, after_s=after_s)
-        facts = writer.finish(until_s=START + 3600, complete=True)
+        facts = writer.finish(complete=True)
     assert page_facts(path) == facts
     return pq.read_table(path).to_pylist(), facts
 
