@@ -55,24 +55,17 @@ class Watch:
 
     def load(self, now: Fingerprint) -> Reading:
         """Load the manifests. Raises ``VanishedError`` if a path or the root is not what it was, and as loading does."""
-        for path, count in zip(self._paths, now.counts, strict=True):
-            if count is None:
-                raise VanishedError(f"{shown(path)} is missing. Nothing is applied until it is back")
-        if self._good is not None:
-            self._require_same(self._good, now)
-        reading = self._load()
-        self._good = now
-        return reading
-
-    def _require_same(self, good: Fingerprint, now: Fingerprint) -> None:
+        good = self._good or now
         for path, before, count in zip(self._paths, good.counts, now.counts, strict=True):
-            if before and not count:
-                msg = f"{shown(path)} had {before} YAML files and has none now. Nothing is applied until some are back"
-                raise VanishedError(msg)
+            if count is None or (before and not count):
+                raise VanishedError(f"{shown(path)} has no YAML file any more. Nothing is applied until it is back")
         if good.root != now.root:
             was, is_now = (shown(root) if root else "none" for root in (good.root, now.root))
             msg = f"the folder of the Repository file was {was} and is {is_now}. Nothing is applied. Start again if that is meant"
             raise VanishedError(msg)
+        reading = self._load()
+        self._good = now
+        return reading
 
 
 def _status_of(path: str) -> tuple[int, ...]:

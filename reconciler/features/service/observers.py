@@ -28,16 +28,6 @@ except ImportError as missing:
     raise MissingPackageError("metrics need", "prometheus_client") from missing
 
 _PREFIX: Final = "kafka_quotas_"
-_BROKER_ERRORS: Final = (
-    "authentication",
-    "authorization",
-    "cluster",
-    "outcome-unknown",
-    "refused-by-cluster",
-    "unreachable",
-    "unsupported",
-    "wrong-cluster",
-)
 _LEVELS: Final = {
     PassResult.IN_SYNC: logging.INFO,
     PassResult.APPLIED: logging.INFO,
@@ -76,7 +66,6 @@ class ServiceMetrics:
             Counter, "changes", "Entities written, by action and what became of it.", action=Action, status=statuses
         )
         self._again = add(Counter, "repeated_writes", "Writes that did the same as the write before: another writer undoes them.")
-        self._errors = add(Counter, "broker_errors", "Passes that the cluster failed, by reason.", reason=_BROKER_ERRORS)
 
     def _add(self, kind: type[_Kind], name: str, text: str, **labels: Iterable[str]) -> _Kind:
         metric = kind(f"{_PREFIX}{name}", text, ["cluster", *labels], registry=self.registry)
@@ -94,8 +83,6 @@ class ServiceMetrics:
             self._success.labels(cluster).set(at)
         if outcome.counts is not None:
             self._set(cluster, outcome.counts)
-        if outcome.result is PassResult.CLUSTER:
-            self._errors.labels(cluster, outcome.reason or "cluster").inc()
         for (action, status), number in outcome.written.items():
             self._changes.labels(cluster, action, status).inc(number)
         self._again.labels(cluster).inc(int(outcome.again))

@@ -13,18 +13,13 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from reconciler.errors import MissingPackageError, ReconcilerError
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import MetricsHandler
+
+from reconciler.errors import ReconcilerError
 from reconciler.formats import Json
-
-try:
-    from prometheus_client.exposition import MetricsHandler
-except ImportError as missing:
-    raise MissingPackageError("metrics need", "prometheus_client") from missing
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
 
 HealthPage: TypeAlias = Callable[[], tuple[bool, Mapping[str, Json]]]
 """Whether all is well, and the document."""

@@ -47,7 +47,8 @@ def test_a_service_on_a_real_broker_from_a_wrong_password_to_its_end(clean_kafka
         service.until(lambda: "cluster" in service.results())
         assert service.page("/healthz")[0] == 200
         assert service.page("/readyz")[0] == 503
-        assert service.metric('broker_errors_total{reason="authentication"}') >= 1
+        assert service.metric('passes_total{result="cluster"}') >= 1
+        assert {row["reason"] for row in service.events("pass")} == {"authentication"}
 
         secret.write_text(login("alice-secret"))
         service.until(lambda: "applied" in service.results())
