@@ -52,7 +52,7 @@ def main() -> None:
     print(machine())
     for entities in args.entities:
         zookeeper = ZooKeeperSpec(java_options=("-Xmx1024m", "-Dzookeeper.forceSync=yes"))
-        with running(SandboxSpec(zookeeper=True, heap_mb=1024, zookeeper_server=zookeeper)) as sandbox:
+        with running(SandboxSpec(heap_mb=1024, zookeeper=zookeeper)) as sandbox:
             assert sandbox.zookeeper is not None
             servers, chroot = parse_connection(sandbox.zookeeper)
             bare = KazooClient(hosts=sandbox.zookeeper)

@@ -159,7 +159,7 @@ def zookeeper_sandbox() -> Iterator[Sandbox]:
     from reconciler.features.sandbox.cluster import running
 
     server = ZooKeeperSpec(chroot="/clusters/one")
-    with running(SandboxSpec(users=SANDBOX_USERS, request_log=True, zookeeper=True, zookeeper_server=server)) as sandbox:
+    with running(SandboxSpec(users=SANDBOX_USERS, request_log=True, zookeeper=server)) as sandbox:
         yield sandbox
 
 

@@ -17,7 +17,8 @@ from benchmarks.apply.programs import BARE, BARE_OWN, OURS, go_program, java_pro
 from benchmarks.apply.scenes import SCENES, write_wanted
 from benchmarks.measure import machine
 from reconciler.features.sandbox.cluster import running
-from reconciler.features.sandbox.spec import DEFAULT_KAFKA_VERSION, SandboxSpec
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
+from reconciler.features.sandbox.spec import SandboxSpec
 
 _FROM_EMPTY = "from empty"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from benchmarks.apply.scenes import Wanted
 from benchmarks.manifests import user_of, values_of
 from benchmarks.measure import Run, once
-from reconciler.features.sandbox.cluster import runtime_for
 from reconciler.features.sandbox.configuration import config_command_class
-from reconciler.features.sandbox.spec import DEFAULT_KAFKA_VERSION
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
+from reconciler.features.sandbox.java import runtime_for
 
 _HERE = Path(__file__).parent
 _BUILD_S = 600

@@ -22,6 +22,7 @@ from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.formats.canonical import entity_to_json
 from reconciler.resolution.reserved_users import GROUP_CALLBACK
+from tests.support.broker_classes import with_groups
 
 PRODUCED = "fidelity-in"
 STOCK = "fidelity-out"
@@ -48,8 +49,8 @@ class Recorded:
 def cluster(kafka_version: str, users: Sequence[str], *, brokers: int, groups: bool = False) -> Iterator[Sandbox]:
     """A Kafka on loopback that logs every request; it ends with the block. ``groups``: its brokers have the plugin."""
     logins = tuple(Login(name=user, password=_PASSWORD) for user in users)
-    spec = SandboxSpec(kafka_version=kafka_version, nodes=brokers, users=logins, request_log=True, groups=groups, heap_mb=768)
-    with running(spec) as sandbox:
+    spec = SandboxSpec(kafka_version=kafka_version, nodes=brokers, users=logins, request_log=True, heap_mb=768)
+    with running(with_groups(spec) if groups else spec) as sandbox:
         make_topics(sandbox)
         yield sandbox
 
@@ -142,7 +143,7 @@ def make_topics(sandbox: Sandbox) -> None:
     """One partition led by each broker, and replicated to all; the stock has enough in it for the largest fetch."""
     ids = [node.id for node in sandbox.nodes]
     assignments = {place: ids[place:] + ids[:place] for place in range(len(ids))}
-    with admin_client(sandbox.bootstrap_servers, timeout_s=60) as client:
+    with admin_client(sandbox.bootstrap_servers) as client:
         client.create_topics([NewTopic(name=name, replica_assignments=assignments) for name in (PRODUCED, STOCK)])
     user = sandbox.users[0]
     # A broker gives the first batch whole, however little is asked for, and cuts what follows.

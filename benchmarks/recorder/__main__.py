@@ -16,10 +16,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.features.sandbox import Sandbox, SandboxSpec, create_topic, running, runtime_for
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
-from reconciler.features.sandbox.java import RECORDER, plugin_jar
+from reconciler.features.sandbox.java import runtime_for
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import raw_quotas
+from tests.support.broker_classes import plugin_jar, with_recorder
 from tests.support.recorded_seconds import Client, Seconds, logged_requests, recorded_seconds, sums_of
 
 HERE = Path(__file__).parent
@@ -40,7 +43,7 @@ def main() -> None:
     parser.add_argument("--only-cost", action="store_true", help="leave out what a charge costs, and exactness")
     args = parser.parse_args()
     runtime = runtime_for(DEFAULT_KAFKA_VERSION)
-    jar = plugin_jar(RECORDER, runtime)
+    jar = plugin_jar("recorder")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as work:
         classes = Path(work)
@@ -56,12 +59,12 @@ def main() -> None:
 
 def cost(args: argparse.Namespace) -> None:
     """The same load on a broker with the recorder and on one without, in turn."""
-    with broker(record=True) as recording, broker(record=False) as bare:
+    with tempfile.TemporaryDirectory() as folder, broker(recorded=Path(folder)) as recording, broker() as bare:
         figures: dict[str, list[dict[str, float]]] = {"with": [], "without": []}
         for number in range(-args.warm_up, args.rounds):
             order = [("with", recording), ("without", bare)]
             for name, sandbox in order if number % 2 else reversed(order):
-                measured = load(sandbox, args)
+                measured = load(sandbox, args, Path(folder))
                 print("warm-up" if number < 0 else name, json.dumps(measured), flush=True)
                 if number >= 0:
                     figures[name].append(measured)
@@ -86,9 +89,9 @@ def compared(key: str, ours: list[float], theirs: list[float]) -> str:
     return f"{key}: quartiles {' with, '.join(quartiles)} without; {words}"
 
 
-def load(sandbox: Sandbox, args: argparse.Namespace) -> dict[str, float]:
+def load(sandbox: Sandbox, args: argparse.Namespace, recorded: Path) -> dict[str, float]:
     """One run of the load, with what the broker and the recorder used meanwhile."""
-    before, bytes_before = cpu(sandbox), recorded_bytes(sandbox)
+    before, bytes_before = cpu(sandbox), bytes_in(recorded)
     command = [sys.executable, "-m", "benchmarks.recorder.pipelined", sandbox.bootstrap_servers, "load"]
     command += map(str, (args.clients, args.requests, args.seconds))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -98,13 +101,13 @@ def load(sandbox: Sandbox, args: argparse.Namespace) -> dict[str, float]:
     found["requests_a_second"] = found["requests"] / found["seconds"]
     found["broker_cpu_s"], found["recorder_cpu_s"] = (end - begin for begin, end in zip(before, after, strict=True))
     found["broker_us_a_request"] = found["broker_cpu_s"] / found["requests"] * 1e6
-    found["bytes_an_hour"] = (recorded_bytes(sandbox) - bytes_before) / found["seconds"] * 3600
+    found["bytes_an_hour"] = (bytes_in(recorded) - bytes_before) / found["seconds"] * 3600
     return {name: round(value, 4) for name, value in found.items()}
 
 
 def cpu(sandbox: Sandbox) -> tuple[float, float]:
     """Processor seconds of the whole broker, and of the recorder's threads."""
-    tasks = Path(f"/proc/{sandbox.nodes[0].pid}/task")
+    tasks = Path(f"/proc/{sandbox.nodes[0].process.pid}/task")
     own = [task for task in tasks.iterdir() if (task / "comm").read_text().startswith("quota-rec")]
     return seconds_of(tasks.parent / "stat"), sum(nanoseconds_of(task) for task in own)
 
@@ -118,27 +121,26 @@ def nanoseconds_of(task: Path) -> float:
     return int((task / "schedstat").read_text().split()[0]) / 1e9
 
 
-def recorded_bytes(sandbox: Sandbox) -> int:
-    folder = sandbox.nodes[0].recorded_folder
-    return sum(file.stat().st_size for file in folder.iterdir()) if folder and folder.is_dir() else 0
+def bytes_in(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
 
 
 @contextlib.contextmanager
-def broker(*, record: bool, classes: Path | None = None, polled: Path | None = None) -> Iterator[Sandbox]:
+def broker(*, recorded: Path | None = None, classes: Path | None = None, polled: Path | None = None) -> Iterator[Sandbox]:
     """With all clients visible, as a production broker compiles."""
-    properties = {"quota.recorder.flush.seconds": "10"} if record else {}
+    properties = {"quota.recorder.flush.seconds": "10"} if recorded else {}
     options: tuple[str, ...] = FAST
     if classes is not None and polled is not None:
         runtime = runtime_for(DEFAULT_KAFKA_VERSION)
-        options = (*FAST, "-cp", ":".join(map(str, (*runtime.jars, plugin_jar(RECORDER, runtime), classes))))
+        options = (*FAST, "-cp", ":".join(map(str, (*runtime.jars, plugin_jar("recorder"), classes))))
         properties = {
             "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter,kafkaquotas.recorder.QuotaRecorder,"
             "kafkaquotas.benchmark.PolledRates",
             "benchmark.polled.file": str(polled),
             "quota.recorder.flush.seconds": "1",
         }
-    spec = SandboxSpec(record=record, request_log=polled is not None, heap_mb=1024, properties=properties, java_options=options)
-    with running(spec) as sandbox:
+    spec = SandboxSpec(request_log=polled is not None, heap_mb=1024, properties=properties, java_options=options)
+    with running(with_recorder(spec, recorded) if recorded else spec) as sandbox:
         create_topic(sandbox.bootstrap_servers, "load")
         raw_quotas.alter(sandbox.bootstrap_servers, {EVERYBODY: VISIBLE})
         raw_quotas.settled(sandbox.bootstrap_servers, brokers=(1,))
@@ -147,16 +149,15 @@ def broker(*, record: bool, classes: Path | None = None, polled: Path | None = N
 
 def exactness(classes: Path, java: list[str]) -> None:
     """Sums of seconds of the same requests: the log's, the recorder's, and those from rates that are polled once a second."""
-    polled_file = classes / "polled.tsv"
-    with broker(record=True, classes=classes, polled=polled_file) as sandbox:
+    polled_file, folder = classes / "polled.tsv", classes / "recorded"
+    with broker(recorded=folder, classes=classes, polled=polled_file) as sandbox:
         command = [*java, "Load", sandbox.bootstrap_servers, "load", "4", "400", "30"]
         subprocess.run(command, check=True, capture_output=True)
         threading.Event().wait(6)
         node = sandbox.nodes[0]
-        assert node.recorded_folder is not None
         assert node.request_log_file is not None
         logged = logged_requests(node.request_log_file)
-        recorded, polled = recorded_seconds(node.recorded_folder), polled_seconds(polled_file)
+        recorded, polled = recorded_seconds(folder), polled_seconds(polled_file)
     clients = [client for client in logged if (client[2] or "").startswith("load-")]
     for name, found in (("recorder", recorded), ("polled rates", polled)):
         cells = differing = deviation = total = 0

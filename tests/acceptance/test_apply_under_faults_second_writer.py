@@ -99,7 +99,7 @@ def test_a_broker_killed_between_two_writes_is_exit_4_with_what_was_done(
 
     def kill_before_the_second(number: int, frame: bytes) -> bytes:
         if number == 2:
-            os.kill(mortal.nodes[0].pid, signal.SIGKILL)
+            os.kill(mortal.nodes[0].process.pid, signal.SIGKILL)
             return Last()
         return frame
 

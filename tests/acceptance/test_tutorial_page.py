@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.cluster import runtime_for
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
+from reconciler.features.sandbox.java import runtime_for
 from reconciler.files import cache_folder
 from tests.support.command import Done, environment
 

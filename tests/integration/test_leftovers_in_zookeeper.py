@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.cluster import running, runtime_for
-from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.java import runtime_for
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import quotas
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.large]
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Sandbox]:
-    with running(SandboxSpec(zookeeper=True, kafka_version="2.8.2", heap_mb=256)) as sandbox:
+    with running(SandboxSpec(zookeeper=ZooKeeperSpec(), kafka_version="2.8.2", heap_mb=256)) as sandbox:
         yield sandbox
 
 

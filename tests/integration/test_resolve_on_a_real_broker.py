@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.support import manifests, raw_quotas
 from tests.support.command import run
 
@@ -59,7 +59,7 @@ def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafk
 def test_a_client_without_a_quota_is_not_known_of_a_broker_before_3(
     start_kafka: Callable[[SandboxSpec], Sandbox], tmp_path: Path
 ) -> None:
-    old = start_kafka(SandboxSpec(kafka_version="2.8.2", zookeeper=True))
+    old = start_kafka(SandboxSpec(kafka_version="2.8.2", zookeeper=ZooKeeperSpec()))
     asked = ("resolve", "--bootstrap-server", old.bootstrap_servers, "--name", "user=bob", "--name", "client-id=app")
     document = run(*asked, "--format", "json", cwd=tmp_path).json()
     assert document["cluster"]["kafka_version"] == "2.8"

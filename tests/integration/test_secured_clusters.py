@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.java import runtime_for
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import manifests, raw_quotas
 from tests.support.bad_servers import serving, silent

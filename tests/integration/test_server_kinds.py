@@ -10,7 +10,7 @@ from typing import Any
 import javaproperties
 import pytest
 
-from reconciler.features.sandbox import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import ScriptedBroker, serving
 from tests.support.command import invoke
 

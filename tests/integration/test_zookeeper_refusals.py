@@ -149,10 +149,9 @@ def test_below_the_acls_of_brokers_only_their_identity_writes_and_new_nodes_get_
     option = f"-Djava.security.auth.login.config={jaas}"
     sandbox = start_kafka(
         SandboxSpec(
-            zookeeper=True,
             properties={"zookeeper.set.acl": "true"},
             java_options=(option,),
-            zookeeper_server=ZooKeeperSpec(
+            zookeeper=ZooKeeperSpec(
                 chroot="/secured",
                 properties={"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"},
                 java_options=(option,),

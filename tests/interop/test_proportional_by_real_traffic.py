@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.sandbox.cluster import running
+from tests.support.broker_classes import GROUP_SETTINGS, with_groups
 from tests.support.command import invoke
-from tests.support.group_callback_jar import SETTINGS, with_callback
 from tests.support.manifests import cluster, quotas
 from tests.support.measured_totals import KEY, MEASURED, SKEWED, TOTAL, measured_rates, placed, senders_of, table
 from tests.support.partition_senders import create_placed_topic
@@ -18,10 +18,10 @@ SHORT_WINDOW = {"quota.window.num": 3, "quota.window.size.seconds": 1}
 
 
 def test_the_plugin_keeps_a_total_with_skewed_leaders(tmp_path: Path) -> None:
-    with running(with_callback(MEASURED)) as sandbox:
+    with running(with_groups(MEASURED)) as sandbox:
         servers = sandbox.bootstrap_servers
         create_placed_topic(servers, "skewed", placed(SKEWED))
-        callback = {"class": SETTINGS["client.quota.callback.class"]}
+        callback = {"class": GROUP_SETTINGS["client.quota.callback.class"]}
         connection = {"bootstrapServers": servers.split(",")}
         (tmp_path / "prod.yaml").write_text(cluster(connection=connection, quotaCallback=callback, brokerSettings=SHORT_WINDOW))
         names = {"plugin-even": True, "plugin-free": False}

@@ -30,7 +30,7 @@ from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
 from tests.support import jmx, raw_quotas
-from tests.support.group_callback_jar import ask_java, with_callback
+from tests.support.broker_classes import ask_java, with_groups
 from tests.support.maven_builds import digests_of_builds
 from tests.support.polling import wait_until
 from tests.support.wire_client import WireClient, record_batch
@@ -72,7 +72,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     (port,) = free_ports(1)
     logins = tuple(Login(name=name, password="secret") for name in USERS)
     spec = SandboxSpec(kafka_version=request.param, users=logins, java_options=jmx.java_options(port))
-    with running(with_callback(spec)) as sandbox:
+    with running(with_groups(spec)) as sandbox:
         create_topic(sandbox.bootstrap_servers, TOPIC)
         yield Broker(sandbox=sandbox, jmx_port=port)
 
@@ -152,7 +152,7 @@ def test_brokers_that_do_not_tell_the_plugin_the_leaders_are_asked_where_a_setti
         properties=properties,
         java_options=jmx.java_options(port),
     )
-    with running(with_callback(spec)) as sandbox:
+    with running(with_groups(spec)) as sandbox:
         create_topic(sandbox.bootstrap_servers, TOPIC)
         broker = Broker(sandbox=sandbox, jmx_port=port)
         stored = Entity.of({"user": "alice"})

@@ -21,6 +21,7 @@ from reconciler.features.sandbox.clients import consume_all, create_topic, produ
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import config_command, raw_quotas
+from tests.support.broker_classes import with_recorder
 from tests.support.maven_builds import digests_of_builds
 from tests.support.polling import wait_until
 from tests.support.recorded_seconds import Client, Seconds, logged_requests, recorded_seconds, sums_of, unexplained
@@ -43,12 +44,6 @@ def log_of(sandbox: Sandbox) -> Path:
     return log
 
 
-def recorded_in(sandbox: Sandbox) -> Path:
-    folder = sandbox.nodes[0].recorded_folder
-    assert folder is not None
-    return folder
-
-
 def together(*actions: Callable[[], object]) -> None:
     threads = [threading.Thread(target=action) for action in actions]
     for thread in threads:
@@ -58,8 +53,9 @@ def together(*actions: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_sums_of_seconds_are_those_of_the_request_log(version: str) -> None:
-    spec = SandboxSpec(kafka_version=version, users=(ALICE,), request_log=True, record=True)
+def test_the_sums_of_seconds_are_those_of_the_request_log(tmp_path: Path, version: str) -> None:
+    folder = tmp_path / "recorded"
+    spec = with_recorder(SandboxSpec(kafka_version=version, users=(ALICE,), request_log=True), folder)
     with running(spec) as sandbox:
         servers, sasl = sandbox.bootstrap_servers, sandbox.sasl_bootstrap_servers or ""
         create_topic(servers, "orders")
@@ -76,13 +72,13 @@ def test_the_sums_of_seconds_are_those_of_the_request_log(version: str) -> None:
 
         def have_equal_totals() -> bool:
             logged = {client: sum(sums_of(requests).values()) for client, requests in logged_requests(log_of(sandbox)).items()}
-            recorded = {client: sum(sums.values()) for client, sums in recorded_seconds(recorded_in(sandbox)).items()}
+            recorded = {client: sum(sums.values()) for client, sums in recorded_seconds(folder).items()}
             missing = recorded.pop(gave_up, 0) - logged.pop(gave_up, 0)
             return recorded == logged and missing >= 0
 
         # To the byte, for every client, whatever its name.
         wait_until(have_equal_totals)
-        logged, recorded = logged_requests(log_of(sandbox)), recorded_seconds(recorded_in(sandbox))
+        logged, recorded = logged_requests(log_of(sandbox)), recorded_seconds(folder)
 
         assert ("produce", ALICE.name, HOSTILE) in recorded
         others = logged.keys() - {gave_up}
@@ -90,9 +86,9 @@ def test_the_sums_of_seconds_are_those_of_the_request_log(version: str) -> None:
             client: {} for client in others
         }
         assert len(sums_of(logged["produce", ALICE.name, HOSTILE])) >= 5
-        rows = [line for file in recorder_files_in(recorded_in(sandbox)) for line in _lines(Path(file))]
+        rows = [line for file in recorder_files_in(folder) for line in _lines(Path(file))]
         assert any(len(row) == 4 and row[0] == "s" for row in rows), "a throttled second"
-        assert f"recorder of broker 1 writes to {recorded_in(sandbox)}" in sandbox.nodes[0].log_file.read_text("utf-8")
+        assert f"recorder of broker 1 writes to {folder}" in sandbox.nodes[0].log_file.read_text("utf-8")
 
 
 def _lines(file: Path) -> list[list[object]]:
@@ -105,7 +101,7 @@ def _lines(file: Path) -> list[list[object]]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with_a_new_file(tmp_path: Path, version: str) -> None:
     folder = tmp_path / "recorded"
-    spec = SandboxSpec(kafka_version=version, record=True, properties={"quota.recorder.folder": str(folder)})
+    spec = with_recorder(SandboxSpec(kafka_version=version), folder)
     with running(spec) as sandbox:
         servers = sandbox.bootstrap_servers
         create_topic(servers, "orders")
@@ -122,7 +118,7 @@ def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with
         try:
             wait_until(lambda: len(seconds_so_far(folder).get(CLIENT, {})) >= 3)
             before = recorded_seconds(folder)[CLIENT]
-            os.kill(sandbox.nodes[0].pid, signal.SIGKILL)
+            os.kill(sandbox.nodes[0].process.pid, signal.SIGKILL)
         finally:
             stop.set()
             sending.join()
@@ -155,8 +151,8 @@ def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with
 
 def test_a_wrong_setting_switches_it_off_with_one_line_and_the_broker_starts(tmp_path: Path) -> None:
     folder = tmp_path / "recorded"
-    wrong = {"quota.recorder.folder": str(folder), "quota.recorder.file.bytes": "12"}
-    with running(SandboxSpec(record=True, properties=wrong)) as sandbox:
+    wrong = SandboxSpec(properties={"quota.recorder.file.bytes": "12"})
+    with running(with_recorder(wrong, folder)) as sandbox:
         create_topic(sandbox.bootstrap_servers, "orders")
         lines = sandbox.nodes[0].log_file.read_text("utf-8").splitlines()
     (line,) = {line.partition("] ")[2] for line in lines if "ERROR" in line}
@@ -169,8 +165,8 @@ def test_a_wrong_setting_switches_it_off_with_one_line_and_the_broker_starts(tmp
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_full_disk_costs_seconds_that_are_counted_and_no_request_waits(tmp_path: Path, version: str) -> None:
     with small_disk(tmp_path) as disk:
-        settings = {"quota.recorder.folder": str(disk / "recorded"), "quota.recorder.free.bytes": "0"}
-        with running(SandboxSpec(kafka_version=version, record=True, properties=settings)) as sandbox:
+        spec = SandboxSpec(kafka_version=version, properties={"quota.recorder.free.bytes": "0"})
+        with running(with_recorder(spec, disk / "recorded")) as sandbox:
             servers, log = sandbox.bootstrap_servers, sandbox.nodes[0].log_file
             create_topic(servers, "orders")
             raw_quotas.alter(servers, {EVERYBODY: VISIBLE})
@@ -224,9 +220,10 @@ def fill(disk: Path) -> None:
     assert os.statvfs(disk).f_bavail == 0
 
 
-def test_a_running_broker_takes_new_settings_and_lets_the_recorder_go() -> None:
-    with running(SandboxSpec(record=True, properties={"quota.recorder.file.seconds": "86400"})) as sandbox:
-        folder = recorded_in(sandbox)
+def test_a_running_broker_takes_new_settings_and_lets_the_recorder_go(tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    spec = SandboxSpec(properties={"quota.recorder.file.seconds": "86400"})
+    with running(with_recorder(spec, folder)) as sandbox:
         raw_quotas.alter(sandbox.bootstrap_servers, {EVERYBODY: VISIBLE})
         wait_until(lambda: any(folder.glob("*.open")))
 

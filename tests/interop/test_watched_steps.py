@@ -20,6 +20,7 @@ from reconciler.features.sandbox.clients import create_topic
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support import raw_quotas
+from tests.support.broker_classes import with_recorder
 from tests.support.command import Done, invoke
 from tests.support.jmx_exporter import ExportedCluster, exported_cluster
 from tests.support.polling import wait_until
@@ -144,7 +145,7 @@ def test_a_broker_that_dies_while_a_step_is_watched_leaves_the_limits_of_before_
 
         killer = when(
             lambda: wait_until(lambda: raw_quotas.describe(servers)[APP][KEY] == MIDDLE),
-            lambda: os.kill(three.sandbox.nodes[2].pid, signal.SIGKILL),
+            lambda: os.kill(three.sandbox.nodes[2].process.pid, signal.SIGKILL),
         )
         code, report = watched(folder, *(f"{broker}=metrics+{three.url(broker)}" for broker in three.ports))
         killer.join()
@@ -163,9 +164,9 @@ def has_clients(recorded: Path) -> bool:
 
 @pytest.mark.parametrize("named", ["path", "spec.traffic"])
 def test_files_of_the_recorder_show_a_watch_who_is_throttled(tmp_path: Path, named: str) -> None:
-    with running(SandboxSpec(heap_mb=384, record=True)) as sandbox:
-        servers, recorded = sandbox.bootstrap_servers, sandbox.nodes[0].recorded_folder
-        assert recorded is not None
+    recorded = tmp_path / "recorded"
+    with running(with_recorder(SandboxSpec(heap_mb=384), recorded)) as sandbox:
+        servers = sandbox.bootstrap_servers
         create_topic(servers, "orders")
         folder = prepared(servers, tmp_path)
         source = str(recorded)

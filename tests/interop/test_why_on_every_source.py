@@ -22,6 +22,7 @@ from kafka.protocol.metadata import MetadataRequest
 from reconciler.features.sandbox.clients import create_topic
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import config_command, raw_quotas
+from tests.support.broker_classes import with_recorder
 from tests.support.command import invoke
 from tests.support.exporter_rules import RULES
 from tests.support.git_repository import GitRepository
@@ -63,7 +64,8 @@ class Recording:
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
     folder = tmp_path_factory.mktemp("why")
-    spec = SandboxSpec(users=tuple(LOGINS.values()), request_log=True, record=True, heap_mb=384)
+    recorded = folder / "recorded"
+    spec = with_recorder(SandboxSpec(users=tuple(LOGINS.values()), request_log=True, heap_mb=384), recorded)
     with exported_cluster(folder, rules=RULES["quota-labels"] + _MORE_RULES, spec=spec) as running:
         broker = running.sandbox
         loggers = ",".join(f"org.apache.kafka.server.quota.{name}=DEBUG" for name in _LOGGERS)
@@ -75,7 +77,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
         made = GitRepository(folder / "repository")
         _declare(made, None, at=time.time() - 3600)
         with prometheus(folder, [job]) as server, _traffic(broker) as longest:
-            log, recorded = broker.nodes[0].request_log_file, broker.nodes[0].recorded_folder
+            log = broker.nodes[0].request_log_file
             sources = {
                 "log": f"1={log}",
                 "recorder": str(recorded),

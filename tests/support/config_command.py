@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from reconciler.features.sandbox.cluster import runtime_for
 from reconciler.features.sandbox.configuration import config_command_class
-from reconciler.features.sandbox.java import class_reading_options
+from reconciler.features.sandbox.java import runtime_for
 from reconciler.features.sandbox.spec import Sandbox
 
 RawEntity = frozenset[tuple[str, str | None]]
@@ -66,8 +65,8 @@ def _values(text: str) -> dict[str, float]:
 
 def _run(sandbox: Sandbox, options: Sequence[str]) -> str:
     runtime = runtime_for(sandbox.kafka_version)
-    command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *class_reading_options(runtime)]
-    command += ["-cp", ":".join(map(str, runtime.jars)), config_command_class(sandbox.kafka_version)]
+    command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *runtime.class_options()]
+    command += ["-cp", runtime.class_path, config_command_class(sandbox.kafka_version)]
     command += ["--bootstrap-server", sandbox.bootstrap_servers, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ import pyspark
 
 from reconciler.features.sandbox import process
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
-from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars
 from reconciler.features.sandbox.process import guarding
 from reconciler.java import find_java
 from tests.support.polling import wait_until
@@ -60,8 +60,8 @@ class HadoopStore:
 def hdfs_server(folder: Path) -> Iterator[HadoopStore]:
     """A file system whose data is in ``folder``. When the block ends, both processes have ended."""
     java = find_java()
-    wanted = JarSet(kafka_version="(no Kafka: Hadoop)", key=f"hadoop-{_SERVERS.version}", artifacts=(_SERVERS,))
-    (servers,) = ensure_jars(wanted, fetch=downloader(java))
+    wanted = JarSet(name="Hadoop", key=f"hadoop-{_SERVERS.version}", artifacts=(_SERVERS,))
+    (servers,) = ensure_jars(wanted)
     (port,) = free_ports(1)
     address = f"hdfs://{LOOPBACK}:{port}"
     write_settings(folder / "core-site.xml", {"fs.defaultFS": address, "hadoop.tmp.dir": str(folder / "data")})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.java import runtime_for
 
 _JMX = "-Dcom.sun.management.jmxremote"
 _PROPERTY = re.compile(r',([\w-]+)=("(?:\\.|[^"\\])*"|[^,"]*)')

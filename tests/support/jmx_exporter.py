@@ -12,9 +12,8 @@ from typing import Final
 
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
-from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
-from reconciler.java import find_java
 
 _AGENT: Final = Artifact(
     group="io.prometheus.jmx",
@@ -60,8 +59,8 @@ class ExportedCluster:
 
 def agent() -> Path:
     """The agent's jar; fetched once, beside Kafka's jars, as those are."""
-    wanted = JarSet(kafka_version="(no Kafka: jmx_exporter)", key=f"jmx-exporter-{_AGENT.version}", artifacts=(_AGENT,))
-    (jar,) = ensure_jars(wanted, fetch=downloader(find_java()))
+    wanted = JarSet(name="jmx_exporter", key=f"jmx-exporter-{_AGENT.version}", artifacts=(_AGENT,))
+    (jar,) = ensure_jars(wanted)
     return jar
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars, exclusive
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars, exclusive
 from reconciler.files import cache_folder
-from reconciler.java import find_java
 
 PYSPARK: Final = "4.1.4"
 ICEBERG: Final = (
@@ -90,6 +89,5 @@ def pyspark_variables() -> dict[str, str]:
 
 
 def _jars(key: str, artifacts: tuple[Artifact, ...]) -> str:
-    java = find_java()
-    wanted = JarSet(kafka_version="(no Kafka: tables)", key=key, artifacts=artifacts)
-    return os.pathsep.join(str(jar) for jar in ensure_jars(wanted, fetch=downloader(java)))
+    wanted = JarSet(name="Tables", key=key, artifacts=artifacts)
+    return os.pathsep.join(str(jar) for jar in ensure_jars(wanted))

@@ -19,7 +19,7 @@ _RETRY_S: Final = 0.1
 
 def create_placed_topic(servers: str, topic: str, replicas: dict[int, list[int]]) -> None:
     """A topic whose partitions have these replicas. The first of each leads."""
-    with admin_client(servers, timeout_s=60) as client:
+    with admin_client(servers) as client:
         client.create_topics([NewTopic(name=topic, replica_assignments=replicas)])
 
 

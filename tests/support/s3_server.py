@@ -17,7 +17,7 @@ import pyspark
 
 from reconciler.features.sandbox import process
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
-from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars
 from reconciler.features.sandbox.process import guarding
 from reconciler.files import cache_folder
 from reconciler.java import find_java
@@ -68,8 +68,8 @@ class S3Server(HadoopStore):
 def s3_server(folder: Path) -> Iterator[S3Server]:
     """An object store whose data is in ``folder``. When the block ends, its process has ended."""
     java = find_java()
-    wanted = JarSet(kafka_version="(no Kafka: Hadoop's S3A)", key="hadoop-aws-3.5.0", artifacts=_CLIENT)
-    client = os.pathsep.join(str(jar) for jar in ensure_jars(wanted, fetch=downloader(java)))
+    wanted = JarSet(name="Hadoop's S3A", key="hadoop-aws-3.5.0", artifacts=_CLIENT)
+    client = os.pathsep.join(str(jar) for jar in ensure_jars(wanted))
     (port,) = free_ports(1)
     (folder / "data" / _BUCKET).mkdir(parents=True)
     server = folder / "s3proxy.properties"

@@ -7,8 +7,7 @@ import zipfile
 from functools import cache
 from typing import Any, Final
 
-from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars
-from reconciler.java import find_java
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars
 
 _LIBRARY: Final = Artifact(
     group="com.contrastsecurity",
@@ -21,8 +20,8 @@ _LIBRARY: Final = Artifact(
 @cache
 def sarif_schema() -> dict[str, Any]:
     """The schema; fetched once, beside Kafka's jars, as those are."""
-    wanted = JarSet(kafka_version="(no Kafka: the schema of SARIF)", key="sarif-schema-2.0", artifacts=(_LIBRARY,))
-    (jar,) = ensure_jars(wanted, fetch=downloader(find_java()))
+    wanted = JarSet(name="The schema of SARIF", key="sarif-schema-2.0", artifacts=(_LIBRARY,))
+    (jar,) = ensure_jars(wanted)
     with zipfile.ZipFile(jar) as library:
         schema: dict[str, Any] = json.loads(library.read("schema/sarif-schema-2.1.0.json"))
     return schema

@@ -6,21 +6,20 @@ import contextlib
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from reconciler.features.sandbox import process
 from reconciler.features.sandbox.clients import admin_client
-from reconciler.features.sandbox.cluster import running, runtime_for
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.java import runtime_for
 from reconciler.features.sandbox.launch import wait_until_ready
-from reconciler.features.sandbox.node import NodeFiles
 from reconciler.features.sandbox.process import Guard, guarding
+from reconciler.features.sandbox.servers import ServerFiles, node_files
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support.polling import wait_until
 
-_READY_S = 90.0
 _QUORUM_STATE = "__cluster_metadata-0/quorum-state"
 
 
@@ -102,14 +101,13 @@ class ThreeNodes:
         runtime = runtime_for(self._sandbox.kafka_version)
         for node in self.ports.keys() - set(self.up):
             files = self._files(node)
-            self._processes[node] = process.spawn(files.broker_command(self._spec, runtime), output=files.log)
+            self._processes[node] = process.spawn(files.broker_command(self._spec, runtime, node), output=files.log)
             self._guard.watch(self._processes[node])
-        deadline = time.monotonic() + _READY_S
-        assert wait_until_ready(lambda: self._sandbox.cluster_id, self.ports, deadline=deadline, check_alive=self._check_alive)
+        assert wait_until_ready(lambda: self._sandbox.cluster_id, self.ports, check_alive=self._check_alive)
 
     def bytes_waiting(self, node: int) -> int:
         """What the node's sockets hold that it has not read, for a node that is stopped: requests have arrived there."""
-        properties = self._files(node).properties.read_text("ascii").replace("\\", "").splitlines()
+        properties = self._files(node).settings.read_text("ascii").replace("\\", "").splitlines()
         (listening,) = (line for line in properties if line.startswith("listeners="))
         ports = {int(address.rpartition(":")[2]) for address in listening.split(",")}
         tables = [Path(f"/proc/net/{name}").read_text("ascii").splitlines()[1:] for name in ("tcp", "tcp6")]
@@ -125,8 +123,8 @@ class ThreeNodes:
         with admin_client(self.servers(self.up[0])) as client:
             return client._manager.run(client._manager.send, request, self.up[0])
 
-    def _files(self, node: int) -> NodeFiles:
-        return NodeFiles(id=node, sandbox_folder=self._sandbox.folder)
+    def _files(self, node: int) -> ServerFiles:
+        return node_files(self._sandbox.folder, self._spec)[node]
 
     def _check_alive(self) -> None:
         dead = [node for node, ref in self._processes.items() if not process.is_alive(ref)]

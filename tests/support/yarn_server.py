@@ -16,7 +16,7 @@ import pyspark
 
 from reconciler.features.sandbox import process
 from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
-from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars
 from reconciler.features.sandbox.process import guarding
 from reconciler.java import find_java
 from tests.support.hdfs_server import HadoopStore, hdfs_server, write_settings
@@ -90,8 +90,8 @@ class YarnServer:
 def yarn_server(folder: Path) -> Iterator[YarnServer]:
     """One node for containers, with data in ``folder``. When the block ends, the servers and all containers have ended."""
     java = find_java()
-    wanted = JarSet(kafka_version="(no Kafka: Bouncy Castle)", key="bouncy-castle-1.82", artifacts=_CIPHERS)
-    ciphers = ensure_jars(wanted, fetch=downloader(java))
+    wanted = JarSet(name="Bouncy Castle", key="bouncy-castle-1.82", artifacts=_CIPHERS)
+    ciphers = ensure_jars(wanted)
     work = folder / "yarn"
     work.mkdir()
     ports = dict(zip(_ADDRESSES, free_ports(len(_ADDRESSES)), strict=True))

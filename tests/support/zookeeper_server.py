@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.cluster import runtime_for
-from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports, zookeeper_settings
 from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
-from reconciler.features.sandbox.launch import PortTakenError, await_zookeeper
-from reconciler.features.sandbox.node import ZooKeeperFiles
+from reconciler.features.sandbox.java import runtime_for
+from reconciler.features.sandbox.launch import await_zookeeper
 from reconciler.features.sandbox.process import Guard, ProcessRef, guarding
+from reconciler.features.sandbox.servers import PortTakenError, ServerFiles, zookeeper_files
 from reconciler.features.sandbox.spec import ZooKeeperSpec
 from tests.support.polling import wait_until
 
@@ -23,7 +23,7 @@ from tests.support.polling import wait_until
 class ZooKeeperServer:
     """The server on ``port``; ``spec`` may be changed between a kill and a start."""
 
-    files: ZooKeeperFiles
+    files: ServerFiles
     port: int
     spec: ZooKeeperSpec
     guard: Guard
@@ -34,9 +34,13 @@ class ZooKeeperServer:
         """``host:port``."""
         return f"{LOOPBACK}:{self.port}"
 
+    def write(self) -> None:
+        """Write its settings."""
+        self.files.write(zookeeper_settings(self.spec, port=self.port, data=self.files.data))
+
     def start(self) -> None:
         """Start it and wait until it serves."""
-        command = self.files.command(self.spec, runtime_for(self.files.kafka_version))
+        command = self.files.zookeeper_command(self.spec, runtime_for(self.files.kafka_version))
         self.process = process.spawn(command, output=self.files.log)
         self.guard.watch(self.process)
         await_zookeeper(self.files, self.process, port=self.port)
@@ -53,7 +57,7 @@ class ZooKeeperServer:
         self.spec = ZooKeeperSpec(
             properties={**self.spec.properties, **members, **timing}, java_options=("-Dreadonlymode.enabled=true",)
         )
-        self.files.write(self.spec, port=self.port)
+        self.write()
         (self.files.data / "myid").write_text("1")
         self.start()
 
@@ -77,7 +81,7 @@ def zookeeper_server(
     heap = () if heap_mb is None else (f"-Xmx{heap_mb}m",)
     spec = ZooKeeperSpec(properties=properties or {}, java_options=(*heap, *java_options))
     with tempfile.TemporaryDirectory() as folder, guarding(Path(folder) / "guarded") as guard:
-        files = ZooKeeperFiles(sandbox_folder=Path(folder), kafka_version=version)
+        files = zookeeper_files(Path(folder), version)
         server = ZooKeeperServer(files=files, port=0, spec=spec, guard=guard)
         try:
             _start_on_free_port(server, attempts=3)
@@ -89,7 +93,7 @@ def zookeeper_server(
 
 def _start_on_free_port(server: ZooKeeperServer, *, attempts: int) -> None:
     [server.port] = free_ports(1)
-    server.files.write(server.spec, port=server.port)
+    server.write()
     try:
         server.start()
     except PortTakenError:

@@ -128,6 +128,6 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, prog
         if args.views.server_check is None:
             return plan
         for place in added("SERVER_CHECKS"):
-            checked: Plan = load(place)(plan, args.views.server_check, source, intent, progress=progress)
+            checked: Plan = load(place)(plan, args.views.server_check, source, progress=progress)
             return checked
         raise UsageError("--server-check needs the feature sandbox, and its folder is not installed")

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from reconciler.faces import lazy_face
 from reconciler.hooks import Command, CommandGroup
-
-if TYPE_CHECKING:
-    from reconciler.features.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily
-    from reconciler.features.sandbox.cluster import running, runtime_for
-    from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
-    from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
-    from reconciler.java import find_java
 
 COMMANDS: Final = (
     Command(
@@ -50,5 +42,3 @@ COMMANDS: Final = (
 
 SERVER_CHECKS: Final = ("reconciler.features.sandbox.server_check:check_plan",)
 """Each lets a broker check a plan."""
-
-__getattr__ = lazy_face(__name__)

@@ -15,12 +15,12 @@ from reconciler.render import Line, Style, line
 from reconciler.text import count_of
 
 if TYPE_CHECKING:
-    from reconciler.features.sandbox import Sandbox, SandboxSpec
+    from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxArguments:
-    """The command line of ``sandbox run``: which Kafka runs, and what it records."""
+    """The command line of ``sandbox run``."""
 
     nodes: int = option("--nodes", default=1, choices=(1, 3), metavar="N", help="start 1 or 3 nodes [default: 1]")
     kafka_version: str = option(
@@ -37,21 +37,17 @@ class SandboxArguments:
     )
     user: tuple[str, ...] = option("--user", metavar="NAME", help="create a user who can log in (SASL/PLAIN) (repeatable)")
     request_log: bool = option("--request-log", help="log every request, as backtest reads it")
-    record: bool = option("--record", help="record each client's traffic by second with the recorder. Needs a JDK")
-    groups: bool = option("--groups", help="run brokers with the plugin of groups. Needs a JDK")
 
     def spec(self) -> SandboxSpec:
         """The Kafka that these options describe; every user gets a random password. Raises ``UsageError``."""
-        from reconciler.features.sandbox import Login, SandboxSpec
+        from reconciler.features.sandbox.spec import Login, SandboxSpec, ZooKeeperSpec
 
         return SandboxSpec(
             kafka_version=self.kafka_version,
             nodes=self.nodes,
             users=tuple(Login(name=name, password=secrets.token_urlsafe(16)) for name in self.user),
             request_log=self.request_log,
-            record=self.record,
-            groups=self.groups,
-            zookeeper=self.zookeeper,
+            zookeeper=ZooKeeperSpec() if self.zookeeper else None,
         )
 
 
@@ -73,19 +69,10 @@ def run(args: SandboxArguments) -> Result:
 
 def demo(args: DemoArguments) -> Result:
     """Show every step with real clients."""
-    from reconciler.features.sandbox.demo import Screen, run_demo
+    from reconciler.features.sandbox.demo import run_demo
 
-    def show(*lines: Line) -> None:
-        output.print_lines(lines)
-
-    screen = Screen(
-        heading=lambda text: show(line(), line((text, Style.STRONG)), line()),
-        say=lambda text: show(line(text)),
-        quote=lambda text: show(*(line((f"    {row}", Style.FAINT)) for row in text.splitlines()), line()),
-        command=lambda text: show(line(), line((f"$ {text}", Style.CREATE))),
-    )
     with output.LiveProgress() as progress:
-        run_demo(screen, seconds=args.seconds, progress=progress)
+        run_demo(seconds=args.seconds, progress=progress)
     return Result()
 
 
@@ -114,7 +101,5 @@ def _details(sandbox: Sandbox) -> list[Line]:
         rows.append((f"log of node {node.id}", escaped(str(node.log_file))))
         if node.request_log_file:
             rows.append((f"requests to node {node.id}", escaped(str(node.request_log_file))))
-        if node.recorded_folder:
-            rows.append((f"recorded by node {node.id}", escaped(str(node.recorded_folder))))
     width = max(len(name) for name, _ in rows)
     return [line(f"  {name:<{width}}  {value}") for name, value in rows]

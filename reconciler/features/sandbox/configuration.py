@@ -1,9 +1,4 @@
-"""The text of every file that configures a JVM or a client of the sandbox: pure, so that it is tested without a broker.
-
-A broker logs to standard output, and its requests (KIP-673) to a file of their own. Kafka 4.x logs through Log4j 2, 3.9 through
-reload4j; both read the request log's path from the system property ``kafka.quotas.request.log``. The request log's layout is
-the one Kafka ships: ``[%d] %p %m (%c)%n``.
-"""
+"""The settings of a sandbox's servers and users, without effects but for ``free_ports``."""
 
 from __future__ import annotations
 
@@ -11,49 +6,26 @@ import contextlib
 import random
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import javaproperties
 
 from reconciler.errors import SandboxError, UsageError
-from reconciler.features.sandbox.spec import Listener, Login, SandboxSpec
+from reconciler.features.sandbox.spec import Login, SandboxSpec, ZooKeeperSpec
 
 PLAINTEXT: Final = "PLAINTEXT"
 SASL: Final = "SASL"
 CONTROLLER: Final = "CONTROLLER"
+LOOPBACK: Final = "127.0.0.1"
+PORT_RANGE: Final = range(20000, 32000)
+"""Below what Linux and macOS hand to outgoing connections, so that nothing takes a port between our look and the broker's bind
+but another server that picks one here."""
 
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-REQUEST_LOG_PROPERTY: Final = "kafka.quotas.request.log"
 _LOG_LAYOUT: Final = "[%d] %p %m (%c)%n"
-
-_LOG4J2_REQUEST_APPENDER: Final = f"""\
-    <File name="requests" fileName="${{sys:{REQUEST_LOG_PROPERTY}}}" immediateFlush="true">
-      <PatternLayout pattern="{_LOG_LAYOUT}" charset="UTF-8"/>
-    </File>
-"""
-_LOG4J2_REQUEST_LOGGER: Final = """\
-    <Logger name="kafka.request.logger" level="DEBUG" additivity="false"><AppenderRef ref="requests"/></Logger>
-"""
-_RELOAD4J: Final = f"""\
-log4j.rootLogger=INFO, console
-log4j.appender.console=org.apache.log4j.ConsoleAppender
-log4j.appender.console.encoding=UTF-8
-log4j.appender.console.layout=org.apache.log4j.PatternLayout
-log4j.appender.console.layout.ConversionPattern={_LOG_LAYOUT}
-"""
-_RELOAD4J_REQUESTS: Final = f"""\
-log4j.logger.kafka.request.logger=DEBUG, requests
-log4j.additivity.kafka.request.logger=false
-log4j.appender.requests=org.apache.log4j.FileAppender
-log4j.appender.requests.File=${{{REQUEST_LOG_PROPERTY}}}
-log4j.appender.requests.encoding=UTF-8
-log4j.appender.requests.ImmediateFlush=true
-log4j.appender.requests.layout=org.apache.log4j.PatternLayout
-log4j.appender.requests.layout.ConversionPattern={_LOG_LAYOUT}
-"""
-
+"""As Kafka ships it."""
 _OWNED: Final = frozenset({
     "process.roles",
     "node.id",
@@ -69,58 +41,92 @@ _OWNED: Final = frozenset({
 })  # fmt: skip
 
 
-def server_properties(
-    spec: SandboxSpec, *, node_id: int, ports: Sequence[NodePorts], data: Path, zookeeper: str | None = None
-) -> str:
-    """The properties of node ``node_id`` (from 1); ``ports`` has every node's, ``data`` is where this one stores its data.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The loopback ports of a sandbox: of each node by the name of its listener, and of ZooKeeper, where there is one."""
 
-    ``zookeeper`` is ``host:port/chroot``; without it the nodes are a KRaft cluster.
+    nodes: tuple[Mapping[str, int], ...]
+    zookeeper: int
+
+    def servers(self, listener: str) -> str:
+        """The bootstrap string of a listener."""
+        return ",".join(f"{LOOPBACK}:{ports[listener]}" for ports in self.nodes)
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """``count`` different ports without a listener now; another process may still take one before it is used.
+
+    Raises ``SandboxError`` when there are not that many.
+    """
+    ports: list[int] = []
+    with contextlib.ExitStack() as held:
+        for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
+            if len(ports) == count:
+                break
+            probe = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            with contextlib.suppress(OSError):
+                probe.bind((LOOPBACK, port))
+                ports.append(port)
+    if len(ports) < count:
+        raise SandboxError(f"no {count} free ports on {LOOPBACK} between {PORT_RANGE.start} and {PORT_RANGE.stop - 1}")
+    return tuple(ports)
+
+
+def assign_ports(spec: SandboxSpec, choose_ports: Callable[[int], Sequence[int]]) -> Ports:
+    """A port for each listener of ``spec``, of those that ``choose_ports`` finds. Raises ``SandboxError``."""
+    names = _protocols(spec)
+    free = iter(choose_ports(len(names) * spec.nodes + 1))
+    return Ports(nodes=tuple({name: next(free) for name in names} for _ in range(spec.nodes)), zookeeper=next(free))
+
+
+def _protocols(spec: SandboxSpec) -> dict[str, str]:
+    """The ``security.protocol`` of each listener, by its name."""
+    return {
+        PLAINTEXT: "PLAINTEXT",
+        **({SASL: "SASL_PLAINTEXT"} if spec.users else {}),
+        **{listener.name: listener.protocol for listener in spec.listeners},
+        **({} if spec.zookeeper else {CONTROLLER: "PLAINTEXT"}),
+    }
+
+
+def broker_settings(spec: SandboxSpec, *, node_id: int, ports: Ports, data: Path) -> dict[str, str]:
+    """The settings of node ``node_id`` (from 1), which stores its data in ``data``.
 
     Raises ``UsageError`` when ``spec.properties`` names a setting the sandbox must own (ids, listeners, folders).
     """
     if owned := sorted(_OWNED & spec.properties.keys()):
         raise UsageError(f"{', '.join(owned)} cannot be set: the sandbox chooses node ids, listeners and folders itself")
+    own = {name: f"{name}://{LOOPBACK}:{port}" for name, port in ports.nodes[node_id - 1].items()}
     settings = {
-        **_listeners(ports[node_id - 1], spec.listeners),
-        **(_kraft(node_id, ports) if zookeeper is None else _zookeeper(node_id, zookeeper)),
+        "listeners": ",".join(own.values()),
+        "advertised.listeners": ",".join(address for name, address in own.items() if name != CONTROLLER),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in _protocols(spec).items()),
+        "inter.broker.listener.name": PLAINTEXT,
+        **(_zookeeper(spec.zookeeper, node_id, ports) if spec.zookeeper else _kraft(node_id, ports)),
         "log.dirs": str(data),
         **_defaults(spec.nodes),
-        **_sasl(spec.users),
-        **_further(spec.listeners),
-        **spec.properties,
     }
-    return properties_text(settings)
+    if spec.users:
+        settings["sasl.enabled.mechanisms"] = "PLAIN"
+        settings[f"listener.name.{SASL.lower()}.plain.sasl.jaas.config"] = plain_server_module(spec.users)
+    for listener in spec.listeners:
+        settings |= {f"listener.name.{listener.name.lower()}.{key}": value for key, value in listener.properties.items()}
+    return {**settings, **spec.properties}
 
 
-def _listeners(own: NodePorts, further: Sequence[Listener]) -> dict[str, str]:
-    clients = f"{PLAINTEXT}://{LOOPBACK}:{own.plaintext}"
-    if own.sasl is not None:
-        clients += f",{SASL}://{LOOPBACK}:{own.sasl}"
-    clients += "".join(f",{listener.name}://{LOOPBACK}:{own.further[listener.name]}" for listener in further)
-    protocols = f"{PLAINTEXT}:PLAINTEXT,{SASL}:SASL_PLAINTEXT,{CONTROLLER}:PLAINTEXT"
-    return {
-        "listeners": clients if own.controller is None else f"{clients},{CONTROLLER}://{LOOPBACK}:{own.controller}",
-        "advertised.listeners": clients,
-        "listener.security.protocol.map": ",".join(
-            [protocols, *(f"{listener.name}:{listener.protocol}" for listener in further)]
-        ),
-        "inter.broker.listener.name": PLAINTEXT,
-    }
-
-
-def _kraft(node_id: int, ports: Sequence[NodePorts]) -> dict[str, str]:
+def _kraft(node_id: int, ports: Ports) -> dict[str, str]:
     return {
         "process.roles": "broker,controller",
         "node.id": str(node_id),
-        "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p.controller}" for n, p in enumerate(ports, start=1)),
+        "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p[CONTROLLER]}" for n, p in enumerate(ports.nodes, start=1)),
         "controller.listener.names": CONTROLLER,
     }
 
 
-def _zookeeper(node_id: int, zookeeper: str) -> dict[str, str]:
+def _zookeeper(server: ZooKeeperSpec, node_id: int, ports: Ports) -> dict[str, str]:
     return {
         "broker.id": str(node_id),
-        "zookeeper.connect": zookeeper,
+        "zookeeper.connect": f"{LOOPBACK}:{ports.zookeeper}{server.chroot}",
         # Nobody waits for the partitions of a sandbox that is being stopped.
         "controlled.shutdown.enable": "false",
     }
@@ -147,20 +153,20 @@ def _defaults(nodes: int) -> dict[str, str]:
     }
 
 
-def _sasl(users: Sequence[Login]) -> dict[str, str]:
-    if not users:
-        return {}
+def zookeeper_settings(spec: ZooKeeperSpec, *, port: int, data: Path) -> dict[str, str]:
+    """The settings of the ZooKeeper server, which stores its data in ``data``."""
     return {
-        "sasl.enabled.mechanisms": "PLAIN",
-        f"listener.name.{SASL.lower()}.plain.sasl.jaas.config": plain_server_module(users),
-    }
-
-
-def _further(listeners: Sequence[Listener]) -> dict[str, str]:
-    return {
-        f"listener.name.{listener.name.lower()}.{key}": value
-        for listener in listeners
-        for key, value in listener.properties.items()
+        "dataDir": str(data),
+        "clientPort": str(port),
+        "clientPortAddress": LOOPBACK,
+        # Short, so that the session of a client that died ends soon; Kafka's own asks for 18 s.
+        "tickTime": "500",
+        "minSessionTimeout": "1000",
+        "maxSessionTimeout": "60000",
+        "maxClientCnxns": "0",
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "*",
+        **spec.properties,
     }
 
 
@@ -171,14 +177,8 @@ def properties_text(settings: Mapping[str, str]) -> str:
 
 def client_properties_text(login: Login) -> str:
     """The ``client.properties`` of a user, for this tool's and Kafka's own ``--command-config``."""
-    return properties_text(
-        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": plain_login_module(login)}
-    )
-
-
-def plain_login_module(login: Login) -> str:
-    """The JAAS line of a client that logs in as ``login``."""
-    return f"{_PLAIN_MODULE} required username={_quoted(login.name)} password={_quoted(login.password)};"
+    module = f"{_PLAIN_MODULE} required username={_quoted(login.name)} password={_quoted(login.password)};"
+    return properties_text({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": module})
 
 
 def plain_server_module(logins: Sequence[Login]) -> str:
@@ -188,13 +188,8 @@ def plain_server_module(logins: Sequence[Login]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of a JAAS configuration, as Java's StreamTokenizer reads it: backslash escapes, octal for control characters."""
-    return '"' + "".join(f"\\{ord(c):03o}" if ord(c) < 32 else f"\\{c}" if c in '"\\' else c for c in text) + '"'
-
-
-def uses_log4j2(kafka_version: str) -> bool:
-    """Whether this Kafka logs through Log4j 2."""
-    return int(kafka_version.split(".", 1)[0]) >= 4
+    """A string of a JAAS configuration, as Java's StreamTokenizer reads it: with backslash escapes."""
+    return '"' + "".join(f"\\{c}" if c in '"\\' else c for c in text) + '"'
 
 
 def config_command_class(kafka_version: str) -> str:
@@ -203,94 +198,39 @@ def config_command_class(kafka_version: str) -> str:
     return "org.apache.kafka.tools.ConfigCommand" if numbers >= (4, 4) else "kafka.admin.ConfigCommand"
 
 
-def logging_file_name(kafka_version: str) -> str:
-    """The name that this Kafka's logging library expects of its configuration file."""
-    return "log4j2.xml" if uses_log4j2(kafka_version) else "log4j.properties"
+def has_log4j2(kafka_version: str) -> bool:
+    """Whether this Kafka logs through Log4j 2, and not through reload4j."""
+    return int(kafka_version.split(".", 1)[0]) >= 4
 
 
-def logging_text(kafka_version: str, *, request_log: bool) -> str:
-    """The configuration file of this Kafka's logging library."""
-    if not uses_log4j2(kafka_version):
-        return _RELOAD4J + (_RELOAD4J_REQUESTS if request_log else "")
-    appender = _LOG4J2_REQUEST_APPENDER if request_log else ""
-    logger = _LOG4J2_REQUEST_LOGGER if request_log else ""
-    return f"""\
-<?xml version="1.0" encoding="UTF-8"?>
-<Configuration status="WARN" shutdownHook="disable">
-  <Appenders>
-    <Console name="console"><PatternLayout pattern="{_LOG_LAYOUT}" charset="UTF-8"/></Console>
-{appender}  </Appenders>
-  <Loggers>
-{logger}    <Root level="INFO"><AppenderRef ref="console"/></Root>
-  </Loggers>
-</Configuration>
-"""
-
-
-def logging_options(kafka_version: str, *, config: Path, request_log: Path | None) -> tuple[str, ...]:
-    """The system properties that make the JVM use ``config`` and write requests, if it logs them, to ``request_log``."""
-    option = f"-Dlog4j2.configurationFile={config}" if uses_log4j2(kafka_version) else f"-Dlog4j.configuration={config.as_uri()}"
-    return (option,) if request_log is None else (option, f"-D{REQUEST_LOG_PROPERTY}={request_log}")
-
-
-LOOPBACK: Final = "127.0.0.1"
-PORT_RANGE: Final = range(20000, 32000)
-"""Below what Linux and macOS hand to outgoing connections, so that nothing takes a port between our look and the broker's bind
-but another server that picks one here."""
-
-
-def free_ports(count: int) -> tuple[int, ...]:
-    """``count`` different ports without a listener now; another process may still take one before it is used.
-
-    Raises ``SandboxError`` when there are not that many.
-    """
-    ports: list[int] = []
-    with contextlib.ExitStack() as held:
-        for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
-            if len(ports) == count:
-                break
-            probe = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            with contextlib.suppress(OSError):
-                probe.bind((LOOPBACK, port))
-                ports.append(port)
-    if len(ports) < count:
-        raise SandboxError(f"no {count} free ports on {LOOPBACK} between {PORT_RANGE.start} and {PORT_RANGE.stop - 1}")
-    return tuple(ports)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePorts:
-    """The loopback ports of one node; ``sasl`` only where there are users, ``further`` by the name of the listener.
-
-    A node has either a ``controller`` of its own or a ZooKeeper.
-    """
-
-    plaintext: int
-    controller: int | None
-    sasl: int | None
-    further: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The ports of a sandbox; ``zookeeper`` is ``None`` in KRaft mode."""
-
-    nodes: tuple[NodePorts, ...]
-    zookeeper: int | None
-
-
-def assign_ports(spec: SandboxSpec, choose_ports: Callable[[int], Sequence[int]]) -> Ports:
-    """A port for each listener of ``spec``, of those that ``choose_ports`` finds. Raises ``SandboxError``."""
-    free = iter(choose_ports((3 + len(spec.listeners)) * spec.nodes + 1))
-    return Ports(
-        nodes=tuple(
-            NodePorts(
-                plaintext=next(free),
-                controller=None if spec.zookeeper else next(free),
-                sasl=next(free) if spec.users else None,
-                further={listener.name: next(free) for listener in spec.listeners},
-            )
-            for _ in range(spec.nodes)
-        ),
-        zookeeper=next(free) if spec.zookeeper else None,
-    )
+def logging_settings(kafka_version: str, requests: Path | None) -> dict[str, str]:
+    """The settings of this Kafka's logging library: all to standard output, but requests (KIP-673), if wanted, to a file."""
+    if not has_log4j2(kafka_version):
+        settings = {"log4j.rootLogger": "INFO, console", "log4j.appender.console": "org.apache.log4j.ConsoleAppender"}
+        if requests is not None:
+            settings |= {
+                "log4j.logger.kafka.request.logger": "DEBUG, requests",
+                "log4j.additivity.kafka.request.logger": "false",
+                "log4j.appender.requests": "org.apache.log4j.FileAppender",
+                "log4j.appender.requests.File": str(requests),
+            }
+        for name in ("console", "requests"):
+            settings[f"log4j.appender.{name}.encoding"] = "UTF-8"
+            settings[f"log4j.appender.{name}.layout"] = "org.apache.log4j.PatternLayout"
+            settings[f"log4j.appender.{name}.layout.ConversionPattern"] = _LOG_LAYOUT
+        return settings
+    settings = {"status": "WARN", "shutdownHook": "disable", "rootLogger": "INFO, console", "appender.console.type": "Console"}
+    if requests is not None:
+        settings |= {
+            "logger.requests": "DEBUG, requests",
+            "logger.requests.name": "kafka.request.logger",
+            "logger.requests.additivity": "false",
+            "appender.requests.type": "File",
+            "appender.requests.fileName": str(requests),
+        }
+    for name in ("console", "requests") if requests else ("console",):
+        settings[f"appender.{name}.name"] = name
+        settings[f"appender.{name}.layout.type"] = "PatternLayout"
+        settings[f"appender.{name}.layout.charset"] = "UTF-8"
+        settings[f"appender.{name}.layout.pattern"] = _LOG_LAYOUT
+    return settings

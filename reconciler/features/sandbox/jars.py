@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Final, TypeAlias
-from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
 from reconciler.files import cache_folder, lock_descriptor
+from reconciler.java import find_java
 from reconciler.ports import NO_PROGRESS, Progress
 
 DEFAULT_KAFKA_VERSION: Final = "4.4.0"
@@ -54,9 +54,9 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JarSet:
-    """All jars one Kafka version needs. ``key`` changes when the list does, so old caches are never mistaken for new ones."""
+    """All jars of ``name``, such as a version of Kafka. ``key`` changes with the list: no old cache is taken for it."""
 
-    kafka_version: str
+    name: str
     key: str
     artifacts: tuple[Artifact, ...]
 
@@ -74,7 +74,7 @@ def jar_set(kafka_version: str) -> JarSet:
     text = (resources.files("reconciler.features.sandbox") / "sums" / f"{kafka_version}.sha256").read_text("ascii")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:8]
     artifacts = tuple(_artifact(line) for line in text.splitlines())
-    return JarSet(kafka_version=kafka_version, key=f"{kafka_version}-{digest}", artifacts=artifacts)
+    return JarSet(name=f"Kafka {kafka_version}", key=f"{kafka_version}-{digest}", artifacts=artifacts)
 
 
 def _artifact(line: str) -> Artifact:
@@ -92,57 +92,53 @@ What it leaves is not trusted: the caller checks the sums.
 """
 
 
-def downloader(java: Path) -> Fetch:
-    """Return a fetch with Maven, where it is installed, else with Ivy, which takes three times as long."""
-    program = shutil.which("mvn")
-    return maven(Path(program)) if program else ivy(java)
+def download(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
+    """Fetch with Maven, where it is installed, else with Ivy, which takes three times as long."""
+    if program := shutil.which("mvn"):
+        maven(artifacts, work, jars, program=Path(program))
+    else:
+        ivy(artifacts, work, jars, java=find_java(), pyspark=pyspark_folder())
 
 
-def maven(program: Path) -> Fetch:
-    """Return a fetch with ``mvn dependency:copy-dependencies`` of a project that is nothing but its dependencies."""
-
-    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
-        pom = work / "pom.xml"
-        pom.write_text(_pom(artifacts), "utf-8")
-        command = [str(program), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-        _run(command, name="Maven", work=work)
-
-    return fetch
-
-
-def _pom(artifacts: Sequence[Artifact]) -> str:
+def maven(artifacts: Sequence[Artifact], work: Path, jars: Path, *, program: Path) -> None:
+    """Fetch with ``mvn dependency:copy-dependencies`` of a project that is nothing but its dependencies."""
     exclude_all = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     rows = "".join(
-        f"<dependency><groupId>{escape(a.group)}</groupId><artifactId>{escape(a.name)}</artifactId>"
-        f"<version>{escape(a.version)}</version>{exclude_all}</dependency>\n"
+        f"<dependency><groupId>{a.group}</groupId><artifactId>{a.name}</artifactId>"
+        f"<version>{a.version}</version>{exclude_all}</dependency>\n"
         for a in artifacts
     )
-    return (
+    pom = work / "pom.xml"
+    pom.write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>local</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\n"
-        f"<dependencies>\n{rows}</dependencies></project>\n"
+        f"<dependencies>\n{rows}</dependencies></project>\n",
+        "utf-8",
     )
+    command = [str(program), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+    _run(command, name="Maven", work=work)
 
 
-def ivy(java: Path, *, find_pyspark: Callable[[], Path | None] | None = None) -> Fetch:
-    """Return a fetch with Apache Ivy's command line from PySpark's jars, with a cache of its own that is thrown away.
+def ivy(artifacts: Sequence[Artifact], work: Path, jars: Path, *, java: Path, pyspark: Path | None) -> None:
+    """Fetch with Apache Ivy's command line from PySpark's jars, with a cache of its own that is thrown away.
 
     It takes about a minute. Raises ``MissingDependencyError`` without PySpark.
     """
-
-    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
-        pyspark = (find_pyspark or pyspark_folder)()
-        if pyspark is None:
-            raise MissingDependencyError(
-                "nothing here can fetch Kafka's jars. Install Maven, or the extra spark (kafka-quotas explain install)"
-            )
-        module = work / "ivy.xml"
-        module.write_text(_ivy_module(artifacts), "utf-8")
-        command = [str(java), "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
-        command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
-        _run(command, name="Ivy", work=work)
-
-    return fetch
+    if pyspark is None:
+        raise MissingDependencyError(
+            "nothing here can fetch Kafka's jars. Install Maven, or the extra spark (kafka-quotas explain install)"
+        )
+    # ``master`` is Ivy's name for a Maven module's own jar, without what it depends on.
+    rows = "".join(f'<dependency org="{a.group}" name="{a.name}" rev="{a.version}" conf="default->master"/>\n' for a in artifacts)
+    module = work / "ivy.xml"
+    module.write_text(
+        '<ivy-module version="2.0"><info organisation="local" module="kafka-jars"/>'
+        f'<configurations><conf name="default"/></configurations>\n<dependencies>\n{rows}</dependencies></ivy-module>\n',
+        "utf-8",
+    )
+    command = [str(java), "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
+    command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
+    _run(command, name="Ivy", work=work)
 
 
 def pyspark_folder() -> Path | None:
@@ -155,7 +151,7 @@ def pyspark_folder() -> Path | None:
 
 
 def _run(command: list[str], *, name: str, work: Path) -> None:
-    """Runs one program in its own session, so that an interrupt reaches it and its children only through this class."""
+    """Run one program in its own session, so that an interrupt reaches it and its children only through this function."""
     log = work / "fetch.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -164,50 +160,35 @@ def _run(command: list[str], *, name: str, work: Path) -> None:
         try:
             code = process.wait(_FETCH_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            raise SandboxError(f"{name} did not finish fetching Kafka's jars in {_FETCH_TIMEOUT_S:.0f} s") from error
+            raise SandboxError(f"{name} did not finish fetching jars in {_FETCH_TIMEOUT_S:.0f} s") from error
         finally:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     if code != 0:
-        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        words = " | ".join(line.strip()[:300] for line in lines[-8:])
-        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}). Its last lines: {words}")
-
-
-def _ivy_module(artifacts: Sequence[Artifact]) -> str:
-    # ``master`` is Ivy's name for a Maven module's own jar, without what it depends on.
-    rows = "".join(
-        f'<dependency org={quoteattr(a.group)} name={quoteattr(a.name)} rev={quoteattr(a.version)} conf="default->master"/>\n'
-        for a in artifacts
-    )
-    return (
-        '<ivy-module version="2.0"><info organisation="local" module="kafka-jars"/>'
-        f'<configurations><conf name="default"/></configurations>\n<dependencies>\n{rows}</dependencies></ivy-module>\n'
-    )
+        lines = [line.strip()[:300] for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        raise SandboxError(f"{name} could not fetch jars (exit code {code}). Its last lines: {' | '.join(lines[-8:])}")
 
 
 def ensure_jars(
-    jar_set: JarSet, *, fetch: Fetch, progress: Progress = NO_PROGRESS, cache: Path | None = None
+    jar_set: JarSet, *, fetch: Fetch = download, progress: Progress = NO_PROGRESS, cache: Path | None = None
 ) -> tuple[Path, ...]:
     """The jar files of ``jar_set``, in the order of its list, fetched if need be.
 
     Every file's SHA-256 is checked on every call (50 MB take less than 0.1 s), so a damaged cache is fetched anew. A fetch fills
     a temporary folder, which gets its final name only when all sums are right; a lock makes a second process wait and then find
-    the files.
-    Raises ``SandboxError`` when the fetch does not bring the right files, and what it raises.
+    the files. Raises ``SandboxError`` when the fetch does not bring the right files, and what it raises.
     """
     home = (cache_folder() if cache is None else cache) / "jars"
     folder = home / jar_set.key
     if faults(folder, jar_set.artifacts):
-        waiting = f"another process is fetching the jars of Kafka {jar_set.kafka_version}. Waiting for it"
+        waiting = f"another process is fetching the jars of {jar_set.name}. Waiting for it"
         with exclusive(home / f"{jar_set.key}.lock", waiting=lambda: progress.step(waiting)):
-            wrong = faults(folder, jar_set.artifacts)
-            if wrong:
-                if folder.exists():
-                    progress.step(f"fetching the jars of Kafka {jar_set.kafka_version} again, since {wrong[0]}")
-                _fetch_into(folder, jar_set, fetch, progress)
+            if wrong := faults(folder, jar_set.artifacts):
+                again = f" again, since {wrong[0]}" if folder.exists() else " (about a minute)"
+                progress.step(f"fetching {jar_set.name}, {len(jar_set.artifacts)} jars{again}")
+                _fetch_into(folder, jar_set, fetch)
     return tuple(folder / artifact.file_name for artifact in jar_set.artifacts)
 
 
@@ -226,31 +207,25 @@ def faults(folder: Path, artifacts: Sequence[Artifact]) -> tuple[str, ...]:
     return tuple(wrong)
 
 
-def _fetch_into(folder: Path, jar_set: JarSet, fetch: Fetch, progress: Progress) -> None:
+def _fetch_into(folder: Path, jar_set: JarSet, fetch: Fetch) -> None:
     """Called with the lock taken, so whatever temporary folders of this key are there were left by processes that died."""
     prefix = f".{jar_set.key}."
     for left in folder.parent.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)
-    progress.step(f"fetching Kafka {jar_set.kafka_version} ({len(jar_set.artifacts)} jars, about a minute)")
     work = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
     try:
         fetched = work / "jars"
         fetched.mkdir()
         fetch(jar_set.artifacts, work, fetched)
-        wrong = faults(fetched, jar_set.artifacts)
-        if wrong:
-            raise SandboxError(f"the fetch of Kafka {jar_set.kafka_version} brought the wrong files: {'; '.join(wrong[:3])}")
-        _replace(folder, fetched, aside=work / "old")
+        if wrong := faults(fetched, jar_set.artifacts):
+            raise SandboxError(f"the fetch of {jar_set.name} brought the wrong files: {'; '.join(wrong[:3])}")
+        if folder.exists():
+            folder.rename(work / "old")
+        fetched.rename(folder)
     except OSError as error:
         raise FileAccessError(f"cannot write to {folder.parent}: {error}. Set KAFKA_QUOTAS_CACHE to another folder") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:
-    if folder.exists():
-        folder.rename(aside)
-    fetched.rename(folder)
 
 
 @contextlib.contextmanager

@@ -12,87 +12,91 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kafka.errors import KafkaError
-
-from reconciler.errors import SandboxError
+from reconciler.backends import BrokerCluster, ConnectionSettings
+from reconciler.errors import BackendError
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.clients import admin_client, answers_quotas, brokers_up, cluster_id
-from reconciler.features.sandbox.configuration import LOOPBACK, NodePorts, Ports, client_properties_text
+from reconciler.features.sandbox.configuration import (
+    LOOPBACK,
+    PLAINTEXT,
+    SASL,
+    Ports,
+    broker_settings,
+    client_properties_text,
+    zookeeper_settings,
+)
 from reconciler.features.sandbox.java import Runtime
-from reconciler.features.sandbox.node import NodeFiles, ZooKeeperFiles, telling_lines, wait_until_serving
 from reconciler.features.sandbox.process import Guard, ProcessRef
-from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec, SandboxZooKeeper, client_properties_file
-from reconciler.ports import Progress
+from reconciler.features.sandbox.servers import PORT_TAKEN, ServerFiles, failure, log_text, node_files, zookeeper_files
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper, client_properties_file
+from reconciler.ports import EntityFilter, Progress
+from reconciler.text import count_of
 
-_PORT_TAKEN: Final = "Address already in use"
 _READY_S: Final = 90.0
 _FORMAT_S: Final = 60.0
-
-
-class PortTakenError(SandboxError):
-    """Another process took a port between our look and the broker's bind."""
+_POLL_S: Final = 0.05
+_ATTEMPT_S: Final = 2.0
+"""Short, so that a broker that ended meanwhile is noticed soon."""
 
 
 def launch(spec: SandboxSpec, folder: Path, runtime: Runtime, *, guard: Guard, progress: Progress, ports: Ports) -> Sandbox:
-    """Starts everything and returns when every node answers; on failure every process has ended, and ``folder`` has the logs.
+    """Start everything and return when every node answers; on failure every process has ended, and ``folder`` has the logs.
 
-    Raises ``PortTakenError`` when a port was taken meanwhile, ``SandboxError`` for anything else.
+    Raises ``PortTakenError`` when a port was taken meanwhile, ``SandboxError`` for anything else, ``OSError``.
     """
-    files = [NodeFiles(id=node_id, sandbox_folder=folder) for node_id in range(1, spec.nodes + 1)]
-    server = ZooKeeperFiles(sandbox_folder=folder, kafka_version=spec.kafka_version)
-    connection = f"{LOOPBACK}:{ports.zookeeper}{spec.zookeeper_server.chroot}" if ports.zookeeper is not None else None
-    try:
-        if ports.zookeeper is not None:
-            server.write(spec.zookeeper_server, port=ports.zookeeper)
-        for file in files:
-            file.write(spec, ports.nodes, zookeeper=connection)
-    except OSError as error:
-        raise SandboxError(f"cannot write to {folder}: {error.strerror}") from error
+    nodes = node_files(folder, spec)
+    for node_id, files in nodes.items():
+        settings = broker_settings(spec, node_id=node_id, ports=ports, data=files.data)
+        files.write(settings, request_log=spec.request_log)
+    _write_client_files(folder, spec.users)
     beside = " and ZooKeeper" if spec.zookeeper else ""
-    progress.step(f"starting Kafka {spec.kafka_version}, {spec.nodes} {'node' if spec.nodes == 1 else 'nodes'}{beside}")
+    progress.step(f"starting Kafka {spec.kafka_version}, {count_of(spec.nodes, 'node')}{beside}")
     started: list[ProcessRef] = []
 
-    def spawn(command: Sequence[str], output: Path) -> ProcessRef:
+    def start(files: ServerFiles, command: Sequence[str]) -> ProcessRef:
         with process.uninterrupted():
-            started.append(process.spawn(command, output=output))
+            started.append(process.spawn(command, output=files.log))
             guard.watch(started[-1])
         return started[-1]
 
-    # The first broker makes the id of a cluster with ZooKeeper, and tells it in its log only.
-    chosen = None if spec.zookeeper else _new_cluster_id()
-
-    def cluster_id() -> str | None:
-        return chosen or files[0].cluster_id()
-
     try:
         zookeeper = None
-        if ports.zookeeper is not None and connection is not None:
-            ref = spawn(server.command(spec.zookeeper_server, runtime), server.log)
+        if spec.zookeeper is not None:
+            server = zookeeper_files(folder, spec.kafka_version)
+            server.write(zookeeper_settings(spec.zookeeper, port=ports.zookeeper, data=server.data))
+            ref = start(server, server.zookeeper_command(spec.zookeeper, runtime))
             await_zookeeper(server, ref, port=ports.zookeeper)
+            connection = f"{LOOPBACK}:{ports.zookeeper}{spec.zookeeper.chroot}"
             zookeeper = SandboxZooKeeper(process=ref, connection=connection, log_file=server.log)
-        if chosen is not None:
-            formats = [spawn(file.format_command(spec, runtime, chosen), file.format_log) for file in files]
+        else:
+            cluster_id = _new_cluster_id()
+            formats = [start(files, files.format_command(runtime, cluster_id)) for files in nodes.values()]
             process.wait_ended(formats, within_s=_FORMAT_S)
-            _check_formatted(files)
-        brokers = [spawn(file.broker_command(spec, runtime), file.log) for file in files]
-        _await_ready(cluster_id, files, brokers, ports.nodes)
+            _check_formatted(nodes)
+        brokers = {node_id: start(files, files.broker_command(spec, runtime, node_id)) for node_id, files in nodes.items()}
+        _await_brokers(nodes, brokers, ports)
     except BaseException:
         # ZooKeeper, the first, last: a broker that cannot reach it takes long to end.
         process.end(started[1:] if spec.zookeeper else started, grace_s=1.0)
         process.end(started, grace_s=1.0)
         raise
-    _write_client_files(folder, spec.users)
     return Sandbox(
-        bootstrap_servers=",".join(f"{LOOPBACK}:{p.plaintext}" for p in ports.nodes),
-        sasl_bootstrap_servers=",".join(f"{LOOPBACK}:{p.sasl}" for p in ports.nodes) if spec.users else None,
-        cluster_id=cluster_id() or "",
+        bootstrap_servers=ports.servers(PLAINTEXT),
+        sasl_bootstrap_servers=ports.servers(SASL) if spec.users else None,
+        cluster_id=nodes[1].cluster_id() or "",
         kafka_version=spec.kafka_version,
         folder=folder,
-        nodes=tuple(f.running(spec, ref, p) for f, ref, p in zip(files, brokers, ports.nodes, strict=True)),
+        nodes=tuple(
+            SandboxNode(
+                id=node_id,
+                process=brokers[node_id],
+                port=ports.nodes[node_id - 1][PLAINTEXT],
+                log_file=files.log,
+                request_log_file=files.request_log if spec.request_log else None,
+            )
+            for node_id, files in nodes.items()
+        ),
         users=spec.users,
-        listeners={
-            listener.name: ",".join(f"{LOOPBACK}:{p.further[listener.name]}" for p in ports.nodes) for listener in spec.listeners
-        },
+        listeners={listener.name: ports.servers(listener.name) for listener in spec.listeners},
         zookeeper_server=zookeeper,
     )
 
@@ -105,37 +109,10 @@ def _write_client_files(folder: Path, logins: Sequence[Login]) -> None:
             file.write(client_properties_text(login))
 
 
-def await_zookeeper(server: ZooKeeperFiles, ref: ProcessRef, *, port: int) -> None:
-    """Waits until the server serves. Raises ``PortTakenError`` or ``SandboxError`` naming its log."""
-
-    def check_alive() -> None:
-        if not process.is_alive(ref):
-            raise failure("ZooKeeper ended while it started", server.log)
-
-    if not wait_until_serving(port, deadline=time.monotonic() + _READY_S, check_alive=check_alive):
-        raise failure(f"ZooKeeper did not answer within {_READY_S:.0f} s", server.log)
-
-
-def _check_formatted(files: Sequence[NodeFiles]) -> None:
-    for file in files:
-        if not (file.data / "meta.properties").is_file():
-            raise failure("Kafka's storage could not be formatted", file.format_log)
-
-
-def _await_ready(
-    cluster_id: Callable[[], str | None], files: Sequence[NodeFiles], brokers: Sequence[ProcessRef], ports: Sequence[NodePorts]
-) -> None:
-    def check_alive() -> None:
-        for file, broker in zip(files, brokers, strict=True):
-            if not process.is_alive(broker):
-                raise failure(f"Kafka node {file.id} ended while it started", file.log)
-            # A broker that cannot listen takes many seconds to end by itself.
-            if _PORT_TAKEN in file.log_text():
-                raise failure(f"Kafka node {file.id} could not listen on its ports", file.log)
-
-    plaintext = {file.id: own.plaintext for file, own in zip(files, ports, strict=True)}
-    if not wait_until_ready(cluster_id, plaintext, deadline=time.monotonic() + _READY_S, check_alive=check_alive):
-        raise failure(f"Kafka did not answer within {_READY_S:.0f} s", files[0].log)
+def _check_formatted(nodes: Mapping[int, ServerFiles]) -> None:
+    for files in nodes.values():
+        if files.cluster_id() is None:
+            raise failure("Kafka's storage could not be formatted", files.log)
 
 
 def _new_cluster_id() -> str:
@@ -145,46 +122,72 @@ def _new_cluster_id() -> str:
     return text
 
 
-def failure(what: str, log: Path) -> SandboxError:
-    """The error that a server ended, with the lines of its log that have the reason."""
-    lines = telling_lines(log)
-    kind = PortTakenError if any(_PORT_TAKEN in line for line in lines) else SandboxError
-    return kind(f"{what}. Its log, {log}, ends with:\n" + "\n".join(f"  {line}" for line in lines))
+def await_zookeeper(server: ServerFiles, ref: ProcessRef, *, port: int) -> None:
+    """Wait until the server serves clients. Raises ``PortTakenError`` or ``SandboxError`` naming its log."""
+    deadline = time.monotonic() + _READY_S
+    # "This ZooKeeper instance is not currently serving requests", until it is.
+    while b"Mode:" not in _ask(port, b"srvr"):
+        if not process.is_alive(ref):
+            raise failure("ZooKeeper ended while it started", server.log)
+        if time.monotonic() >= deadline:
+            raise failure(f"ZooKeeper did not answer within {_READY_S:.0f} s", server.log)
+        time.sleep(_POLL_S)
 
 
-_POLL_S: Final = 0.05
-_ATTEMPT_S: Final = 2.0
-"""Short, so that a broker that ended meanwhile is noticed soon."""
+def _ask(port: int, word: bytes) -> bytes:
+    """The answer to one of ZooKeeper's four letter words; empty when no server answers."""
+    answer = b""
+    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=_ATTEMPT_S) as connection:
+        connection.sendall(word)
+        while part := connection.recv(4096):
+            answer += part
+    return answer
+
+
+def _await_brokers(nodes: Mapping[int, ServerFiles], brokers: Mapping[int, ProcessRef], ports: Ports) -> None:
+    def check_alive() -> None:
+        for node_id, files in nodes.items():
+            if not process.is_alive(brokers[node_id]):
+                raise failure(f"Kafka node {node_id} ended while it started", files.log)
+            # A broker that cannot listen takes many seconds to end by itself.
+            if PORT_TAKEN in log_text(files.log):
+                raise failure(f"Kafka node {node_id} could not listen on its ports", files.log)
+
+    listening = {node_id: own[PLAINTEXT] for node_id, own in enumerate(ports.nodes, start=1)}
+    if not wait_until_ready(nodes[1].cluster_id, listening, check_alive=check_alive):
+        raise failure(f"Kafka did not answer within {_READY_S:.0f} s", nodes[1].log)
 
 
 def wait_until_ready(
-    cluster: Callable[[], str | None], ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]
+    cluster_id: Callable[[], str | None], ports: Mapping[int, int], *, check_alive: Callable[[], None] = lambda: None
 ) -> bool:
-    """Waits until all nodes (id to plaintext port) are listed as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
+    """Whether, within 90 s, all nodes (id to plaintext port) are listed as up and answer a question about quotas.
 
-    The cluster that answers must have the id of ``cluster``, once that is known: another server may have taken a port.
-    ``deadline`` is on the monotonic clock. ``check_alive`` is called between the looks and may raise.
+    The cluster that answers must have the id of ``cluster_id``, once that is known: another server may have taken a port.
+    ``check_alive`` is called between the looks and may raise.
     """
-    for port in ports.values():
-        while not _accepts(port):
-            check_alive()
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(_POLL_S)
-    servers = ",".join(f"{LOOPBACK}:{port}" for port in ports.values())
+    deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline:
         check_alive()
-        with contextlib.suppress(KafkaError), admin_client(servers, timeout_s=_ATTEMPT_S) as client:
-            right = cluster_id(client) == cluster() and brokers_up(client) == ports.keys()
-            if right and all(answers_quotas(client, node_id) for node_id in ports):
-                return True
+        if all(_accepts(port) for port in ports.values()) and _answers(cluster_id(), ports):
+            return True
         time.sleep(_POLL_S)
     return False
 
 
+def _answers(cluster_id: str | None, ports: Mapping[int, int]) -> bool:
+    servers = tuple((LOOPBACK, port) for port in ports.values())
+    settings = ConnectionSettings(servers=servers, connect_seconds=_ATTEMPT_S, request_seconds=_ATTEMPT_S)
+    with contextlib.suppress(BackendError), contextlib.closing(BrokerCluster.open(settings)) as cluster:
+        up = {broker.id for broker in cluster.brokers()}
+        if cluster.identity().id == cluster_id and up == ports.keys():
+            answers = cluster.describe_on(EntityFilter(), sorted(up))
+            return not any(isinstance(answer, BackendError) for answer in answers.values())
+    return False
+
+
 def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection((LOOPBACK, port), timeout=1.0).close()
-    except OSError:
-        return False
-    return True
+    with contextlib.suppress(OSError):
+        socket.create_connection((LOOPBACK, port), timeout=_ATTEMPT_S).close()
+        return True
+    return False

@@ -1,4 +1,4 @@
-"""Processes that outlive the call that starts them: start, recognise, end.
+"""Processes that are ended whatever happens to the one that starts them: start, recognise, end.
 
 A process number alone does not name a process: numbers are used again. So each process is kept with a mark that only it has (its
 start time within this boot), and nothing is ever sent to a process whose mark differs.
@@ -37,7 +37,7 @@ class ProcessRef:
 
 
 def spawn(command: Sequence[str], *, output: Path) -> ProcessRef:
-    """Starts ``command`` in a session of its own, output and errors appended to ``output``, no input.
+    """Start ``command`` in a session of its own, output and errors appended to ``output``, no input.
 
     Its own session: Ctrl-C on the terminal then reaches only us, and we end the processes in order. Raises ``OSError``.
     """
@@ -59,7 +59,7 @@ def spawn(command: Sequence[str], *, output: Path) -> ProcessRef:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Defers interrupts of this thread until the end of the block: by then the caller knows which processes it has to end."""
+    """Defer interrupts of this thread until the end of the block: by then the caller knows which processes it has to end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     try:
         yield
@@ -68,19 +68,16 @@ def uninterrupted() -> Iterator[None]:
 
 
 def start_mark(pid: int) -> str | None:
-    """Distinguishes this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
-    return _mark_from_proc(pid) if Path("/proc/self/stat").exists() else _mark_from_ps(pid)
-
-
-def _mark_from_proc(pid: int) -> str | None:
+    """What distinguishes this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
+    if not Path("/proc/self/stat").exists():
+        return _mark_from_ps(pid)
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
         return None
     # The program's name (field 2) may hold blanks and brackets; state is field 3, the start in clock ticks field 22.
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in {"Z", "X"} else f"{boot}:{fields[19]}"
+    return None if fields[0] in {"Z", "X"} else fields[19]
 
 
 def _mark_from_ps(pid: int) -> str | None:
@@ -107,11 +104,10 @@ def end(processes: Sequence[ProcessRef], *, grace_s: float) -> bool:
     """
     _signal(processes, signal.SIGTERM)
     try:
-        ended = wait_ended(processes, within_s=grace_s)
+        return wait_ended(processes, within_s=grace_s)
     finally:
         _signal(processes, signal.SIGKILL)
         wait_ended(processes, within_s=10.0)
-    return ended
 
 
 def wait_ended(processes: Sequence[ProcessRef], *, within_s: float) -> bool:
@@ -155,40 +151,41 @@ class Guard:
 @contextlib.contextmanager
 def guarding(folder: Path) -> Iterator[Guard]:
     """A guard for the sandbox in ``folder``, which must be one that may be removed whole. Leaving the block releases it."""
-    roots = [str(Path(reconciler.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(root for root in roots if root)}
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "reconciler.features.sandbox.process", str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=environ,
+        env=module_environment(),
         cwd="/",
         text=True,
         start_new_session=True,
     )
-    commands = process.stdin
-    assert commands is not None
-    guard = Guard(commands)
+    assert process.stdin is not None
+    guard = Guard(process.stdin)
     try:
         yield guard
     finally:
         guard.release()
         with contextlib.suppress(OSError):
-            commands.close()
+            process.stdin.close()
         process.wait()
+
+
+def module_environment() -> dict[str, str]:
+    """The environment of a ``python -P`` that finds this package, and in its place no module of the user's directory."""
+    roots = [str(Path(reconciler.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(root for root in roots if root)}
 
 
 def main(folder: Path, lines: Iterable[str]) -> None:
     """The guard's side: returns when there is nothing left to guard."""
     watched: list[ProcessRef] = []
     for line in lines:
-        command, _, rest = line.rstrip("\n").partition(" ")
+        command, *rest = line.rstrip("\n").split(" ", 2)
         if command == "release":
             return
-        if command == "watch":
-            pid, _, mark = rest.partition(" ")
-            watched.append(ProcessRef(pid=int(pid), mark=mark))
+        watched.append(ProcessRef(pid=int(rest[0]), mark=rest[1]))
     end(watched, grace_s=5.0)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
+from reconciler.features.sandbox.jars import KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
 from reconciler.features.sandbox.process import ProcessRef
-
-_NODE_COUNTS: Final = (1, 3)
-_LONGEST_NAME: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,76 +47,47 @@ class ZooKeeperSpec:
 class SandboxSpec:
     """A wanted sandbox: ``nodes`` (1 or 3) of ``heap_mb`` MiB of heap: combined KRaft nodes, or brokers with ``zookeeper``.
 
-    Without a ``kafka_version`` it is the newest that can be so.
-
-    With ``record``, the recorder writes what each node charges. With ``groups``, each node has the plugin of groups. With
-    ``users``, a SASL/PLAIN listener stands beside the plaintext one; ``listeners`` come beside both. ``properties`` are further
-    broker settings, which win over the sandbox's own defaults. ``plugins`` are further jars for every node. ``java_options`` come
-    last on the JVM's command line, and after them the ``node_java_options`` of that node (by id).
-    Raises ``UsageError`` for values that cannot work.
+    Without a ``kafka_version`` it is the newest that can be so. With ``users``, a SASL/PLAIN listener stands beside the plaintext
+    one; ``listeners`` come beside both. ``properties`` are further broker settings, which win over the sandbox's own defaults.
+    ``plugins`` are further jars for every node. ``java_options`` come last on the JVM's command line, and after them the
+    ``node_java_options`` of that node (by id). Raises ``UsageError`` for values that cannot work.
     """
 
     kafka_version: str = ""
     nodes: int = 1
     users: tuple[Login, ...] = ()
     request_log: bool = False
-    record: bool = False
-    groups: bool = False
     heap_mb: int = 512
     properties: Mapping[str, str] = field(default_factory=dict)
     plugins: tuple[Path, ...] = ()
     java_options: tuple[str, ...] = ()
     node_java_options: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     listeners: tuple[Listener, ...] = ()
-    zookeeper: bool = False
-    zookeeper_server: ZooKeeperSpec = field(default_factory=ZooKeeperSpec)
+    zookeeper: ZooKeeperSpec | None = None
 
     def __post_init__(self) -> None:
         """Choose the version when the caller gave none; refuse impossible combinations before anything is started."""
+        fitting = KRAFT_VERSIONS if self.zookeeper is None else ZOOKEEPER_VERSIONS
         if not self.kafka_version:
-            newest = ZOOKEEPER_VERSIONS[0] if self.zookeeper else DEFAULT_KAFKA_VERSION
-            object.__setattr__(self, "kafka_version", newest)
-        _require_mode(self.kafka_version, zookeeper=self.zookeeper)
-        if self.record and self.kafka_version not in KRAFT_VERSIONS:
-            raise UsageError(f"--record needs Kafka {' or '.join(KRAFT_VERSIONS)}: the recorder is not for {self.kafka_version}")
-        if self.nodes not in _NODE_COUNTS:
-            raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
+            object.__setattr__(self, "kafka_version", fitting[0])
+        require_pinned(self.kafka_version)
+        if self.kafka_version not in fitting:
+            mode = "runs with ZooKeeper only. Add --zookeeper" if self.zookeeper is None else "has no ZooKeeper mode"
+            raise UsageError(f"Kafka {self.kafka_version} {mode}")
         names = [user.name for user in self.users]
-        if any(0xD800 <= ord(char) <= 0xDFFF for name in names for char in name):
-            raise UsageError("the sandbox's users need names that can be written as UTF-8")
-        if len(set(names)) != len(names) or not all(0 < len(name) <= _LONGEST_NAME for name in names):
-            raise UsageError(f"the sandbox's users need different names, each of 1 to {_LONGEST_NAME} characters")
-
-
-def _require_mode(kafka_version: str, *, zookeeper: bool) -> None:
-    require_pinned(kafka_version)
-    if zookeeper and kafka_version not in ZOOKEEPER_VERSIONS:
-        raise UsageError(
-            f"Kafka {kafka_version} has no ZooKeeper mode: Kafka 4.0 removed it. With --zookeeper the sandbox runs "
-            f"{' or '.join(ZOOKEEPER_VERSIONS)}"
-        )
-    if not zookeeper and kafka_version not in KRAFT_VERSIONS:
-        raise UsageError(f"Kafka {kafka_version} runs with ZooKeeper only. Add --zookeeper")
+        if len(set(names)) != len(names) or not all(name and name.isprintable() for name in names):
+            raise UsageError("the sandbox's users need different names, without control characters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxNode:
-    """One running node. ``log_file`` is the broker's log, ``request_log_file`` what it writes about every request.
-
-    ``recorded_folder``: where the recorder writes.
-    """
+    """One running node. ``log_file`` is the broker's log, ``request_log_file`` what it writes about every request."""
 
     id: int
     process: ProcessRef
     port: int
     log_file: Path
     request_log_file: Path | None
-    recorded_folder: Path | None = None
-
-    @property
-    def pid(self) -> int:
-        """The process number."""
-        return self.process.pid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +113,10 @@ class Sandbox:
     """Kafka version of its brokers."""
     folder: Path
     nodes: tuple[SandboxNode, ...]
-    users: tuple[Login, ...] = ()
-    listeners: Mapping[str, str] = field(default_factory=dict)
+    users: tuple[Login, ...]
+    listeners: Mapping[str, str]
     """Bootstrap strings of the further listeners, by name."""
-    zookeeper_server: SandboxZooKeeper | None = None
+    zookeeper_server: SandboxZooKeeper | None
 
     @property
     def zookeeper(self) -> str | None:
@@ -162,14 +129,11 @@ class Sandbox:
         return (*self.nodes, self.zookeeper_server) if self.zookeeper_server else self.nodes
 
     def user(self, name: str) -> Login:
-        """The login of one of its users. Raises ``UsageError`` for another name."""
-        for user in self.users:
-            if user.name == name:
-                return user
-        raise UsageError(f"the sandbox has no user {name!r}")
+        """The login of one of its users. Raises ``StopIteration`` for another name."""
+        return next(user for user in self.users if user.name == name)
 
     def client_properties(self, name: str) -> Path:
-        """The ``client.properties`` file with which one of its users logs in. Raises ``UsageError`` for another name."""
+        """The ``client.properties`` file with which one of its users logs in."""
         return client_properties_file(self.folder, self.users.index(self.user(name)))
 
 

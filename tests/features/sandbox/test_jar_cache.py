@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
@@ -12,14 +13,14 @@ from typing import Any
 import pytest
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError
-from reconciler.features.sandbox.jars import Artifact, JarSet, downloader, ensure_jars, ivy
+from reconciler.features.sandbox.jars import Artifact, JarSet, ensure_jars, ivy, maven
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}
 ARTIFACTS = tuple(
     Artifact(group="org.example", name=name, version="1.0", sha256=hashlib.sha256(content).hexdigest())
     for name, content in CONTENT.items()
 )
-SET = JarSet(kafka_version="1.0", key="1.0-abcd", artifacts=ARTIFACTS)
+SET = JarSet(name="Kafka 1.0", key="1.0-abcd", artifacts=ARTIFACTS)
 
 
 class Registry:
@@ -96,22 +97,23 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next(tmp_path: Path) -> None
 
 
 def test_without_anything_to_fetch_with_a_full_cache_still_works(tmp_path: Path) -> None:
-    fetch = ivy(Path("java"), find_pyspark=lambda: None)
+    fetch = functools.partial(ivy, java=Path("java"), pyspark=None)
     with pytest.raises(MissingDependencyError, match=r"Install Maven, or the extra spark \(kafka-quotas explain install\)"):
         ensure_jars(SET, fetch=fetch, cache=tmp_path)
     get(tmp_path, Registry())
     assert len(ensure_jars(SET, fetch=fetch, cache=tmp_path)) == 2
 
 
-def test_a_program_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("java", "mvn"):
-        (tmp_path / name).write_text("#!/bin/sh\necho 'unknown host registry'; exit 3\n")
-        (tmp_path / name).chmod(0o755)
-    with pytest.raises(SandboxError, match=r"(?s)Ivy could not fetch .*exit code 3.*unknown host registry"):
-        ensure_jars(SET, fetch=ivy(tmp_path / "java", find_pyspark=lambda: tmp_path), cache=tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(SandboxError, match=r"(?s)Maven could not fetch .*exit code 3.*unknown host registry"):
-        ensure_jars(SET, fetch=downloader(tmp_path / "java"), cache=tmp_path)
+def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho 'unknown host registry'; exit 3\n")
+    program.chmod(0o755)
+    for name, fetch in (
+        ("Ivy", functools.partial(ivy, java=program, pyspark=tmp_path)),
+        ("Maven", functools.partial(maven, program=program)),
+    ):
+        with pytest.raises(SandboxError, match=rf"(?s){name} could not fetch .*exit code 3.*unknown host registry"):
+            ensure_jars(SET, fetch=fetch, cache=tmp_path)
 
 
 def test_of_many_at_once_one_fetches_and_all_get_the_jars(tmp_path: Path) -> None:

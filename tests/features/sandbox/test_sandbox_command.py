@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,15 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.clients import create_topic, produce_steadily
-from reconciler.features.sandbox.cluster import runtime_for
 from reconciler.features.sandbox.configuration import config_command_class
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
+from reconciler.features.sandbox.java import runtime_for
 from reconciler.files import cache_folder
-from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from tests.support import raw_quotas
-from tests.support.command import invoke, run
-from tests.support.manifests import cluster, quotas
+from tests.support.command import run
 from tests.support.polling import wait_until
 from tests.support.processes import commands_with
 
@@ -88,49 +84,6 @@ def test_it_ends_with_the_log_of_a_server_that_ended(environ: dict[str, str]) ->
         _, stderr = owner.communicate(timeout=300)
     assert owner.returncode == 1
     assert f"a process of the local Kafka ended. Its log, {shown['log of ZooKeeper']}, ends with:" in stderr
-    assert left_over(environ) == []
-
-
-@pytest.mark.large
-@pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the plugin")
-def test_with_groups_the_brokers_have_the_plugin(environ: dict[str, str], tmp_path: Path) -> None:
-    folder = tmp_path / "quotas"
-    folder.mkdir()
-    (folder / "cluster.yaml").write_text(cluster(quotaCallback={"class": GROUP_CALLBACK}))
-    group = {"users": ["alice", "bob"], "quotas": {"producer_byte_rate": "1MiB"}}
-    (folder / "quotas.yaml").write_text(quotas(groups={"payments": group}))
-    with served(environ, "--groups") as shown:
-        servers = shown["bootstrap server"]
-        applied = invoke("apply", ".", "--bootstrap-server", servers, "--auto-approve", cwd=folder)
-        assert applied.code == 0, applied.out + applied.err
-        described = " ".join(invoke("describe", "--bootstrap-server", servers, cwd=folder).err.split())
-    assert "3 of these entities stand for groups" in described
-    assert "The brokers have the plugin of groups." in described
-
-
-@pytest.mark.large
-@pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the recorder")
-def test_with_record_each_node_records_what_backtest_reads(environ: dict[str, str], tmp_path: Path) -> None:
-    manifests = tmp_path / "quotas"
-    manifests.mkdir()
-    (manifests / "cluster.yaml").write_text(cluster())
-    (manifests / "quotas.yaml").write_text(quotas(({"client-id": "app"}, {"producer_byte_rate": "1000"})))
-    with served(environ, "--record") as shown:
-        servers = shown["bootstrap server"]
-        everybody = frozenset({("user", None), ("client-id", None)})
-        raw_quotas.alter(servers, {everybody: {"producer_byte_rate": 1e12}})
-        raw_quotas.settled(servers)
-        create_topic(servers, "orders")
-        produce_steadily(servers, "orders", client_id="app", bytes_per_second=100_000, seconds=3)
-
-        def throttled() -> bool:
-            recorded = shown["recorded by node 1"]
-            done = run("backtest", str(manifests), "--traffic", recorded, "--format", "json", cwd=tmp_path)
-            if done.code:
-                return False
-            return ("app", "throttled") in {(row["bucket"].get("client-id"), row["verdict"]) for row in done.json()["verdicts"]}
-
-        wait_until(throttled)
     assert left_over(environ) == []
 
 

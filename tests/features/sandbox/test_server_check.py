@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.features.sandbox.cluster import nearest_version
 from reconciler.features.sandbox.jars import KAFKA_VERSIONS
-from reconciler.features.sandbox.server_check import check_in_sandbox, check_on_cluster
+from reconciler.features.sandbox.server_check import check_on_cluster, check_plan, nearest_version
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.ports import NO_PROGRESS
-from tests.builders import current, plan, user
+from tests.builders import plan, user
 from tests.fakes import FakeCluster, Faults
 
 GONE = KeyChange(key="producer_byte_rate", before=1.0, after=None, reason=Reason.ENTITY_NOT_IN_MANIFEST)
@@ -33,8 +32,9 @@ def test_a_removal_that_no_manifest_asks_for_has_no_place() -> None:
 
 def test_an_empty_plan_asks_nobody() -> None:
     cluster = FakeCluster()
-    assert checked(plan(), cluster).notes == ("the plan has nothing for a broker to check",)
-    assert check_in_sandbox(plan(), current(), progress=NO_PROGRESS).notes == ("the plan has nothing for a broker to check",)
+    for where in ("cluster", "sandbox"):
+        done = check_plan(plan(), where, cluster, progress=NO_PROGRESS)
+        assert done.notes == ("the plan has nothing for a broker to check",)
     assert cluster.validations == 0
 
 
