@@ -7,11 +7,12 @@ becomes seconds on several. Its amount is divided in whole numbers that add up t
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ class MovedTraffic(SecondsTraffic):
     def __init__(self, recorded: SecondsTraffic, moves: TrafficMoves) -> None:
         """Raises ``UsageError`` for gauges that would move."""
         # Not the other constructor: it would read all rows for what is known here.
-        if recorded.gauges and moves.moves:
+        if recorded.gauges and moves.lost:
             raise UsageError(
                 "This traffic has rates of single brokers at their own moments. Moves need requests or per-second totals"
             )
@@ -51,83 +52,61 @@ class MovedTraffic(SecondsTraffic):
         """The rows belong to the source of all of them."""
 
 
-Shares: TypeAlias = tuple[tuple[int, float], ...]
-"""Brokers, and the share of a broker's traffic that each of them gets."""
-
 COLUMNS: Final = ("broker", "kind", "ts_us", "records", "overhead")
 """What ``move_rows`` reads."""
-_PHASES: Final = 997
-_GOLDEN: Final = 0.6180339887498949
-_PHASE: Final = np.floor(np.modf(np.arange(_PHASES) * _GOLDEN)[0] * _PHASES) / (_PHASES + 1)
-"""By moment, modulo its length: what is added before rounding down, from 0 to below 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficMoves:
-    """Where traffic goes. ``shares``: by recorded broker, of all whose traffic does not stay where it is; 1 in all, or less.
+    """Where traffic goes: that of each broker in ``lost`` in equal parts to those in ``left``.
 
     Mutations stay, since the active controller counts them. ``factor``: multiplies all amounts.
     """
 
-    shares: Mapping[int, Shares] = field(default_factory=dict)
+    lost: frozenset[int] = frozenset()
+    left: tuple[int, ...] = ()
     factor: float = 1.0
 
-    @property
-    def moves(self) -> bool:
-        """Whether any traffic changes its broker."""
-        return bool(self.shares)
-
-    def shares_of(self, broker: int, kind: str) -> Shares:
-        """Return the brokers to which the traffic of a broker goes, with their shares."""
-        return ((broker, 1.0),) if kind == Kind.MUTATION.value else self.shares.get(broker, ((broker, 1.0),))
+    def targets_of(self, broker: int, kind: str) -> tuple[int, ...]:
+        """Return the brokers to which the traffic of a broker goes."""
+        return self.left if broker in self.lost and kind != Kind.MUTATION.value else (broker,)
 
 
-def divide(amounts: Integers, shares: Sequence[float], factor: float, moments: Integers) -> Iterator[Integers]:
-    """Whole amounts (0 to 2^42), one array for each share; shares of 1 in all add up to the amount times ``factor``, rounded.
+def divide(amounts: Integers, count: int, factor: float, ts_us: Integers) -> list[Integers]:
+    """Whole amounts (0 to 2^42) times ``factor``, rounded, as ``count`` (up to 2^20) nearly equal parts that add up to it.
 
-    ``moments``: a number of each amount, by which single units that cannot be divided go now to the one share, now to the other.
+    ``ts_us``: the moment of each amount. By its second, units that cannot be divided go now to the one part, now to the other.
     """
-    whole = multiply(amounts, factor)
-    if len(shares) == 1 and shares[0] == 1.0:
-        yield whole
-        return
-    phase, below = _PHASE[moments % _PHASES], None
-    for number, _ in enumerate(shares):
-        reached = math.fsum(shares[: number + 1])
-        # The sum of three thirds is not always 1.
-        upto = whole if math.isclose(reached, 1.0, rel_tol=1e-9) else (whole * reached + phase).astype(np.int64)
-        yield upto if below is None else upto - below
-        below = upto
-
-
-def multiply(amounts: Integers, factor: float) -> Integers:
-    """Whole amounts (0 to 2^42) times ``factor``, rounded."""
-    return amounts if factor == 1.0 else np.rint(amounts * factor).astype(np.int64)
+    whole = amounts if factor == 1.0 else np.rint(amounts * factor).astype(np.int64)
+    turn = ts_us // 1_000_000 % count
+    edges = [(whole * number + turn) // count for number in range(count + 1)]
+    return [after - before for before, after in itertools.pairwise(edges)]
 
 
 def move_series(series: Iterable[Series], moves: TrafficMoves) -> tuple[Series, ...]:
     """The clients on the brokers that get their traffic, sorted, with keys from 0 on. Figures are divided like the amounts."""
-    figures: dict[tuple[int, Kind, str | None, str | None, str | None], list[float]] = defaultdict(
-        lambda: [0.0, 0.0, 0, 0.0, 0.0, 0.0]
-    )
+    parts: dict[tuple[int, Kind, str | None, str | None, str | None], list[tuple[Series, float]]] = defaultdict(list)
     for client in series:
-        for broker, share in moves.shares_of(client.broker, client.kind.value):
-            sums = figures[broker, client.kind, client.user, client.client_id, client.ip]
-            sums[0] += client.requests * share
-            sums[1] += client.amount * share * moves.factor
-            sums[2] = max(sums[2], client.largest)
-            sums[3] += client.throttled * share
-            sums[4] += client.unplaced * share
-            sums[5] += client.uncounted * share
-    made = (
-        Series(
-            broker=broker, kind=kind, user=user, client_id=client_id, ip=ip,
-            requests=max(1, round(requests)) if requests else 0, amount=round(amount), largest=int(largest),
-            throttled=round(throttled),
-            unplaced=math.ceil(unplaced), uncounted=math.ceil(uncounted),
+        targets = moves.targets_of(client.broker, client.kind.value)
+        for broker in targets:
+            parts[broker, client.kind, client.user, client.client_id, client.ip].append((client, 1 / len(targets)))
+    made = []
+    for (broker, kind, user, client_id, ip), some in parts.items():
+        requests = math.fsum(client.requests * share for client, share in some)
+        client = Series(
+            broker=broker,
+            kind=kind,
+            user=user,
+            client_id=client_id,
+            ip=ip,
+            requests=max(1, round(requests)) if requests else 0,
+            amount=round(math.fsum(client.amount * share for client, share in some) * moves.factor),
+            largest=max(client.largest for client, _ in some),
+            throttled=round(math.fsum(client.throttled * share for client, share in some)),
+            unplaced=math.ceil(math.fsum(client.unplaced * share for client, share in some)),
+            uncounted=math.ceil(math.fsum(client.uncounted * share for client, share in some)),
         )
-        for (broker, kind, user, client_id, ip), (requests, amount, largest, throttled, unplaced, uncounted) in figures.items()
-    )  # fmt: skip
+        made.append(client)
     return tuple(replace(client, key=key) for key, client in enumerate(sorted(made, key=lambda client: client.sort_key)))
 
 
@@ -135,8 +114,9 @@ def move_facts(facts: Facts, moves: TrafficMoves) -> Facts:
     """The facts with the brokers that get the traffic. What a broker lacks, those lack that would have got it."""
     parts: dict[int, list[tuple[Coverage, float]]] = defaultdict(list)
     for part in facts.coverage:
-        for broker, share in moves.shares_of(part.broker, ""):
-            parts[broker].append((part, share))
+        targets = moves.targets_of(part.broker, "")
+        for broker in targets:
+            parts[broker].append((part, 1 / len(targets)))
     coverage = tuple(
         Coverage(
             broker=broker,
@@ -147,9 +127,8 @@ def move_facts(facts: Facts, moves: TrafficMoves) -> Facts:
         )
         for broker, some in sorted(parts.items())
     )
-    gone = moves.shares.keys() - parts.keys()
-    gaps = [replace(gap, broker=broker) for gap in facts.gaps for broker, _ in moves.shares_of(gap.broker, "")]
-    named = tuple(broker for broker in facts.named_brokers if broker not in gone)
+    gaps = [replace(gap, broker=broker) for gap in facts.gaps for broker in moves.targets_of(gap.broker, "")]
+    named = tuple(broker for broker in facts.named_brokers if broker not in moves.lost)
     return replace(facts, coverage=coverage, gaps=tuple(dict.fromkeys(gaps)), named_brokers=named)
 
 
@@ -157,7 +136,7 @@ def move_minutes(minutes: Mapping[int, Integers], moves: TrafficMoves) -> dict[i
     """Return the minutes of each broker in which every broker was recorded from which it gets traffic."""
     common: dict[int, Integers] = {}
     for source, recorded in minutes.items():
-        for broker, _ in moves.shares_of(source, ""):
+        for broker in moves.targets_of(source, ""):
             common[broker] = np.intersect1d(common[broker], recorded) if broker in common else recorded
     return common
 
@@ -168,29 +147,18 @@ def move_rows(batches: Iterable[pa.RecordBatch], moves: TrafficMoves) -> Iterato
 
 
 def _moved(batch: pa.RecordBatch, moves: TrafficMoves) -> pa.RecordBatch:
+    """The rows that stay, then those that move, once for each broker that gets them."""
     broker, ts_us = integers(batch.column("broker")), integers(batch.column("ts_us"))
-    amounts = {name: integers(batch.column(name)) for name in ("records", "overhead")}
-    stays = np.asarray(
-        pc.fill_null(pc.equal(batch.column("kind").cast(pa.string()), Kind.MUTATION.value), pa.scalar(value=False))
-    )
-    parts: list[tuple[Integers, Integers, dict[str, Integers]]] = []
-    moved = np.isin(broker, list(moves.shares)) & ~stays
-    choices: list[tuple[Integers, Shares | None]] = [(np.flatnonzero(~moved), None)]
-    choices += [(np.flatnonzero(moved & (broker == source)), shares) for source, shares in moves.shares.items()]
-    for rows, shares in choices:
-        if not len(rows):
-            continue
-        some = [1.0] if shares is None else [share for _, share in shares]
-        divided = {name: list(divide(values[rows], some, moves.factor, ts_us[rows])) for name, values in amounts.items()}
-        for number in range(len(some)):
-            target = broker[rows] if shares is None else np.full(len(rows), shares[number][0], dtype=np.int64)
-            parts.append((rows, target, {name: columns[number] for name, columns in divided.items()}))
-    if not parts:
-        return batch
-    rows = np.concatenate([part[0] for part in parts])
-    made = batch.take(pa.array(rows))
-    columns = {"broker": np.concatenate([part[1] for part in parts])}
-    columns |= {name: np.concatenate([part[2][name] for part in parts]) for name in amounts}
+    is_mutation = pc.fill_null(pc.equal(batch.column("kind").cast(pa.string()), Kind.MUTATION.value), pa.scalar(value=False))
+    moved = np.isin(broker, list(moves.lost)) & ~np.asarray(is_mutation)
+    stays, goes = np.flatnonzero(~moved), np.flatnonzero(moved)
+    targets = moves.left if len(goes) else ()
+    columns = {"broker": np.concatenate([broker[stays], np.repeat(np.asarray(targets, dtype=np.int64), len(goes))])}
+    for name in ("records", "overhead"):
+        values = integers(batch.column(name))
+        (kept,) = divide(values[stays], 1, moves.factor, ts_us[stays])
+        columns[name] = np.concatenate([kept, *divide(values[goes], len(targets), moves.factor, ts_us[goes])])
+    made = batch.take(pa.array(np.concatenate([stays, *(goes for _ in targets)])))
     for name, values in columns.items():
         place = batch.schema.names.index(name)
         known = made.column(name)

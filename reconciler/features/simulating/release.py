@@ -71,11 +71,6 @@ class Release:
             )
         return cls(topics=counts[0], partitions_each=counts[1])
 
-    @property
-    def partitions(self) -> int:
-        """The number of partitions of all topics."""
-        return self.topics * self.partitions_each
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseUnderQuota:
@@ -149,7 +144,7 @@ def _under(release: Release, entity: Entity, limit: float, window_s: float) -> R
 
 def partitions_of(release: Release) -> int:
     """The number of partitions of all topics."""
-    return release.partitions
+    return release.topics * release.partitions_each
 
 
 RELEASE: Final = Document(
@@ -171,7 +166,7 @@ def release_view(report: ReleaseReport) -> View:
     release, quotas = report.release, report.quotas
     what = (
         f"{count_of(release.topics, 'topic')} with {count_of(release.partitions_each, 'partition')} each, "
-        f"{count_of(release.partitions, 'partition')}"
+        f"{count_of(partitions_of(release), 'partition')}"
     )
     blocks: list[Block] = [table(_COLUMNS, (_row(each) for each in quotas[:_SHOWN]))] if quotas else []
     if len(quotas) > _SHOWN:

@@ -34,6 +34,7 @@ from reconciler.workflows import (
 )
 
 if TYPE_CHECKING:
+    from reconciler.features.simulating.moved_traffic import TrafficMoves
     from reconciler.traffic import TrafficSource
 
 _log: Final = logging.getLogger(__name__)
@@ -42,42 +43,19 @@ _SHOWN: Final = 6
 _Table: TypeAlias = Mapping[Entity, Mapping[str, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerChange:
-    """``shares``: by lost broker, who gets which share of its traffic. ``title``: words such as ``without broker 3``."""
+def moves_without(brokers: Collection[int], lost: Collection[int], factor: float) -> TrafficMoves:
+    """The traffic of lost brokers on the others of ``brokers``. Raises ``UsageError``."""
+    from reconciler.features.simulating.moved_traffic import TrafficMoves
 
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    shares: Mapping[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
-    title: str = ""
-    assumptions: tuple[str, ...] = ()
-
-
-def without_brokers(brokers: Collection[int], lost: Collection[int]) -> BrokerChange:
-    """Move the traffic of lost brokers to the others in equal parts. Raises ``UsageError``."""
-    before = tuple(sorted(brokers))
-    if not lost:
-        return BrokerChange(before=before, after=before)
+    before = sorted(brokers)
     unknown = sorted(set(lost) - set(before))
     if unknown:
         names = ", ".join(map(str, before[:_SHOWN]))
         raise UsageError(f"--without-broker {unknown[0]}: the history has no such broker. Its brokers are {names}")
-    after = tuple(broker for broker in before if broker not in lost)
-    if not after:
+    left = tuple(broker for broker in before if broker not in lost)
+    if lost and not left:
         raise UsageError("--without-broker names every broker of the history. Leave one")
-    gone, rest = sorted(lost), f"{_named(after)}"
-    part = f"{100 / len(after):.3g} % each" if len(after) > 1 else "all of it"
-    return BrokerChange(
-        before=before,
-        after=after,
-        shares={broker: tuple((target, 1 / len(after)) for target in after) for broker in gone},
-        title=f"without {_named(gone)}",
-        assumptions=(
-            f"each client's traffic of {_named(gone)} moves to {rest} in equal parts, {part}, second by second",
-            "the history has no topics, so it is not known which leaders move where. A broker that gets more leaders gets more",
-            "clients send what they sent, at the same times. What they send anew after the loss is not simulated",
-        ),
-    )
+    return TrafficMoves(lost=frozenset(lost), left=left, factor=factor)
 
 
 def _named(brokers: Sequence[int]) -> str:
@@ -114,7 +92,7 @@ def simulate(
     from reconciler.traffic import require_arrow
 
     require_arrow()
-    from reconciler.features.simulating.moved_traffic import MovedTraffic, TrafficMoves
+    from reconciler.features.simulating.moved_traffic import MovedTraffic
     from reconciler.traffic import Backtest, SecondsTraffic, recorded_coverage
 
     # Which brokers there are is known when the history is open. Which kinds have a limit does not depend on it.
@@ -122,20 +100,21 @@ def simulate(
     options, notes = fetch_samples(about, options, progress=progress)
     with open_recorded(about, options, progress=progress) as recorded:
         seen = {part.broker for part in recorded.facts.coverage if part.broker != CONTROLLER}
-        change = without_brokers(seen | set(about.brokers), set(situation.without))
-        today = current.entities if current is not None else _proposal(None, intent, None, change.before).proposed
-        proposal = replace(_proposal(situation, intent, current, change.before), current=today, brokers=())
+        before = tuple(sorted(seen | set(about.brokers)))
+        moves = moves_without(before, situation.without, situation.factor)
+        today = current.entities if current is not None else _proposal(None, intent, None, before).proposed
+        proposal = replace(_proposal(situation, intent, current, before), current=today, brokers=())
         question = replace(backtest_request(proposal, options), unchanged=True)
-        context = (*_assumptions(situation, intent, change, recorded), *callback_notes(proposal, question, options), *notes)
+        context = (*_assumptions(moves, intent, recorded), *callback_notes(proposal, question, options), *notes)
         assert isinstance(recorded, SecondsTraffic)
-        moved = MovedTraffic(recorded, TrafficMoves(shares=change.shares, factor=situation.factor))
+        moved = MovedTraffic(recorded, moves)
         progress.step("judging")
-        with timed_event(_log, "simulation judged", brokers=list(change.after), factor=situation.factor):
+        with timed_event(_log, "simulation judged", brokers=list(moves.left), factor=situation.factor):
             report = Backtest(moved, question).report()
-        holes = [part.gap_words for part in recorded_coverage(recorded) if change.shares and part.minutes_missing]
+        holes = [part.gap_words for part in recorded_coverage(recorded) if moves.lost and part.minutes_missing]
         gaps = (f"{hole}. Brokers that take over its traffic lack it for that time" for hole in holes)
         noted = replace(proposal, notes=(*context, *gaps, *proposal.notes))
-    return apply_rules(replace(report, situation=_title(situation, change)), noted)
+    return apply_rules(replace(report, situation=_title(moves)), noted)
 
 
 def _proposal(
@@ -154,27 +133,32 @@ def _at(intent: Intent, brokers: tuple[int, ...], leaders: LeaderSpread | None) 
     return replace(intent, desired=desired)
 
 
-def _title(situation: Situation, change: BrokerChange) -> str:
-    parts = [change.title] if change.title else []
-    if situation.factor != 1.0:
-        parts.append(f"with {situation.factor:g} times the traffic")
+def _title(moves: TrafficMoves) -> str:
+    parts = [f"without {_named(sorted(moves.lost))}"] if moves.lost else []
+    if moves.factor != 1.0:
+        parts.append(f"with {moves.factor:g} times the traffic")
     words = " and ".join(parts)
     return words[0].upper() + words[1:]
 
 
-def _assumptions(situation: Situation, intent: Intent | None, change: BrokerChange, recorded: TrafficSource) -> Iterator[str]:
+def _assumptions(moves: TrafficMoves, intent: Intent | None, recorded: TrafficSource) -> Iterator[str]:
     from reconciler.traffic import Kind
 
-    yield from change.assumptions
-    if intent is not None and intent.desired.with_units and change.shares:
-        yield "a total of the cluster is judged with the number that each broker keeps until the next apply divides it again"
-    if situation.factor != 1.0:
+    if moves.lost:
+        part = f"{100 / len(moves.left):.3g} % each" if len(moves.left) > 1 else "all of it"
+        lost, left = _named(sorted(moves.lost)), _named(moves.left)
+        yield f"each client's traffic of {lost} moves to {left} in equal parts, {part}, second by second"
+        yield "the history has no topics, so it is not known which leaders move where. A broker that gets more leaders gets more"
+        yield "clients send what they sent, at the same times. What they send anew after the loss is not simulated"
+        if intent is not None and intent.desired.with_units:
+            yield "a total of the cluster is judged with the number that each broker keeps until the next apply divides it again"
+    if moves.factor != 1.0:
         yield (
-            f"all recorded amounts are multiplied by {situation.factor:g}: bytes, request times, partitions and connections. "
+            f"all recorded amounts are multiplied by {moves.factor:g}: bytes, request times, partitions and connections. "
             "They come at the recorded times"
         )
     kinds = {client.kind for client in recorded.series}
-    if change.shares and Kind.MUTATION in kinds:
+    if moves.lost and Kind.MUTATION in kinds:
         yield "mutations stay where they were recorded, since the active controller counts them"
-    if change.shares and Kind.CONNECTION in kinds:
+    if moves.lost and Kind.CONNECTION in kinds:
         yield "connections are divided like bytes. A client that is connected to the other brokers already opens fewer"

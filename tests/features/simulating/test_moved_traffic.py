@@ -14,25 +14,23 @@ from reconciler.features.simulating.moved_traffic import TrafficMoves, divide, m
 from reconciler.traffic import Kind, Series
 
 AMOUNTS = st.lists(st.integers(min_value=0, max_value=2**42), min_size=1, max_size=20)
-WEIGHTS = st.lists(st.integers(min_value=1, max_value=100), min_size=1, max_size=12)
 
 
-@given(AMOUNTS, WEIGHTS, st.sampled_from([1.0, 0.5, 1.5, 3.0]), st.integers(min_value=0, max_value=2**51))
-def test_the_parts_of_an_amount_add_up_to_it(amounts: list[int], weights: list[int], factor: float, first: int) -> None:
+@given(AMOUNTS, st.integers(1, 12), st.sampled_from([1.0, 0.5, 1.5, 3.0]), st.integers(min_value=0, max_value=2**51))
+def test_the_parts_of_an_amount_add_up_to_it(amounts: list[int], count: int, factor: float, first: int) -> None:
     whole = np.asarray(amounts, dtype=np.int64)
-    shares = [weight / sum(weights) for weight in weights]
-    parts = list(divide(whole, shares, factor, np.arange(first, first + len(whole))))
-    assert len(parts) == len(shares)
+    parts = divide(whole, count, factor, np.arange(first, first + len(whole)))
+    assert len(parts) == count
     assert all((part >= 0).all() for part in parts)
     assert (sum(parts) == np.rint(whole * factor)).all()
-    for part, share in zip(parts, shares, strict=True):
-        assert (np.abs(part - whole * factor * share) <= 2).all()
+    assert all((np.abs(part - whole * factor / count) <= 2).all() for part in parts)
 
 
-def test_single_units_go_to_every_share_alike() -> None:
-    seconds = np.arange(1_700_000_000, 1_700_010_000)
-    parts = list(divide(np.ones(len(seconds), dtype=np.int64), [0.5, 0.25, 0.25], 1.0, seconds))
-    assert [part.sum() for part in parts] == pytest.approx([5000, 2500, 2500], rel=0.01)
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_single_units_go_to_every_part_alike(count: int) -> None:
+    moments = 1_700_000_000_000_000 + 1_000_000 * np.arange(12_000)
+    parts = divide(np.ones(len(moments), dtype=np.int64), count, 1.0, moments)
+    assert [part.sum() for part in parts] == [12_000 // count] * count
 
 
 CLIENTS = st.lists(
@@ -50,8 +48,8 @@ MOVES = st.sampled_from(
     [
         TrafficMoves(),
         TrafficMoves(factor=2.5),
-        TrafficMoves(shares={3: ((1, 0.5), (2, 0.5))}),
-        TrafficMoves(shares={1: ((1, 0.25), (9, 0.75)), 3: ((1, 1.0),)}, factor=1.5),
+        TrafficMoves(lost=frozenset({3}), left=(1, 2)),
+        TrafficMoves(lost=frozenset({1, 3}), left=(2, 4, 9), factor=1.5),
     ]
 )
 
