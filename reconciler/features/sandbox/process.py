@@ -68,7 +68,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def start_mark(pid: int) -> str | None:
-    """What distinguishes this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
+    """Return what distinguishes this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
     if not Path("/proc/self/stat").exists():
         return _mark_from_ps(pid)
     try:
