@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from reconciler.resolution.effects import effects_between, unclear_effects
     from reconciler.resolution.kafka_names import (
         LONGEST_STRING,
-        IpVerdict,
-        address_of,
         client_of,
-        ip_verdict,
+        literal_address,
         quote_client_id,
         sanitize_name,
         unsanitize_name,

@@ -31,7 +31,7 @@ from reconciler.model import (
     legal_keys,
 )
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
-from reconciler.resolution.kafka_names import LONGEST_STRING, IpVerdict, ip_verdict
+from reconciler.resolution.kafka_names import LONGEST_STRING, literal_address
 
 INVALID_REQUEST: Final = 42
 """The error code of every refusal here."""
@@ -65,9 +65,9 @@ def refusal(alteration: Alteration, *, finite_only: bool = True) -> str | None:
 
 
 def needs_broker(entity: Entity) -> bool:
-    """True when only a broker knows whether it takes the entity: an ip that is a host name, which the controller looks up."""
+    """True when only a broker knows whether it takes the entity: an ip that is not an address, which the controller looks up."""
     name = entity.name(EntityType.IP)
-    return isinstance(name, str) and entity.types == (EntityType.IP,) and ip_verdict(name) is IpVerdict.ASK_BROKER
+    return isinstance(name, str) and entity.types == (EntityType.IP,) and literal_address(name) is None
 
 
 def entity_refusal(entity: Entity) -> str | None:
@@ -77,12 +77,9 @@ def entity_refusal(entity: Entity) -> str | None:
             return f"Unhandled client quota entity type: {entity_type}"
         if name == "":
             return f"Empty {entity_type} not supported"
-    address = entity.name(EntityType.IP)
-    if address is None or address is DEFAULT:
-        return _combination(entity)
-    if refused := _combination(entity):
-        return refused
-    return f"{address} is not a valid IP or resolvable host." if ip_verdict(address) is IpVerdict.INVALID else None
+    if EntityType.IP.value in entity.types and len(entity.parts) > 1:
+        return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+    return None
 
 
 def is_alterable(entity: Entity) -> bool:
@@ -91,12 +88,6 @@ def is_alterable(entity: Entity) -> bool:
     Of a host name only the controller knows. An apply that is refused for one entity is refused whole, on every run.
     """
     return entity_refusal(entity) is None and not needs_broker(entity)
-
-
-def _combination(entity: Entity) -> str | None:
-    if EntityType.IP.value in entity.types and len(entity.parts) > 1:
-        return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
-    return None
 
 
 def value_refusal(key: str, value: float, *, finite_only: bool = True) -> str | None:

@@ -25,7 +25,7 @@ from reconciler.model import (
     QuotaUnit,
     ValueExpiry,
 )
-from reconciler.resolution.kafka_names import address_of, client_of
+from reconciler.resolution.kafka_names import client_of, literal_address
 from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, NameMatch
 from reconciler.resolution.reserved_users import GroupedQuotas, GroupLimit, reserved_entity
 from reconciler.resolution.resolver import ADDRESS_KEY, AddressTable, Candidate, QuotaTable, Resolver, unclear_addresses
@@ -168,7 +168,7 @@ class EffectiveQuotas:
 
     def host_names_in_the_way(self, address: KnownAddress) -> tuple[Entity, ...]:
         """Entities of host names that may be about this address, which only the brokers know."""
-        return () if address.ip is not OTHER and address_of(address.ip) is None else self.addresses.host_names
+        return () if address.ip is not OTHER and literal_address(address.ip) is None else self.addresses.host_names
 
     def known_clients(self) -> Iterator[tuple[Entity, Known]]:
         """Every entity of the state as a question, in canonical order. Also a user's other client ids, where those differ."""

@@ -10,13 +10,12 @@ broker found for it.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from reconciler.model import DEFAULT, OTHER, BucketName, ClientName, Entity, EntityName, EntityType, QuotaKey, same_value
-from reconciler.resolution.kafka_names import address_of
+from reconciler.resolution.kafka_names import literal_address
 from reconciler.resolution.precedence import (
     ADDRESS_PRECEDENCE,
     CLIENT_LEVELS,
@@ -305,24 +304,20 @@ class AddressTable:
     """All connection limits of a state, by the addresses that they are about."""
 
     def __init__(self, quotas: QuotaTable) -> None:
-        self._by_name: dict[object, Candidate] = {}
-        self._by_address: dict[bytes, list[Candidate]] = {}
+        self._by_place: dict[object, list[Candidate]] = {}
         for entity, values in quotas.items():
             (entity_type, name), *others = entity.parts
             value = values.get(ADDRESS_KEY)
             if entity_type != EntityType.IP or others or value is None:
                 continue
             level = 1 + ADDRESS_PRECEDENCE.index(NameMatch.DEFAULT if name is DEFAULT else NameMatch.NAME)
-            candidate = self._by_name[name] = Candidate(entity=entity, value=value, level=level)
-            address = address_of(name) if isinstance(name, str) else None
-            if address is not None:
-                self._by_address.setdefault(address, []).append(candidate)
+            self._by_place.setdefault(_place_of(name), []).append(Candidate(entity=entity, value=value, level=level))
 
     @property
     def host_names(self) -> tuple[Entity, ...]:
         """Limits of host names: which address they are about only the brokers know."""
-        explicit = (c.entity for name, c in self._by_name.items() if isinstance(name, str) and address_of(name) is None)
-        return tuple(sorted(explicit, key=lambda entity: entity.sort_key))
+        hosts = (candidates[0].entity for place, candidates in self._by_place.items() if isinstance(place, str))
+        return tuple(sorted(hosts, key=lambda entity: entity.sort_key))
 
     def winner(self, name: object) -> Candidate | None:
         """Return the limit of an address or host name (else: of any that no quota names). ``None``: off, or unclear."""
@@ -331,28 +326,22 @@ class AddressTable:
 
     def resolve(self, name: object) -> AddressAnswer:
         """The quotas about an address in any spelling, or about a host name in just this one."""
-        explicit = self._explicit(name)
-        default = self._by_name.get(DEFAULT)
+        spellings = self._by_place.get(_place_of(name), []) if isinstance(name, str) else []
+        explicit = sorted(
+            spellings, key=lambda candidate: (candidate.entity.name(EntityType.IP) != name, candidate.entity.sort_key)
+        )
         unclear = () if all(same_value(c.value, explicit[0].value) for c in explicit) else tuple(explicit)
-        by_match = {NameMatch.NAME: explicit[0] if explicit else None, NameMatch.DEFAULT: default}
-        candidates = (by_match[match] for match in ADDRESS_PRECEDENCE)
-        return AddressAnswer(candidates=tuple(c for c in candidates if c is not None), unclear=unclear)
+        return AddressAnswer(candidates=(*explicit[:1], *self._by_place.get(DEFAULT, ())), unclear=unclear)
 
-    def _explicit(self, name: object) -> Sequence[Candidate]:
-        """The entity as it was asked for comes first, the other spellings of its address in canonical order."""
-        if not isinstance(name, str):
-            return ()
-        asked = self._by_name.get(name)
-        address = address_of(name)
-        same = self._by_address.get(address, []) if address is not None else []
-        others = sorted((other for other in same if other is not asked), key=lambda other: other.entity.sort_key)
-        return [c for c in (asked, *others) if c is not None]
+
+def _place_of(name: object) -> object:
+    """Return the address of a literal, and other names as they are."""
+    return literal_address(name) or name if isinstance(name, str) else name
 
 
 def canonical_address(name: str) -> str:
     """One spelling for each address; a name that is not a literal address stays as it is."""
-    packed = address_of(name)
-    return name if packed is None else ipaddress.ip_address(packed).compressed
+    return str(literal_address(name) or name)
 
 
 def unclear_addresses(tables: Sequence[AddressTable], names: Iterable[str]) -> Mapping[str, str]:

@@ -80,13 +80,11 @@ def name_warnings(entity: Entity) -> Iterator[tuple[str, str]]:
 
 def _require_entity(entity: Entity) -> None:
     words = entity_refusal(entity)
-    if words is None:
-        words = unsendable(Alteration(entity=entity, ops={}))
-        if words is not None:
-            raise UsageError(f"{entity} cannot be altered: {words}")
-        return
-    reason = next((message for rule_id, message in name_warnings(entity) if rule_id == "ip-invalid"), "Kafka has no such entity")
-    raise UsageError(f"{entity} cannot be altered: {reason}. Brokers answer: {escaped(words)}")
+    if words is not None:
+        raise UsageError(f"{entity} cannot be altered: Kafka has no such entity. Brokers answer: {escaped(words)}")
+    words = unsendable(Alteration(entity=entity, ops={}))
+    if words is not None:
+        raise UsageError(f"{entity} cannot be altered: {words}")
 
 
 def _require_key(entity: Entity, key: str) -> None:

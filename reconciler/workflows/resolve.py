@@ -29,7 +29,16 @@ from reconciler.model import (
     display_name,
 )
 from reconciler.planning import difference, quotas_after
-from reconciler.resolution import GROUP_CALLBACK, Caveats, EffectiveQuotas, QuotaView, Resolution, ViewKind, address_of, client_of
+from reconciler.resolution import (
+    GROUP_CALLBACK,
+    Caveats,
+    EffectiveQuotas,
+    QuotaView,
+    Resolution,
+    ViewKind,
+    client_of,
+    literal_address,
+)
 from reconciler.text import count_of, list_some, near_miss, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, with_facts
 from reconciler.workflows.intent import Intent, intent_of, with_lint
@@ -57,7 +66,7 @@ def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, 
     client = resolution.client
     notes = []
     if isinstance(client, KnownAddress):
-        if client.ip is not OTHER and address_of(client.ip) is None:
+        if client.ip is not OTHER and literal_address(client.ip) is None:
             notes.append("this is a host name. Brokers limit the address that each of them found for it when the quota was set")
         hosts = answers.host_names_in_the_way(client)
         if hosts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from fractions import Fraction
 
@@ -13,7 +12,6 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Alteration
 from reconciler.model.quota import QuotaKey, ValueType
 from reconciler.resolution.broker_rules import refusal, value_refusal
-from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
 from tests.builders import user
 
 keys = st.sampled_from(list(QuotaKey))
@@ -46,25 +44,6 @@ def test_removals_neither_help_nor_hurt(entity, ops):
 def test_what_is_refused_stays_refused_with_more_ops(entity, ops, more):
     if refusal(Alteration(entity=entity, ops=ops)) is not None:
         assert refusal(Alteration(entity=entity, ops={**more, **ops})) is not None
-
-
-@given(text=st.text(alphabet="0123456789abcdefg:.%[]x", max_size=24))
-def test_literals_and_refusals_agree_with_python_where_both_speak(text):
-    verdict = ip_verdict(text)
-    try:
-        ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        if verdict is IpVerdict.LITERAL:
-            # Java takes more: short and long decimal forms, brackets, and groups with further zeros.
-            assert text.startswith("[") or ":" not in text or "0" in text
-    else:
-        assert verdict is not IpVerdict.INVALID or text.endswith("%")
-
-
-@given(name=st.text(max_size=20))
-def test_a_name_outside_ascii_is_never_a_literal(name):
-    if not name.isascii():
-        assert ip_verdict(name) is not IpVerdict.LITERAL
 
 
 @given(name=st.text(min_size=1, max_size=40))

@@ -24,8 +24,8 @@ SHAPES = [
     for u, c in itertools.product(SOME, SOME)
     if (u, c) != (None, None)
 ]
-ADDRESSES = [ip("10.0.0.1"), ip("010.0.0.1"), ip("::ffff:10.0.0.1"), ip("<default>"), ip()]
-SPELLINGS = ("10.0.0.1", "010.0.0.1", "::ffff:10.0.0.1")
+ADDRESSES = [ip("10.0.0.1"), ip("::ffff:a00:1"), ip("::ffff:10.0.0.1"), ip("<default>"), ip()]
+SPELLINGS = ("10.0.0.1", "::ffff:10.0.0.1", "::ffff:a00:1")
 FREE = 2e12
 """Above what any client reaches, for each key."""
 VALUES = st.sampled_from([1.0, 2.0, FREE, math.nan])

@@ -20,7 +20,7 @@ from kazoo.exceptions import NoNodeError
 
 from reconciler.errors import AuthorizationError
 from reconciler.model import DEFAULT, KNOWN_KEYS, Entity, EntityName, EntityType, QuotaKey, ValueType, display_name, legal_keys
-from reconciler.resolution import IpVerdict, ip_verdict, sanitize_name, unsanitize_name
+from reconciler.resolution import sanitize_name, unsanitize_name
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -86,10 +86,10 @@ def address_node(address: EntityName) -> str:
 
 
 def address_of_node(node: str) -> EntityName | None:
-    """The name of an ip entity; ``None`` for a node that brokers cannot resolve, or not decode, which some do."""
+    """The name of an ip entity; ``None`` for a node that some brokers decode, and then cannot resolve."""
     if node == DEFAULT_NODE:
         return DEFAULT
-    return None if "%" in node or ip_verdict(node) is IpVerdict.INVALID else node
+    return None if "%" in node else node
 
 
 def node_path(entity: Entity) -> str:

@@ -63,7 +63,7 @@ from reconciler.model import (
     escaped,
     same_value,
 )
-from reconciler.resolution import INVALID_REQUEST, IpVerdict, ip_verdict, refusal
+from reconciler.resolution import INVALID_REQUEST, literal_address, refusal
 from reconciler.text import number_text
 
 if TYPE_CHECKING:
@@ -223,13 +223,11 @@ def _address_refusal(entity: Entity) -> str | None:
     address = entity.name(EntityType.IP.value)
     if not isinstance(address, str):
         return None
-    if ip_verdict(address) is not IpVerdict.LITERAL:
+    if literal_address(address) is None:
         return (
             f"{address} is not a literal address. Nothing looks names up before ZooKeeper is written, and a broker that cannot "
             "resolve one does not start"
         )
-    if "%" in address:
-        return f"{address} has a zone: brokers would take the node's name for percent-encoded. Give the address without it"
     return None
 
 

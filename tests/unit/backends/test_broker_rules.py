@@ -7,7 +7,6 @@ import pytest
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Alteration
 from reconciler.resolution.broker_rules import needs_broker, refusal
-from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
 from tests.builders import ip, user
 
 PRODUCER, PERCENT, CONNECTIONS = "producer_byte_rate", "request_percentage", "connection_creation_rate"
@@ -21,21 +20,6 @@ def refused(entity: Entity, **ops: float | None) -> str | None:
 def test_what_fits_into_no_request(name):
     assert refused(user(name), producer_byte_rate=1.0) is not None
     assert refused(user("x" * 32_767), producer_byte_rate=1.0) is None
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["1", "1.2", "1.65535", "010.0.0.1", "4294967295", "::", "[::1]", "::1%0", "::ffff:1.2.3.4", "1:2:3:4:5:6:7::", "00001::"],
-)
-def test_java_s_idea_of_a_literal_address(name):
-    assert ip_verdict(name) is IpVerdict.LITERAL
-
-
-@pytest.mark.parametrize(
-    "name", ["", "[]", "[1.2.3.4]", "[g]", "::1%", ":1", "12345::", "1:2:3:4:5:6:7:8::", "1.2.3.4:80", "::1/128"]
-)
-def test_what_no_broker_takes_for_an_address(name):
-    assert ip_verdict(name) is IpVerdict.INVALID
 
 
 @pytest.mark.parametrize(

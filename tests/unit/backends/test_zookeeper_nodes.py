@@ -35,7 +35,7 @@ def test_what_is_no_address_has_no_node(address: str) -> None:
         address_node(address)
 
 
-@pytest.mark.parametrize("node", ["%3A%3A1", "fe80::1%1", "300.1.1.1.1:", "[::1"])
+@pytest.mark.parametrize("node", ["%3A%3A1", "fe80::1%1"])
 def test_an_address_that_brokers_cannot_resolve_is_nobodys(node: str) -> None:
     assert address_of_node(node) is None
 
@@ -163,7 +163,7 @@ def test_a_number_that_is_right_and_not_readable_is_written_again() -> None:
         (user("a\udc00"), {"producer_byte_rate": 1.0}, "half a surrogate pair"),
         (pair("é" * 16_000, "é" * 16_000), {"producer_byte_rate": 1.0}, str(LONGEST_PATH)),
         (ip("broker.example.com"), {"connection_creation_rate": 1.0}, "not a literal address"),
-        (ip("fe80::1%1"), {"connection_creation_rate": 1.0}, "zone"),
+        (ip("fe80::1%1"), {"connection_creation_rate": 1.0}, "not a literal address"),
         (ip("10.0.0.0/8"), {"connection_creation_rate": None}, "cannot store a node"),
         (Entity.of({"group": "g"}), {"producer_byte_rate": 1.0}, "Unhandled client quota entity type"),
         (Entity.of({"ip": "1.2.3.4", "user": "a"}), {"producer_byte_rate": 1.0}, "should"),

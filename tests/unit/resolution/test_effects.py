@@ -39,14 +39,14 @@ def test_a_direction_says_what_a_move_means_to_the_client(
 
 def test_two_spellings_of_one_address_are_one_address() -> None:
     rate = "connection_creation_rate"
-    respelled = effects_between({ip("010.0.0.1"): {rate: 50.0}}, {ip("10.0.0.1"): {rate: 10.0}}).effects
+    respelled = effects_between({ip("::ffff:a00:1"): {rate: 50.0}}, {ip("10.0.0.1"): {rate: 10.0}}).effects
     assert [(e.client, e.before and e.before.value, e.after and e.after.value) for e in respelled] == [
         (KnownAddress(ip="10.0.0.1"), 50.0, 10.0)
     ]
-    before, after = {ip("010.0.0.1"): {rate: 50.0}}, {ip("010.0.0.1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
+    before, after = {ip("::ffff:a00:1"): {rate: 50.0}}, {ip("::ffff:a00:1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
     assert effects_between(before, after).effects == ()
     (reason,) = unclear_effects(before, after)
-    assert "ip=010.0.0.1, ip=10.0.0.1 are one address with different limits" in reason
+    assert "ip=10.0.0.1, ip=::ffff:a00:1 are one address with different limits" in reason
 
 
 def test_effects_of_one_cause_are_counted_beyond_those_that_are_listed() -> None:

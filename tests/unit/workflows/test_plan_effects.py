@@ -74,9 +74,9 @@ def test_when_nobody_tells_the_setting_the_assumption_is_noted(source: FakeClust
 
 def test_an_address_whose_spellings_disagree_has_unknown_effects_and_not_none() -> None:
     rate = "connection_creation_rate"
-    before, changed = {ip("010.0.0.1"): {rate: 50.0}}, {ip("010.0.0.1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
+    before, changed = {ip("::ffff:a00:1"): {rate: 50.0}}, {ip("::ffff:a00:1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
     changes = [change(ip("10.0.0.1"), (rate, None, 10.0))]
     assert quotas_after(before, changes) == changed
     found = with_effects(plan(*changes), current(before), source=object())
     assert found.effects is not None
-    assert "ip=010.0.0.1, ip=10.0.0.1 are one address with different limits" in str(found.effects.unknown)
+    assert "ip=10.0.0.1, ip=::ffff:a00:1 are one address with different limits" in str(found.effects.unknown)
