@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlScalar, YamlSequence, has_only, read_value, read_yaml
 
@@ -70,8 +70,7 @@ def read_diff(old_path: str, patch: str) -> FileDiff:
     return FileDiff(old_path=old_path, lines=lines, old_lines=old_lines, deleted=deleted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineEdit:
+class LineEdit(NamedTuple):
     """A line of a planned file (from 1) with its text, and the lines that take its place."""
 
     line: int
@@ -85,16 +84,16 @@ def line_edit(before: bytes, after: bytes) -> LineEdit | None:
         # What forges make of other line ends in a suggestion is not documented.
         return None
     old, new = (text.decode("utf-8").split("\n") for text in (before, after))
-    same = next((at for at, (was, now) in enumerate(zip(old, new, strict=False)) if was != now), min(len(old), len(new)))
-    most = min(len(old), len(new)) - same
-    ending = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
-    first, begin, end = same, same, len(new) - ending
-    if len(old) - ending == same and same:
+    most = min(len(old), len(new))
+    begin = next((at for at in range(most) if old[at] != new[at]), most)
+    most -= begin
+    same = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    if len(old) - same == begin and begin:
         # Nothing but new lines: they stand below the line before them.
-        first, begin = same - 1, same - 1
-    elif len(old) - ending != same + 1:
+        begin -= 1
+    elif len(old) - same != begin + 1:
         return None
-    return LineEdit(line=first + 1, before=old[first], after=tuple(new[begin:end]))
+    return LineEdit(begin + 1, old[begin], tuple(new[begin : len(new) - same]))
 
 
 def scalars(node: YamlNode) -> Iterator[YamlScalar]:
@@ -106,8 +105,7 @@ def scalars(node: YamlNode) -> Iterator[YamlScalar]:
             yield from scalars(item)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecDocument:
+class SpecDocument(NamedTuple):
     """A document of a file by its number (from 0), with its ``spec``."""
 
     number: int
@@ -121,7 +119,7 @@ def documents_of(content: bytes, kind: str) -> Iterator[SpecDocument]:
         if isinstance(document, YamlMapping) and document.data.get("kind") == kind:
             spec = document.items.get("spec")
             if isinstance(spec, YamlMapping):
-                yield SpecDocument(number=number, document=document, spec=spec)
+                yield SpecDocument(number, document, spec)
 
 
 def with_items(

@@ -159,8 +159,8 @@ def plan_comment(
         links=links or RepositoryLinks(),
     )
     content = writer.content(marker, full=FULL_PLAN, budget=budget)
-    source = SuggestionSource.of(plan, report, places=writer.links.places, today=writer.today)
-    return dataclasses.replace(content, empty=silent, suggestions=source)
+    source = SuggestionSource(plan=plan, report=report, places=writer.links.places, today=writer.today, rows=rows)
+    return dataclasses.replace(content, empty=silent, suggestions=source if source.is_needed else None)
 
 
 def findings_comment(

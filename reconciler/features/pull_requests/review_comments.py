@@ -61,7 +61,7 @@ def _keep(forge: Forge, request: Request, suggestion: Suggestion, posted: Commen
 
 def suggestion_body(suggestion: Suggestion, marker: str, language: str) -> str:
     """The comment: its marker, the reason, and the lines to commit."""
-    lines = "\n".join(suggestion.edit.after)
+    lines = "\n".join(suggestion.lines)
     ticks = fence(lines)
     return f"{marker}\n{suggestion.words}\n\n{ticks}{language}\n{lines}\n{ticks}\n"
 

@@ -5,35 +5,29 @@ A suggestion changes nothing by itself. A user who may push to the branch commit
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import functools
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from reconciler.features.pull_requests.comment_rows import ChangeRow, change_rows
+from reconciler.features.pull_requests.comment_rows import ChangeRow
 from reconciler.features.pull_requests.comment_table import entity_markdown, key_markdown
 from reconciler.features.pull_requests.comment_verdict import history_length
-from reconciler.features.pull_requests.line_edits import (
-    FileDiff,
-    LineEdit,
-    LinePlace,
-    documents_of,
-    line_edit,
-    scalars,
-    with_items,
-)
+from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, documents_of, line_edit, scalars, with_items
 from reconciler.formats import ValueRefusedError, parse_value, value_like
 from reconciler.manifest import match_text
 from reconciler.model import BacktestReport, Entity, GuardResult, Plan, QuotaKey, Span
 from reconciler.render import RepoPaths, code
 from reconciler.text import amount, count_of, list_some
-from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars, read_yaml
+from reconciler.yaml import ScalarEdit, edit_scalars, read_yaml
 
 MOST_SUGGESTIONS: Final = 10
 EXCEPTION_DAYS: Final = 14
@@ -45,10 +39,10 @@ _MOST_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """An edit of one line of the pull request's own version of a file."""
+    """Lines that take the place of one of the pull request's own version of a file."""
 
     place: LinePlace
-    edit: LineEdit
+    lines: tuple[str, ...]
     words: str
     """Why, in Markdown."""
     subject: str
@@ -63,14 +57,12 @@ class SuggestionSource:
     report: BacktestReport | None
     places: RepoPaths
     today: datetime.date
-    rows: tuple[ChangeRow, ...] = field(default=())
+    rows: Sequence[ChangeRow]
 
-    @classmethod
-    def of(cls, plan: Plan, report: BacktestReport | None, *, places: RepoPaths, today: datetime.date) -> SuggestionSource | None:
-        """Collect what can be suggested. ``None`` where nothing can, so that the forge is not asked for changed lines."""
-        rows = tuple(change_rows(plan, report))
-        wanted = any(row.safe is not None for row in rows) or acceptable(plan) or plan.kept
-        return cls(plan=plan, report=report, places=places, today=today, rows=rows) if wanted else None
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to suggest. If not, the forge is not asked for changed lines."""
+        return any(row.safe is not None for row in self.rows) or bool(acceptable(self.plan) or self.plan.kept)
 
     def suggestions(self, diffs: Mapping[str, FileDiff]) -> list[Suggestion]:
         """Return at most ten suggestions, the worst first, on lines that the pull request shows."""
@@ -83,22 +75,17 @@ class SuggestionSource:
         for row in self.rows:
             if row.source is not None and row.entity is not None and row.after is not None:
                 by_place[row.source].append(row)
-        files: dict[str, _PlannedFile | None] = {}
+        read = functools.cache(_PlannedFile)
         for span, rows in by_place.items():
             low = [row for row in rows if row.safe is not None]
             path = self.places.relative(span.file)
             if not low or path not in diffs or len({(row.key, row.after) for row in rows}) > 1:
                 continue
-            if span.file not in files:
-                content = _content(span.file)
-                files[span.file] = None if content is None else _PlannedFile(content)
-            file = files[span.file]
-            if file is None or diffs[path].place(span.line, file.line(span.line)) is None:
-                continue
-            edited = file.raised(span, rows[0], max(row.safe or 0.0 for row in low))
-            if edited is not None:
+            file, value = read(span.file), max(row.safe or 0.0 for row in low)
+            if diffs[path].place(span.line, file.line(span.line)) is not None:
                 subject = f"value {path} {rows[0].key} {min(str(row.entity) for row in rows)}"
-                yield from self._placed(path, diffs[path], file.content, edited, self._reason(rows, low), subject)
+                edits = file.raised(span, rows[0], value)
+                yield from _first(path, diffs[path], file.content, edits, self._reason(rows, low), subject)
 
     def _reason(self, rows: Sequence[ChangeRow], low: Sequence[ChangeRow]) -> str:
         neediest = max(low, key=lambda row: row.safe or 0.0)
@@ -116,7 +103,7 @@ class SuggestionSource:
         """Exceptions in the Cluster manifest, where the pull request shows it. Validation refuses them without a reason."""
         guards = acceptable(self.plan)
         for path, diff in diffs.items() if guards else ():
-            content = _content(str(Path(self.places.root, path))) or b""
+            content = _content(str(Path(self.places.root, path)))
             for of in documents_of(content, "Cluster"):
                 metadata = of.document.data.get("metadata")
                 if not isinstance(metadata, dict) or metadata.get("name") != self.plan.cluster.name:
@@ -128,7 +115,7 @@ class SuggestionSource:
                     "for it. The exception counts once it is merged."
                 )
                 edits = with_items(content, of, "accept", items, below=partial(_is_above, diff, math.inf))
-                yield from self._first(path, diff, content, edits, words, "exceptions")
+                yield from _first(path, diff, content, edits, words, "exceptions")
 
     def _removals(self, diffs: Mapping[str, FileDiff]) -> Iterator[Suggestion]:
         """Entries with ``quotas: {}`` where entities left the manifests, and ``prune: never`` keeps their quotas."""
@@ -138,9 +125,7 @@ class SuggestionSource:
                 where = re.search(rf":{re.escape(path)}:([0-9]+)(?::[0-9]+)?\Z", kept.since)
                 if where and int(where[1]) in diff.deleted:
                     gaps[diff.deleted[int(where[1])]].append(kept.entity)
-            content = _content(str(Path(self.places.root, path))) if gaps else None
-            if content is None:
-                continue
+            content = _content(str(Path(self.places.root, path))) if gaps else b""
             for gap, entities in gaps.items():
                 items = [[f"- match: {match_text(entity)}", "  quotas: {}"] for entity in entities]
                 edits = chain.from_iterable(
@@ -150,24 +135,18 @@ class SuggestionSource:
                 names = list_some([entity_markdown(entity, _NAME) for entity in entities], _MOST_NAMED)
                 words = f"{code('prune: never')} keeps the quotas of {names}. This entry removes them."
                 subject = f"removal {' '.join(sorted(map(str, entities)))}"
-                yield from self._first(path, diff, content, edits, words, subject)
+                yield from _first(path, diff, content, edits, words, subject)
 
-    def _first(
-        self, path: str, diff: FileDiff, content: bytes, edits: Iterable[bytes], words: str, subject: str
-    ) -> Iterator[Suggestion]:
-        """The first of several edits that the pull request shows the line of."""
-        for edited in edits:
-            offered = list(self._placed(path, diff, content, edited, words, subject))
-            if offered:
-                yield from offered
-                return
 
-    def _placed(self, path: str, diff: FileDiff, content: bytes, edited: bytes, words: str, subject: str) -> Iterator[Suggestion]:
+def _first(path: str, diff: FileDiff, content: bytes, edits: Iterable[bytes], words: str, subject: str) -> Iterator[Suggestion]:
+    """Yield the first of several edits that the pull request shows the line of."""
+    for edited in edits:
         edit = line_edit(content, edited)
         line = diff.place(edit.line, edit.before) if edit is not None else None
         if edit is not None and line is not None:
             place = LinePlace(path=path, line=line, old_path=diff.old_path, old_line=diff.old_lines.get(line))
-            yield Suggestion(place=place, edit=edit, words=words, subject=subject)
+            yield Suggestion(place=place, lines=edit.after, words=words, subject=subject)
+            return
 
 
 def acceptable(plan: Plan) -> list[GuardResult]:
@@ -192,36 +171,33 @@ def _entity(row: ChangeRow) -> str:
     return entity_markdown(row.entity, _NAME) if row.entity is not None else ""
 
 
-def _content(file: str) -> bytes | None:
-    """Read a file that was there when the plan was made. ``None`` if it cannot be read now."""
+def _content(file: str) -> bytes:
+    """Read a file that was there when the plan was made. It is empty if it cannot be read now."""
     try:
         return Path(file).read_bytes()
     except OSError:
-        return None
+        return b""
 
 
 class _PlannedFile:
     """A file as it was planned, read once."""
 
-    def __init__(self, content: bytes) -> None:
-        self.content = content
-        self._lines = content.decode("utf-8", "replace").split("\n")
-        self._texts = {(s.line, s.column): s.text for document in read_yaml(content).documents for s in scalars(document)}
+    def __init__(self, file: str) -> None:
+        self.content = _content(file)
+        self._lines = self.content.decode("utf-8", "replace").split("\n")
+        self._texts = {(s.line, s.column): s.text for document in read_yaml(self.content).documents for s in scalars(document)}
 
     def line(self, number: int) -> str:
         """A line by its number, from 1."""
         return self._lines[number - 1] if number <= len(self._lines) else ""
 
-    def raised(self, span: Span, row: ChangeRow, number: float) -> bytes | None:
-        """The file with another number in the place of a value; ``None`` where the value is computed from what stands there."""
+    def raised(self, span: Span, row: ChangeRow, number: float) -> Iterator[bytes]:
+        """Yield the file with another number in the place of a value, unless the value is computed from what stands there."""
         key, text = QuotaKey(row.key), self._texts.get((span.line, span.column), "")
-        try:
-            if parse_value(key, text).number != row.after:
-                return None
-            edit = ScalarEdit(line=span.line, column=span.column, old=text, new=value_like(key, number, text))
-            return edit_scalars(self.content, [edit])
-        except (ValueRefusedError, ScalarEditError, ValueError):
-            return None
+        with contextlib.suppress(ValueRefusedError, ValueError):
+            if parse_value(key, text).number == row.after:
+                edit = ScalarEdit(line=span.line, column=span.column, old=text, new=value_like(key, number, text))
+                yield edit_scalars(self.content, [edit])
 
 
 def _is_above(diff: FileDiff, gap: float, line: int, text: str) -> bool:
