@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         FindingsBaseline,
         KnownFinding,
         Owner,
+        QuotaEntry,
         RepositoryDocument,
         SizingRules,
         ValueLimit,

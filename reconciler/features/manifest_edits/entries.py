@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, cast
 
 from reconciler.errors import ManifestError
 from reconciler.manifest import ClientQuotasDocument, ClusterDocument, RepositoryDocument, read_documents
-from reconciler.model import Entity, FileRevision, Span, same_value
+from reconciler.model import Entity, FileRevision, Span
 from reconciler.workflows import LoadedManifests, adjusted, stop_on
 from reconciler.yaml import (
     Plain,
@@ -139,7 +139,7 @@ def require_values(
         for entity, values in wanted.get(name, {}).items():
             whole = {**was.get(entity, {}), **values}
             was[entity] = {key: value for key, value in whole.items() if value is not None}
-        wrong = next((entity for entity in was.keys() | becomes.keys() if not _equal(was.get(entity), becomes.get(entity))), None)
+        wrong = next((entity for entity in was.keys() | becomes.keys() if was.get(entity) != becomes.get(entity)), None)
         if wrong is not None:
             raise ManifestError(f"{wrong} cannot be changed in place: its revised entry would not declare the wanted values")
 
@@ -151,18 +151,6 @@ def _values(loaded: LoadedManifests, cluster: str) -> dict[Entity, dict[str, obj
         | {key.value: quota.unit for key, quota in each.units.items()}
         for entity, each in desired.entities.items()
     }
-
-
-def _equal(quotas: Mapping[str, object] | None, other: Mapping[str, object] | None) -> bool:
-    """Whether both are absent or mean the same."""
-    if quotas is None or other is None:
-        return quotas is other
-    if quotas.keys() != other.keys():
-        return False
-    return all(
-        same_value(value, also) if isinstance(value, float) and isinstance(also := other[key], float) else value == other[key]
-        for key, value in quotas.items()
-    )
 
 
 def _path(content: bytes, is_it: Callable[[YamlMapping], bool]) -> EntryPath | None:
