@@ -23,15 +23,15 @@ MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 DAY = ("--since", "2026-11-21T00:00Z", "--until", "2026-11-22T00:00Z")
 READER = """
 import json, sys, threading
+from types import SimpleNamespace
 from reconciler.traffic.session import spark_session
 from reconciler.traffic.spark_setup import SessionOptions
 out, settings, traffic = json.loads(sys.argv[1])
 with spark_session(SessionOptions(master="local[2]", settings=tuple(map(tuple, settings)))) as spark:
-    from reconciler.features.compacting.compact import CompactOptions
     from reconciler.features.compacting.days import write_days
     from reconciler.traffic import find_traffic, parse_dataset
     where, counts, over = parse_dataset(out), set(), threading.Event()
-    options = CompactOptions(traffic=(), folder="", max_unreadable=1.0)
+    options = SimpleNamespace(since=None, until=None, replace=False, log_timezone="UTC", max_unreadable=1.0)
     write_days(spark, find_traffic([traffic]), where, options)
     def read():
         while not over.is_set():

@@ -20,15 +20,12 @@ from reconciler.cli.traffic_options import (
     TRAFFIC,
     UNTIL,
     SparkOptions,
-    prometheus_request,
 )
-from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.features.compacting.compact import CompactResult, SmallerDay
     from reconciler.model import Message
     from reconciler.render import Line
-    from reconciler.workflows import PrometheusRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,45 +72,11 @@ class CompactArguments:
 
 def run(args: CompactArguments) -> Result:
     """Compact what is new, or days, and report how much that was."""
-    from reconciler.features.compacting.compact import COMPACT, CompactOptions, compact_traffic
+    from reconciler.features.compacting.compact import COMPACT, compact_traffic
 
-    prometheus = _prometheus_request(args)
-    chosen = CompactOptions(
-        traffic=args.traffic,
-        folder=args.folder,
-        since=args.since if prometheus is None else None,
-        until=args.until if prometheus is None else None,
-        replace=args.replace,
-        keep=_days(args.keep),
-        spark=args.spark.session(),
-        log_timezone=args.log_timezone,
-        mapping=args.mapping,
-        max_unreadable=args.max_unreadable,
-        prometheus=prometheus,
-    )
     with output.LiveProgress() as progress:
-        result = compact_traffic(chosen, progress=progress)
+        result = compact_traffic(args, progress=progress)
     return Result(view=lambda: _lines(result, args.folder), document=lambda: COMPACT.write(result))
-
-
-def _days(keep: int | None) -> int | None:
-    if keep is not None and keep < 1:
-        raise UsageError(f"--keep takes a number of days from 1 on, not {keep}")
-    return keep
-
-
-def _prometheus_request(args: CompactArguments) -> PrometheusRequest | None:
-    from reconciler.workflows import is_prometheus
-
-    of_server = any(map(is_prometheus, args.traffic))
-    return prometheus_request(
-        args.traffic,
-        since=args.since if of_server else None,
-        until=args.until if of_server else None,
-        match=args.match,
-        http_config=args.http_config,
-        store=None,
-    )
 
 
 def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:

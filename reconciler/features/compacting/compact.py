@@ -9,38 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler.cli.traffic_options import prometheus_request
 from reconciler.documents import VALUES, Document, row
 from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
-from reconciler.workflows import PrometheusRequest, fetch_from_server, read_trusted_mapping
+from reconciler.workflows import PrometheusRequest, fetch_from_server, is_prometheus, read_trusted_mapping
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Dataset, Segment, SegmentFolder, SessionOptions, SourceFile, Traffic
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactOptions:
-    """``traffic``: ``[BROKER=]PATH`` arguments.
-
-    ``folder``: where the per-second totals go: a folder of this machine, where earlier ones stay, or as ``parse_dataset``.
-    ``since`` and ``until``: midnights of the days of a dataset to write.
-    """
-
-    traffic: tuple[str, ...]
-    folder: str
-    since: datetime.datetime | None = None
-    until: datetime.datetime | None = None
-    replace: bool = False
-    """Write also a day of which the dataset has more than the traffic."""
-    spark: SessionOptions | None = None
-    log_timezone: str = "UTC"
-    mapping: Path | None = None
-    max_unreadable: float = 0.01
-    prometheus: PrometheusRequest | None = None
-    """The server to read, in place of ``traffic``: its pages go into the folder as they are."""
-    keep: int | None = None
-    """Totals and samples of a folder that are more days older than the newest are removed; ``None``: none."""
+    from reconciler.features.compacting.command import CompactArguments
+    from reconciler.traffic import Dataset, Segment, SegmentFolder, SourceFile, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +64,7 @@ class CompactResult:
     notes: tuple[Message, ...] = ()
 
 
-def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progress) -> CompactResult:
+def _pages(options: CompactArguments, request: PrometheusRequest, progress: Progress) -> CompactResult:
     """Gauges are moments, which no totals of seconds can be made of: each sample is kept."""
     if options.mapping is not None:
         raise UsageError("--mapping is for Parquet and CSV, and --traffic names a metrics server: leave --mapping out")
@@ -121,7 +99,7 @@ def _hour_of(path: Path) -> datetime.datetime | None:
         return None
 
 
-def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactResult:
+def compact_traffic(options: CompactArguments, *, progress: Progress) -> CompactResult:
     """Add what is new to the folder: small files in this process, large ones, or with a master given, on Spark.
 
     Raises ``UsageError`` for traffic that is per-second totals already, ``MissingDependencyError`` without the packages or, for
@@ -130,13 +108,15 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     from reconciler.traffic import require_arrow
 
     require_arrow()
+    if options.keep is not None and options.keep < 1:
+        raise UsageError(f"--keep takes a number of days from 1 on, not {options.keep}")
     from reconciler.traffic import SegmentFolder, find_traffic, parse_dataset
 
     dataset = parse_dataset(options.folder)
-    if options.prometheus is not None:
+    if (prometheus := _prometheus_request(options)) is not None:
         if dataset is not None:
             raise UsageError(f"--folder {dataset}: samples of Prometheus need a folder of this machine")
-        return _pages(options, options.prometheus, progress)
+        return _pages(options, prometheus, progress)
     if dataset is not None and options.keep is not None:
         raise UsageError(f"--folder {dataset}: --keep is for a folder of this machine")
     if dataset is None and (options.since or options.until or options.replace):
@@ -169,7 +149,18 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     )
 
 
-def _write_days(traffic: Traffic, dataset: Dataset, options: CompactOptions, progress: Progress) -> CompactResult:
+def _prometheus_request(options: CompactArguments) -> PrometheusRequest | None:
+    of_server = any(map(is_prometheus, options.traffic))
+    return prometheus_request(
+        options.traffic,
+        since=options.since if of_server else None,
+        until=options.until if of_server else None,
+        match=options.match,
+        http_config=options.http_config,
+    )
+
+
+def _write_days(traffic: Traffic, dataset: Dataset, options: CompactArguments, progress: Progress) -> CompactResult:
     """Write the days of a dataset on Spark, whatever the size of the traffic."""
     if dataset.broker is not None:
         raise UsageError(f"--folder {options.folder}: write the address without a broker")
@@ -181,7 +172,7 @@ def _write_days(traffic: Traffic, dataset: Dataset, options: CompactOptions, pro
         if moment is not None and moment.astimezone(datetime.UTC).time() != datetime.time():
             raise UsageError(f"{option} {moment.isoformat()}: days are written whole. Write a midnight of UTC")
     # Spark itself adds up, sorts and writes: what Java compiles twice is faster then.
-    where = replace(traffic.session(options.spark), light=False)
+    where = replace(traffic.session(options.spark.session()), light=False)
     with spark_with_progress(where, progress) as spark:
         progress.step(f"compacting into {dataset}")
         return write_days(spark, traffic, dataset, options)
@@ -191,7 +182,7 @@ def _add(
     traffic: Traffic,
     files: Mapping[Path, SourceFile],
     folder: SegmentFolder,
-    options: CompactOptions,
+    options: CompactArguments,
     progress: Progress,
     step: str,
 ) -> tuple[Segment, ...]:
@@ -201,10 +192,11 @@ def _add(
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
     also = ("file", CLUSTER) if traffic.logs else ("file",)
     reading = Reading(log_timezone=options.log_timezone, kinds=tuple(Kind), also=also, progress=progress)
-    if traffic.stays_here(options.spark, compacting=True):
+    where = options.spark.session()
+    if traffic.stays_here(where, compacting=True):
         progress.step(step)
         return compaction.in_process(traffic.batches(reading))
-    with spark_with_progress(traffic.session(options.spark), progress) as spark:
+    with spark_with_progress(traffic.session(where), progress) as spark:
         progress.step(step)
         if traffic.source is Source.NORMAL_FORM:
             return compaction.of_normal_form(spark)

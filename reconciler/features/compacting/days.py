@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.compacting.compact import CompactOptions, CompactResult, SmallerDay
+from reconciler.features.compacting.compact import CompactResult, SmallerDay
 from reconciler.logs import log_event
 from reconciler.model import GAUGE, escaped
 from reconciler.traffic import (
@@ -65,6 +65,8 @@ from reconciler.traffic import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from reconciler.features.compacting.command import CompactArguments
+
 _log: Final = logging.getLogger(__name__)
 _MISSING: Final = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "TABLE_OR_VIEW_NOT_FOUND")
 _CONFLICTS: Final = ("ValidationException", "CommitFailedException", "Found conflicting files", "TABLE_OR_VIEW_ALREADY_EXISTS")
@@ -73,7 +75,7 @@ _Counts: TypeAlias = Mapping[tuple[datetime.date, int, str], int]
 """Charged requests by day, broker and kind."""
 
 
-def write_days(spark: SparkSession, traffic: Traffic, out: Dataset, options: CompactOptions) -> CompactResult:
+def write_days(spark: SparkSession, traffic: Traffic, out: Dataset, options: CompactArguments) -> CompactResult:
     """Bring the days of this traffic up to date. Raises ``TrafficError``, and ``UsageError`` for traffic without requests."""
     between = _between(options)
     if traffic.datasets or traffic.source is Source.NORMAL_FORM:
@@ -114,7 +116,7 @@ def write_days(spark: SparkSession, traffic: Traffic, out: Dataset, options: Com
     )
 
 
-def _between(options: CompactOptions) -> Between | None:
+def _between(options: CompactArguments) -> Between | None:
     """The time of the days to write, whose ends are midnights: the first microsecond of a day belongs to it."""
     if options.since is None and options.until is None:
         return None

@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.compacting.compact import CompactOptions, compact_traffic
+from reconciler.features.compacting.compact import compact_traffic
 from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
 from reconciler.features.prometheus.server_pages import FetchedSamples, fetch_prometheus
 from reconciler.ports import NO_PROGRESS, NoProgress
 from reconciler.workflows import PrometheusRequest
 from tests.support.bad_servers import serving
 from tests.support.certificates import Authority
+from tests.support.compact_arguments import compact_arguments
 from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.metrics_exporter import matrix, served
 
@@ -190,7 +191,7 @@ def test_tenants_have_folders_of_their_own_and_passwords_do_not(tmp_path: Path) 
 
 def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     write_gauges(tmp_path / "history", {("alice", "app", 1): steady(1000)}, hours=1)
-    options = CompactOptions(traffic=(str(tmp_path / "history"),), folder=str(tmp_path / "totals"))
+    options = compact_arguments(tmp_path / "history", folder=tmp_path / "totals")
     with pytest.raises(TrafficError, match=r"0000\.parquet: .* rows are rates"):
         compact_traffic(options, progress=NO_PROGRESS)
     assert not list((tmp_path / "totals" / "segments").iterdir())

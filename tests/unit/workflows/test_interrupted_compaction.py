@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.compacting.compact import CompactOptions, compact_traffic
+from reconciler.features.compacting.compact import compact_traffic
 from reconciler.ports import NO_PROGRESS, NoProgress
+from tests.support.compact_arguments import compact_arguments
 from tests.support.incident_log import Sender, write_log
 
 
@@ -29,10 +30,10 @@ def test_an_interrupt_leaves_the_totals_of_earlier_runs_and_says_so(tmp_path: Pa
     first, second = tmp_path / "broker-1.log", tmp_path / "broker-2.log"
     write_log(first, [sender], {})
     history = tmp_path / "history"
-    compact_traffic(CompactOptions(traffic=(str(first),), folder=str(history)), progress=NO_PROGRESS)
+    compact_traffic(compact_arguments(first, folder=history), progress=NO_PROGRESS)
     before = files_below(history)
     write_log(second, [sender], {})
-    both = CompactOptions(traffic=(str(first), str(second)), folder=str(history))
+    both = compact_arguments(first, second, folder=history)
     with pytest.raises(KeyboardInterrupt) as interrupt:
         compact_traffic(both, progress=Interrupted())
     assert interrupt.value.__notes__ == [f"{history} has the totals of earlier runs, and the same command begins this one anew"]
