@@ -64,8 +64,8 @@ class Command(NamedTuple):
 def added(kind: str) -> Iterator[Any]:
     """Yield the values that features list under a name, such as ``COMMANDS``, in the order of the features' names.
 
-    ``MAPPINGS`` has a function that reads a mapping file: ``traffic.kinds.ColumnMapping``. ``SOURCES`` has classes of traffic, as
-    ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
+    ``MAPPINGS`` has a function that makes ``traffic.traffic_files.OpenFiles`` of a mapping file. ``SOURCES`` has classes of
+    traffic, as ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
     ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them (``traffic.request_traffic``).
     ``SESSION_BACKTESTS`` has a function that judges a frame on a Spark session that runs already (``features.spark_frames``).
     ``SITUATIONS`` has dataclasses of options of ``backtest``, as ``features.simulating.options.SituationOptions``.

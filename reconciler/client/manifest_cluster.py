@@ -200,16 +200,13 @@ class ManifestCluster:
         )
         return run_backtest(proposal_of(intent, self._current(intent)), options, progress=LoggedProgress())
 
-    def backtest_frame(
-        self, spark: SparkSession, traffic: DataFrame | str, *, mapping: str | Path | None = None, exact: bool = False
-    ) -> BacktestReport:
+    def backtest_frame(self, spark: SparkSession, traffic: DataFrame | str, *, exact: bool = False) -> BacktestReport:
         """Replay recorded traffic under the manifests, on the Spark session of the caller.
 
         The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped, kept or written.
 
-        ``traffic``: a DataFrame in the canonical traffic schema (``TRAFFIC_SCHEMA``), or the name of a table. With ``mapping``, a
-        file of kind TrafficMapping, it has other columns. Spark reads it several times: cache one that is expensive to compute.
-        All else is as in ``backtest``.
+        ``traffic``: a DataFrame in the canonical traffic schema (``TRAFFIC_SCHEMA``), or the name of a table. Spark reads
+        it several times: cache one that is expensive to compute. All else is as in ``backtest``.
 
         Raises ``ManifestError`` with its findings, and ``UsageError`` for arguments that cannot work. Raises ``TrafficError`` for
         traffic that cannot be used and for a job that fails. Raises ``FileAccessError`` for a snapshot that cannot be read, and
@@ -219,7 +216,7 @@ class ManifestCluster:
 
         require_packages()
         intent = self._intent()
-        options = BacktestOptions(traffic=(), exact=exact, mapping=None if mapping is None else Path(mapping))
+        options = BacktestOptions(traffic=(), exact=exact)
         proposal = proposal_of(intent, self._current(intent))
         judge = next(added("SESSION_BACKTESTS"), None)
         if judge is None:

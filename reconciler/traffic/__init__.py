@@ -104,9 +104,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.exact_totals import time_of as time_of_key
     from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
-    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, ColumnMapping, Kind, Measure
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, Kind, Measure
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
-    from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, open_rows
+    from reconciler.traffic.request_traffic import RequestTraffic, TrafficSource, open_rows
     from reconciler.traffic.seconds.days import DATE, DAY_COLUMNS, DAY_SCHEMA, REQUESTS, SOURCE, TIME, has_days
     from reconciler.traffic.seconds.folder import SERIES as SERIES_PART
     from reconciler.traffic.seconds.folder import TOTALS as TOTALS_PART
@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.block import pack_rows
     from reconciler.traffic.shuffle.on_spark import SparkRows, least_tasks, run_on_workers, split_work
     from reconciler.traffic.shuffle.rows import GroupWork, PartialSums, Pieces, Rows, Totals, add_up, tables_of
-    from reconciler.traffic.sources.log_documents import LineClock, check_zone
+    from reconciler.traffic.sources.log_documents import check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
     from reconciler.traffic.sources.log_files import Dataset, local_path, parse_dataset, split_argument
     from reconciler.traffic.sources.normal_form import (
@@ -133,7 +133,6 @@ if TYPE_CHECKING:
         ROWS,
         SILENT,
         UNCHARGED,
-        UNCLEAR,
         UNCLEAR_TIME,
         UNREADABLE,
         UNSTATED,
@@ -141,7 +140,6 @@ if TYPE_CHECKING:
         charge_second_sums,
         integers,
         is_in_time,
-        is_within_second,
         require_readable,
         rows_of,
     )
@@ -151,7 +149,15 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_jobs import reason as spark_reason
     from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.spark_versions import collect_table
-    from reconciler.traffic.traffic_files import Traffic, find_traffic, kept_rows, open_traffic, rows_for_workers, shown_files
+    from reconciler.traffic.traffic_files import (
+        OpenFiles,
+        Traffic,
+        find_traffic,
+        kept_rows,
+        open_traffic,
+        rows_for_workers,
+        shown_files,
+    )
     from reconciler.traffic.traffic_source import (
         GAP_FILES,
         BacktestRequest,
@@ -160,7 +166,6 @@ if TYPE_CHECKING:
         Reading,
         RecordedThrottle,
         Source,
-        TrafficSource,
         require_usable,
     )
 

@@ -55,8 +55,9 @@ from reconciler.traffic.judging.verdicts import (
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.request_traffic import RequestTraffic, TrafficSource
 from reconciler.traffic.sources.normal_form import DUPLICATE
-from reconciler.traffic.traffic_source import BacktestRequest, RequestSource, TrafficSource, gap_minutes
+from reconciler.traffic.traffic_source import BacktestRequest, gap_minutes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class Backtest:
     @pause_collector()
     def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
         """Raise ``UsageError`` when single requests are asked about and not known."""
-        if question.exact and not isinstance(recorded, RequestSource):
+        if question.exact and not isinstance(recorded, RequestTraffic):
             raise UsageError("--exact needs single requests, and this traffic has per-second totals: leave --exact out")
         self._recorded = recorded
         self._question = question
@@ -84,7 +85,7 @@ class Backtest:
         if Kind.MUTATION in self._kinds and (of_controller := smaller_account(recorded.series)) is not None:
             self._accounted_twice = targets_of_account(self._grouping, of_controller=of_controller)
         self._holes: Mapping[int, Integers] = {}
-        replays = isinstance(recorded, RequestSource) and (question.exact or not proves(question.broker.window))
+        replays = isinstance(recorded, RequestTraffic) and (question.exact or not proves(question.broker.window))
         self._form = Form.EXACT if replays else Form.SECONDS
 
     @pause_collector()
@@ -150,17 +151,17 @@ class Backtest:
     def _findings(self, verdicts: Sequence[BucketVerdict], unkept: Mapping[RowPlace, Mapping[str, str]]) -> Iterator[Finding]:
         """``verdicts``: worst first. ``unkept``: by row whose limit a broker does not keep, how."""
         sources = self._question.sources
-        yield from throttle_findings(verdicts, sources, of_requests=isinstance(self._recorded, RequestSource))
+        yield from throttle_findings(verdicts, sources, of_requests=isinstance(self._recorded, RequestTraffic))
         yield from unkept_findings(verdicts, unkept, sources)
         yield from reason_findings(verdicts)
 
     def _decided(self) -> dict[int, BucketVerdict]:
         source, grouping, question = self._recorded, self._grouping, self._question
         window = question.broker.window
-        everything = isinstance(source, RequestSource) or question.unchanged
+        everything = isinstance(source, RequestTraffic) or question.unchanged
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
-        if self._form is Form.EXACT and isinstance(source, RequestSource):
+        if self._form is Form.EXACT and isinstance(source, RequestTraffic):
             replayed = source.exactly(grouping, window)
             verdicts = request_verdicts(replayed, source.series, grouping, stated=source.facts.states_throttles)
         elif wanted - mutations and not proves(window):
@@ -186,7 +187,7 @@ class Backtest:
 
     def request_lines(self) -> Iterator[str]:
         """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
-        if not isinstance(self._recorded, RequestSource):
+        if not isinstance(self._recorded, RequestTraffic):
             raise TypeError("this traffic has no requests")
         broker = self._question.broker
         judged = self._recorded.requests(self._grouping, broker.window, broker.controller_window)
@@ -312,7 +313,7 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
     if recorded.series and form is Form.SECONDS:
         assumptions.append(
             "judged from per-second totals: a second is certainly over, possibly over or clear, whatever the requests in it"
-            f"{'. --exact judges every request' if isinstance(recorded, RequestSource) else ''}"
+            f"{'. --exact judges every request' if isinstance(recorded, RequestTraffic) else ''}"
         )
     elif recorded.series:
         assumptions.append(
@@ -325,7 +326,7 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
             question.proposed,
             window,
             broker.controller_window,
-            of_requests=isinstance(recorded, RequestSource),
+            of_requests=isinstance(recorded, RequestTraffic),
             source=facts.source,
         )
     if copies := facts.not_charged.get(DUPLICATE):

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
 from reconciler.model import QuotaKey
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reconciler.traffic.traffic_files import Traffic
-
 
 NANOSECONDS_A_PERCENT: Final = 1e7
 """Kafka records nanoseconds x 100 / 10^9: percent times seconds of one thread."""
@@ -68,34 +62,3 @@ class Measure(enum.StrEnum):
     """Tokens left of a controller mutation quota, negative in debt."""
     QUEUE_SIZE = "queue-size"
     """Connections of all clients that the broker has muted for this kind of quota."""
-
-
-class ColumnMapping(Protocol):
-    """The other columns that files have, as a mapping file states them."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it names."""
-        ...
-
-    @property
-    def semantics(self) -> str:
-        """The semantics of a row: ``EVENT``, or an amount of some time."""
-        ...
-
-    @property
-    def delimiter(self) -> str:
-        """The text between the cells of CSV."""
-        ...
-
-    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of the canonical traffic schema, of a batch with these columns."""
-        ...
-
-    def require_columns(self, where: str, columns: Sequence[str]) -> None:
-        """Raise ``TrafficError`` when a column is missing. ``where`` has ``columns``."""
-        ...
-
-    def traffic(self, arguments: Sequence[str]) -> Traffic:
-        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
-        ...

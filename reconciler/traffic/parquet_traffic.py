@@ -6,7 +6,7 @@ import base64
 import binascii
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -28,19 +28,20 @@ from reconciler.traffic.sources.parquet_parts import (
     BYTES_A_ROW,
     Part,
     footers_of,
-    has_one_value,
     parts_of,
     read_ahead,
     read_part,
     time_slices,
+    value_range,
 )
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE
 from reconciler.traffic.traffic_files import Traffic, shown_files
-from reconciler.traffic.traffic_source import Facts, Reading, Source, TrafficSource, read_gaps
+from reconciler.traffic.traffic_source import Facts, Reading, Source, read_gaps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.request_traffic import TrafficSource
     from reconciler.traffic.seconds.days import DayRows
     from reconciler.traffic.shuffle.on_spark import SparkRows
 
@@ -80,7 +81,7 @@ class CanonicalFiles(Traffic):
     def sizes(self, *, compacting: bool) -> tuple[int, int]:
         """Implement ``Traffic.sizes``."""
         read, most = super().sizes(compacting=compacting)
-        if all(has_one_value(footer, "semantics", GAUGE) for _, footer in footers_of(self.parquet)):
+        if all(value_range(footer, "semantics") == (GAUGE, GAUGE) for _, footer in footers_of(self.parquet)):
             return read, _SMALL_GAUGES * BYTES_A_ROW
         return read, most if compacting else _SMALL_PARQUET * BYTES_A_ROW
 
@@ -206,15 +207,11 @@ def stored_totals(footer: pq.FileMetaData) -> list[pa.Table] | None:
     return tables if (pc.sum(tables[0].column("lines")).as_py() or 0) == footer.num_rows else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Datasets(Traffic):
     """Addresses and tables. ``listed`` finds what they have: rows in the canonical schema, logs, or per-second totals by day."""
 
     source: ClassVar[Source] = Source.NORMAL_FORM
     takes_time: ClassVar[bool] = True
-
-    form: str | None = None
-    """The format of files, when they are listed."""
 
     def listed(self, session: Callable[[], SparkSession]) -> Traffic:
         """Implement ``Traffic.listed``. Raises ``TrafficError`` and ``UsageError``."""
@@ -225,16 +222,15 @@ class Datasets(Traffic):
         listing = list_datasets(spark, self.datasets)
         if listing.logs:
             return DatasetLogs(datasets=self.datasets, logs=listing.logs, between=self.between)
-        is_columnar = self.mapping is None and (first.is_table or listing.format == "parquet")
-        if is_columnar and has_days(columns_of_dataset(spark, first, listing)):
+        if has_days(columns_of_dataset(spark, first, listing)):
             return DayTotals(datasets=self.datasets, between=self.between)
-        return replace(self, form=listing.format)
+        return self
 
     def clusters(self, spark: SparkSession) -> frozenset[str]:
         """Implement ``Traffic.clusters``."""
         from reconciler.traffic.sources.on_spark import cluster_names
 
-        return cluster_names(spark, self.datasets, self.form, self.mapping, self.between)
+        return cluster_names(spark, self.datasets, self.between)
 
     def refused(self) -> UsageError:
         """Implement ``Traffic.refused``."""
@@ -245,14 +241,8 @@ class Datasets(Traffic):
         from reconciler.traffic.client_seconds import sum_on_spark
         from reconciler.traffic.sources.on_spark import frame_rows
 
-        rows = frame_rows(spark, self.datasets, self.form, self.mapping, self.between, ONE_PASS)
+        rows = frame_rows(spark, self.datasets, self.between, ONE_PASS)
         return sum_on_spark(rows) if reading.by_seconds else rows
-
-
-class MappedDatasets(Datasets):
-    """The same with other columns."""
-
-    source: ClassVar[Source] = Source.MAPPED
 
 
 class DatasetLogs(Datasets):

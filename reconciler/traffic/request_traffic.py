@@ -77,8 +77,8 @@ _AMOUNTS: Final = pa.schema([("key", pa.int64()), ("amount", pa.int64())])
 _NOTES: Final = pa.schema([("what", pa.string()), ("broker", pa.int32()), ("text", pa.string())])
 
 
-class SecondsTraffic:
-    """Rows of the canonical traffic schema of which only the sums of whole seconds count.
+class TrafficSource:
+    """Opened traffic: its clients and facts, and the judgements of quota groups, from the sums of whole seconds.
 
     The rows are gone through once for the clients, then once for each judgement.
     """
@@ -127,7 +127,7 @@ class SecondsTraffic:
             raise
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """Implement ``TrafficSource.by_seconds``."""
+        """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
             self.rows.only(index.clients),
@@ -140,7 +140,10 @@ class SecondsTraffic:
         )
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """Implement ``TrafficSource.mutations``, topic by topic, or from whole seconds where these are stored."""
+        """Verdicts of token buckets, by target number: topic by topic, or from whole seconds where these are stored.
+
+        ``groups`` are of mutations. ``window``: the controller's settings.
+        """
         if self.is_stored:
             index, _ = self._index(grouping, groups)
             totals: Totals[pa.RecordBatch] = Totals(
@@ -167,7 +170,10 @@ class SecondsTraffic:
         return request_verdicts(result_of(self.rows.judge(work)), self.series, grouping, stated=self.facts.states_throttles)
 
     def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
-        """Verdicts of metrics, by the feature that knows them. Raises ``TrafficError`` without it."""
+        """Verdicts of metrics, by the feature that knows them. ``tables``: the quotas before, where they are known, and after.
+
+        Raises ``TrafficError`` without the feature.
+        """
         judge = next(added("METRIC_JUDGES"), None)
         if judge is None:
             raise TrafficError("this traffic has metrics, and no installed feature judges them")
@@ -175,11 +181,11 @@ class SecondsTraffic:
         return judged
 
     def minutes(self) -> Mapping[int, Integers]:
-        """Return the minutes of lines that can be read, charged or not: a quiet broker was recorded all the same."""
+        """Return the minutes since 1970 with a line that can be read, charged or not, by broker, rising (int64)."""
         return minutes_of(self.rows.total(MINUTE_TOTALS))
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """Implement ``TrafficSource.rates``."""
+        """Return the rates of a few groups in the intervals of ``lines``, by group number, in amounts a second."""
         index, expected = self._index(grouping, groups)
         return plot_points(
             self.rows.only(index.clients),
@@ -204,7 +210,7 @@ class SecondsTraffic:
         )
 
     def close(self) -> None:
-        """Safe to call twice."""
+        """Release rows that Spark keeps; safe to call twice."""
         self.rows.close()
 
     def _index(self, grouping: Grouping, groups: Collection[int]) -> tuple[GroupIndex, Sequence[int]]:
@@ -271,13 +277,13 @@ class SecondsTraffic:
         return notes
 
 
-class RequestTraffic(SecondsTraffic):
+class RequestTraffic(TrafficSource):
     """Rows of the canonical traffic schema that are single requests."""
 
     of_requests: ClassVar[bool] = True
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """Implement ``RequestSource.exactly``."""
+        """Replay every request: verdicts by group number, counts by index of series."""
         work = Work.of(grouping.groups, window)
         judge = judge_requests_of(work)
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")
@@ -304,8 +310,8 @@ class RequestTraffic(SecondsTraffic):
 
 def open_rows(
     rows: Rows[pa.RecordBatch], *, source: Source, files: Sequence[str], columns: Collection[str] = (), has_sums: bool
-) -> SecondsTraffic:
-    """``RequestTraffic``, or ``SecondsTraffic`` where charged rows are sums of seconds, or where some deltas are.
+) -> TrafficSource:
+    """``RequestTraffic``, or ``TrafficSource`` where charged rows are sums of seconds, or where some deltas are.
 
     A single such delta has all rows judged by seconds. Raises ``TrafficError`` as both, and closes ``rows`` then.
     """
@@ -319,7 +325,7 @@ def open_rows(
     except BaseException:
         rows.close()
         raise
-    return (SecondsTraffic if has_sums else RequestTraffic)(rows, source=source, files=files, columns=columns, counted=counted)
+    return (TrafficSource if has_sums else RequestTraffic)(rows, source=source, files=files, columns=columns, counted=counted)
 
 
 def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -128,7 +128,7 @@ _KNOWN: Final = {
     "write it again, or take it out",
     r"reconciler\.errors\.TrafficError: recorded traffic (?P<what>[^\n]+)": "{what}",
     r"CANNOT_MERGE_SCHEMA|Failed merging schema": "a column has one type in some files of --traffic and another in others: give "
-    "them apart, each with its own --mapping",
+    "them apart",
     r"reading file (?P<what>[^\n]+?)\.(\s|$)[\s\S]*(Unexpected end of input stream|ZipException|incorrect (data|header) check|"
     r"not a gzip file|invalid (block type|stored block|code lengths|distance))": "the compressed file {what} is damaged or cut "
     "short: take it out, or unpack what is left of it with gzip -dc",

@@ -6,12 +6,11 @@ request log.
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
 from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
-from reconciler.traffic.kinds import ColumnMapping, Kind
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import LocalRows, count_rows
 from reconciler.traffic.sources.log_documents import check_zone
 from reconciler.traffic.sources.log_evidence import charge_known_topics, mark_copies
@@ -28,11 +27,12 @@ from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, I
 from reconciler.traffic.sources.parquet_parts import BYTES_A_ROW, Between, footers_of
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.spark_setup import has_spark, is_spark_asked_for, require_spark_above
-from reconciler.traffic.traffic_source import Reading, Source, TrafficSource, require_usable
+from reconciler.traffic.traffic_source import Reading, Source, require_usable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.request_traffic import TrafficSource
     from reconciler.traffic.seconds.folder import SourceFile
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.spark_setup import SessionOptions
@@ -72,7 +72,6 @@ class Traffic:
     parquet: tuple[str, ...] = ()
     """Files other than logs."""
     cells: Path | None = None
-    mapping: ColumnMapping | None = None
     between: Between | None = None
     """Only the rows of this time."""
     datasets: tuple[Dataset, ...] = ()
@@ -104,7 +103,7 @@ class Traffic:
     @property
     def semantics(self) -> str:
         """The semantics of a row: ``EVENT``, or an amount of some time."""
-        return EVENT if self.mapping is None else self.mapping.semantics
+        return EVENT
 
     @property
     def of_requests(self) -> bool:
@@ -212,8 +211,12 @@ class Traffic:
         return opened
 
 
-def find_traffic(arguments: Sequence[str], mapping: ColumnMapping | None = None, *, between: Between | None = None) -> Traffic:
-    """The source that the arguments name. A ``mapping`` decides their format.
+OpenFiles: TypeAlias = Callable[[Sequence[str]], Traffic]
+"""Give the traffic of arguments, whatever their files are named."""
+
+
+def find_traffic(arguments: Sequence[str], mapped: OpenFiles | None = None, *, between: Between | None = None) -> Traffic:
+    """The source that the arguments name. ``mapped``: reads their files, which have columns of their own.
 
     ``between``: which rows of Parquet or of the recorder count.
 
@@ -223,9 +226,11 @@ def find_traffic(arguments: Sequence[str], mapping: ColumnMapping | None = None,
     datasets = tuple(dataset for _, dataset in parsed if dataset is not None)
     traffic: Traffic
     if datasets:
-        traffic = _at_addresses(parsed, datasets, mapping)
-    elif mapping is not None:
-        traffic = mapping.traffic(arguments)
+        if mapped is not None:
+            raise UsageError(f"--mapping is for files of this machine, not for {datasets[0]}. Give a view of Spark: table:NAME")
+        traffic = _at_addresses(parsed, datasets)
+    elif mapped is not None:
+        traffic = mapped(arguments)
     else:
         kinds = dict.fromkeys(map(_kind_of, arguments))
         if len(kinds) > 1:
@@ -244,18 +249,16 @@ def find_traffic(arguments: Sequence[str], mapping: ColumnMapping | None = None,
     return traffic
 
 
-def _at_addresses(
-    parsed: Sequence[tuple[str, Dataset | None]], datasets: tuple[Dataset, ...], mapping: ColumnMapping | None
-) -> Traffic:
+def _at_addresses(parsed: Sequence[tuple[str, Dataset | None]], datasets: tuple[Dataset, ...]) -> Traffic:
     """``datasets``: those of the ``parsed`` arguments."""
-    from reconciler.traffic.parquet_traffic import Datasets, MappedDatasets
+    from reconciler.traffic.parquet_traffic import Datasets
 
     if len(datasets) < len(parsed):
         path = next(argument for argument, dataset in parsed if dataset is None)
         raise UsageError(f"--traffic names {datasets[0]} and {path}: give paths of this machine or addresses, not both")
     if len(datasets) > 1 and any(dataset.is_table for dataset in datasets):
         raise UsageError("--traffic names a table and something else: give one table at a time")
-    return Datasets(datasets=datasets) if mapping is None else MappedDatasets(datasets=datasets, mapping=mapping)
+    return Datasets(datasets=datasets)
 
 
 def _kind_of(argument: str) -> type[Traffic]:
@@ -315,7 +318,8 @@ def open_traffic(
         traffic.look(reading.log_timezone)
     also = (*(IDENTITY_COLUMNS if requests else ()), *traffic.own_columns)
     recorded = traffic.open(session, replace(reading, also=also), in_process=in_process)
-    return require_usable(recorded, max_unreadable)
+    require_usable(recorded, max_unreadable)
+    return recorded
 
 
 def rows_for_workers(traffic: Traffic, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
@@ -355,12 +359,12 @@ class RequestLogs(Traffic):
         """Implement ``Traffic.batches``."""
         zone, kinds, also = reading.log_timezone, reading.kinds, reading.also
         parts = log_parts(self.logs, 1)
-        before, total = 0, sum(part.end - part.begin for part in parts)
+        read, total = 0, sum(part.size for part in parts)
         for log in parts:
             log_event(_log, "file opened", file=log.path, broker=log.broker, begin=log.begin, end=log.end)
-            note = functools.partial(lambda before, read_bytes: reading.progress.count(before + read_bytes, total), before)
-            yield from parse_lines(log.lines(note), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
-            before += log.end - log.begin
+            yield from parse_lines(log.lines(), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
+            read += log.size
+            reading.progress.count(read, total)
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
         """Implement ``Traffic.rows_here``. Copies are marked, and topics have what they cost."""

@@ -1,4 +1,4 @@
-"""What a backtest is asked, and the interfaces of opened traffic: its clients and facts, and the judgements of quota groups."""
+"""What a backtest is asked, how traffic is read, and the facts of opened traffic."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import datetime
 import enum
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import numpy as np
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
-from reconciler.model import BucketVerdict, Coverage, Entity, HistoryNeeds, Message, Observations, Provenance, Span
+from reconciler.model import Coverage, Entity, HistoryNeeds, Message, Observations, Span
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import QuotaTable
-from reconciler.traffic.judging.by_seconds import Lines, Points
-from reconciler.traffic.judging.evidence import Evidence, Gauge
-from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
-from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables
+from reconciler.traffic.judging.grouping import BrokerRule
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.normal_form import require_readable
+
+if TYPE_CHECKING:
+    from reconciler.traffic.request_traffic import TrafficSource
 
 
 class Source(enum.StrEnum):
@@ -109,68 +108,11 @@ class RecordedThrottle:
         return self.kind.key.value
 
 
-class TrafficSource(Protocol):
-    """Recorded traffic that can be judged from its seconds, and what a report has beside the judgements."""
-
-    @property
-    def series(self) -> tuple[Series, ...]:
-        """The clients in the order of ``Series.sort_key``. ``Grouping`` has their indexes."""
-        ...
-
-    @property
-    def facts(self) -> Facts:
-        """Files, coverage and counts of lines, for the provenance of a report."""
-        ...
-
-    @property
-    def gauges(self) -> tuple[Gauge, ...]:
-        """The samples of each client's rate, where metrics were recorded."""
-        ...
-
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
-        ...
-
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """Verdicts of token buckets, by target number. ``groups`` are of mutations. ``window``: the controller's settings."""
-        ...
-
-    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
-        """Verdicts of metrics, where there are any. ``tables``: the quotas before, where they are known, and after."""
-        ...
-
-    def minutes(self) -> Mapping[int, Integers]:
-        """Return the minutes since 1970 with any line, by broker, rising (int64). The gaps of other brokers are not known."""
-        ...
-
-    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """Return the rates of a few groups in the intervals of ``lines``, by group number, in amounts a second."""
-        ...
-
-    def close(self) -> None:
-        """Release rows that Spark keeps; safe to call twice."""
-        ...
-
-
-@runtime_checkable
-class RequestSource(TrafficSource, Protocol):
-    """The same where every single request is known."""
-
-    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """Replay every request: verdicts by group number, counts by index of series."""
-        ...
-
-    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
-        """Every request under the proposed quotas, in the order of charging."""
-        ...
-
-
 _log: Final = logging.getLogger(__name__)
-Opened = TypeVar("Opened", bound=TrafficSource)
 
 
-def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
-    """The same. Closes it and raises ``TrafficError`` when more than the share ``max_unreadable`` cannot be read."""
+def require_usable(recorded: TrafficSource, max_unreadable: float) -> None:
+    """Close traffic and raise ``TrafficError`` when more than the share ``max_unreadable`` of it cannot be read."""
     facts = recorded.facts
     lines = facts.requests + facts.unreadable + sum(facts.not_charged.values())
     log_event(
@@ -190,7 +132,6 @@ def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
         except TrafficError:
             recorded.close()
             raise
-    return recorded
 
 
 GAP_FILES: Final = ("gaps.old.jsonl", "gaps.jsonl")

@@ -20,11 +20,11 @@ from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, ColumnMapping
+    from reconciler.traffic import Between, OpenFiles
 
 
-def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> ColumnMapping | None:
-    """The mapping, if there is any. With ``trusted`` it is the reference's.
+def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> OpenFiles | None:
+    """Return how the mapping file, if there is any, reads files. With ``trusted`` it is the reference's.
 
     Raises ``ManifestError`` with all findings, ``TrafficError`` for a missing file, and
     ``UntrustedError`` for one that only the work tree has.
@@ -42,8 +42,8 @@ def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> Colu
             content, source = path.read_bytes(), str(path)
         except OSError as error:
             raise TrafficError(f"mapping {path} cannot be read: {error.strerror}") from error
-    mapping: ColumnMapping = load(parse)(content, source)
-    return mapping
+    mapped: OpenFiles = load(parse)(content, source)
+    return mapped
 
 
 _HOUR_S: Final = 3600.0

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.traffic import Traffic
-    from reconciler.traffic.traffic_source import TrafficSource
+    from reconciler.traffic.request_traffic import TrafficSource
 
 
 def open_here(traffic: Traffic, **options: Any) -> TrafficSource:

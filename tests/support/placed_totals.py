@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn
 
-from reconciler.traffic.request_traffic import SecondsTraffic
+from reconciler.traffic.request_traffic import TrafficSource
 from reconciler.traffic.seconds.stored_rows import StoredRows
 from reconciler.traffic.sources.normal_form import IDENTITY
 
@@ -18,7 +18,7 @@ def no_spark() -> NoReturn:
     raise AssertionError("Spark is not needed")
 
 
-def stored_seconds(recorded: SecondsTraffic) -> Iterator[tuple[Identity, int, int]]:
+def stored_seconds(recorded: TrafficSource) -> Iterator[tuple[Identity, int, int]]:
     """Client, second and amount of each row of a folder of compact."""
     assert isinstance(recorded.rows, StoredRows)
     for file in recorded.rows.files:

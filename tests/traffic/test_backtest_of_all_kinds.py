@@ -22,8 +22,8 @@ from tests.support.local_traffic import open_here
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.request_traffic import TrafficSource
     from reconciler.traffic.sources.parquet_parts import Part
-    from reconciler.traffic.traffic_source import TrafficSource
 
 EVERYBODY = Entity.of({"user": DEFAULT})
 ADDRESS, ANY_ADDRESS, LOOPBACK = (Entity.of({"ip": name}) for name in ("10.0.0.7", DEFAULT, "::1"))

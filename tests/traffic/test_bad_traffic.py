@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from tests.traffic.log_lines import line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.features.mapping.mapping import TrafficMapping
+    from reconciler.traffic import OpenFiles
     from reconciler.traffic.traffic_source import Facts
 
 pytestmark = pytest.mark.spark
@@ -35,15 +36,16 @@ def opened(spark: SparkSession | None, *arguments: Path | str, **options: Any) -
         found.close()
 
 
-def counted(seconds: int, semantics: str) -> TrafficMapping:
+def counted(seconds: int, semantics: str) -> OpenFiles:
     """Of bytes ``n`` of one client, once in so many seconds."""
-    from reconciler.features.mapping.mapping import Field, TrafficMapping
+    from reconciler.features.mapping.mapped import read_mapping
 
     constants: dict[str, str | int] = {"interval": seconds, "broker": 1, "kind": "produce", "user": "u", "client_id": "c"}
-    fields = {name: Field(constant=value) for name, value in constants.items()}
-    return TrafficMapping(
-        fields={**fields, "ts": Field(column="t", how={"unit": "s"}), "amount": Field(column="n")}, semantics=semantics
-    )
+    columns = {name: {"constant": value} for name, value in constants.items()}
+    columns |= {"ts": {"column": "t", "unit": "s"}, "amount": {"column": "n"}}
+    spec = {"semantics": semantics, "columns": columns}
+    document = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": spec}
+    return read_mapping(json.dumps(document).encode(), "mapping.yaml")
 
 
 def test_a_log_cut_short_while_it_was_compressed_is_named(tmp_path: Path, warm_command: Command) -> None:
@@ -141,14 +143,14 @@ def test_sums_of_minutes_are_refused(tmp_path: Path) -> None:
 
 def test_sums_of_seconds_are_never_judged_as_requests(tmp_path: Path) -> None:
     from reconciler.traffic import find_traffic
-    from reconciler.traffic.traffic_source import RequestSource
+    from reconciler.traffic.request_traffic import RequestTraffic
 
     file = tmp_path / "seconds.csv"
     file.write_text("t,n\n1795266001,5\n1795266002,5\n", encoding="utf-8")
     for semantics, whole in (("delta", False), ("event", True)):
         mapped = find_traffic([str(file)], counted(1, semantics))
         found = open_here(mapped)
-        assert isinstance(found, RequestSource) is whole
+        assert isinstance(found, RequestTraffic) is whole
         assert found.facts.requests == 2
         found.close()
 

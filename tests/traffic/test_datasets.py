@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pytest
 from tests.support.command import Command, Done, run
 from tests.support.manifests import quotas
 from tests.support.recorded_parquet import START, Flow, write_traffic
+from tests.support.tools import ROOT
 from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:
@@ -28,18 +30,6 @@ FLOWS = (
     Flow(user="alice", broker=2, amount=4_000),
     Flow(user="bob", client_id="", kind="fetch", amount=700_000, begin_s=20),
 )
-MAPPING = """
-apiVersion: kafka-quotas/v1
-kind: TrafficMapping
-spec:
-  columns:
-    ts: {column: at, unit: ms}
-    broker: {column: node}
-    kind: {column: what}
-    amount: {column: bytes}
-    user: {column: who}
-    client_id: {column: app}
-"""
 
 
 @pytest.fixture
@@ -128,18 +118,21 @@ def test_request_logs_at_an_address_give_the_report_of_the_files(work: Path, war
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_a_mapping_reads_every_format_that_spark_reads(work: Path, warm_command: Command, spark: SparkSession, form: str) -> None:
+def test_a_view_of_the_documentation_gives_other_columns_as_traffic(
+    work: Path, warm_command: Command, spark: SparkSession
+) -> None:
     frame = spark.read.parquet(str(write_traffic(work / "all.parquet", FLOWS)))
-    mapped = frame.selectExpr(
-        "unix_millis(ts) AS at", "broker AS node", "kind AS what", "amount AS bytes", "user AS who", "client_id AS app"
-    )
-    mapped.write.format(form).option("header", "true").option("nullValue", "none").option("emptyValue", "").save(str(work / form))
-    (work / "mapping.yaml").write_text(MAPPING, "utf-8")
-    found = report_of(warm_command, work, (work / form).as_uri(), options=("--mapping", "mapping.yaml"))
-    expected = report_of(warm_command, work, "all.parquet")
-    assert found["summary"] == expected["summary"]
-    assert [row["peak"] for row in found["verdicts"]] == [row["peak"] for row in expected["verdicts"]]
+    other = "unix_millis(ts) AS at, broker AS node, initcap(kind) AS type, amount AS size, 'User:' || user AS principal"
+    frame.selectExpr(*other.split(", "), "client_id AS app").write.saveAsTable("lake_requests")
+    text = (ROOT / "docs" / "traffic.md").read_text("utf-8")
+    (view,) = re.findall(r"```sql\n(.*?);\n```", text, re.DOTALL)
+    spark.sql(view.replace("lake.db.requests", "lake_requests").replace("lake.db.traffic", "lake_traffic"))
+    try:
+        found = report_of(warm_command, work, "table:lake_traffic")
+    finally:
+        spark.sql("DROP VIEW lake_traffic")
+        spark.sql("DROP TABLE lake_requests")
+    assert found == report_of(warm_command, work, "all.parquet")
 
 
 @pytest.mark.spark

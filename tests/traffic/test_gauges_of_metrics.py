@@ -23,7 +23,7 @@ spec:
     interval: {constant: %d}
     broker: {column: broker}
     user: {column: user}
-    client_id: {column: client, missing: empty}
+    client_id: {constant: ""}
     kind: {constant: produce}
     amount: {column: amount}
 """

@@ -152,7 +152,7 @@ def write_many_clients(folder: Path) -> None:
 
 def test_a_file_that_vanishes_after_spark_listed_it_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     write_many_clients(tmp_path / "rows")
-    rows = frame_rows(spark, [Dataset(name=f"file://{tmp_path}/rows")], "parquet", None)
+    rows = frame_rows(spark, [Dataset(name=f"file://{tmp_path}/rows")])
     (tmp_path / "rows" / "0.parquet").unlink()
     with pytest.raises(TrafficError) as failed, raise_as_sentences("local[2]"):
         rows.total(CLIENT_TOTALS)

@@ -13,7 +13,6 @@ import pytest
 
 from tests.support.command import COMMAND, environment
 from tests.support.manifests import cluster, quotas
-from tests.traffic.log_lines import line
 
 BEGIN = datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC)
 MANIFEST = quotas(({"user": "bob"}, {"producer_byte_rate": "1MiB"})) + "---\n" + cluster(backtest={"history": {"hours": 0}})
@@ -62,26 +61,3 @@ def test_one_name_in_many_rows_is_held_once(tmp_path: Path, question: str) -> No
     write(tmp_path / "t.parquet", ["u" * 32_000, "bob"], [row % 2 for row in range(60_000)], ["app"], [0] * 60_000)
     done = run(tmp_path, *QUESTIONS[question])
     assert done.returncode == 0, done.stderr[-2000:]
-
-
-@pytest.mark.bulk
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_names_longer_than_any_of_kafka_are_unreadable_rows(tmp_path: Path, question: str) -> None:
-    write(tmp_path / "t.parquet", ["x" * 50_000_000, "bob"], [0] + [1] * 99, ["app"], [0] * 100)
-    done = run(tmp_path, *QUESTIONS[question], "--max-unreadable", "0")
-    assert (done.returncode, "1 of 100 rows cannot be read" in done.stderr) == (1, True), done.stderr[-2000:]
-    done = run(tmp_path, *QUESTIONS[question], "--format", "json")
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout) < 100_000
-    assert "x" * 100 not in done.stdout
-
-
-def test_long_names_in_a_request_log_are_unreadable_lines(tmp_path: Path) -> None:
-    from reconciler.traffic.sources.normal_form import LONGEST_NAME
-    from tests.support.traffic_rows import log_rows
-
-    path = tmp_path / "kafka-request.log"
-    names = ["ä" * (LONGEST_NAME // 2), "ä" * (LONGEST_NAME // 2 + 1)]
-    lines = [line(client_id=name) for name in names] + [line(principal=f"User:{name}") for name in names]
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-    assert sorted(row.status for row in log_rows(path)) == ["charged", "charged", "unreadable", "unreadable"]

@@ -21,7 +21,7 @@ from tests.support.random_traffic import Flow, arrivals_of, write_files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.traffic_source import TrafficSource
+    from reconciler.traffic.request_traffic import TrafficSource
 
 pytestmark = pytest.mark.spark
 EACH = {"producer_byte_rate": 20_000.0, "consumer_byte_rate": 9000.0}

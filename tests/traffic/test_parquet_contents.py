@@ -90,7 +90,7 @@ def test_totals_of_the_bytes_are_those_of_sparks_own_reader(tmp_path: Path, spar
     lake = dataset(tmp_path / "lake")
     contents = contents_frame(spark, [lake.as_uri()])
     assert contents is not None
-    own = rows_of_frame(spark.read.option("mergeSchema", "true").parquet(lake.as_uri()), None, between, where="lake")
+    own = rows_of_frame(spark.read.option("mergeSchema", "true").parquet(lake.as_uri()), between, where="lake")
     by_bytes = contents_rows(contents, between, (CLIENT_TOTALS, MINUTE_TOTALS))
     for work in (CLIENT_TOTALS, MINUTE_TOTALS):
         order = [(name, "ascending") for name in work.schema.names]
@@ -112,7 +112,7 @@ def test_rows_that_are_summed_are_read_once(tmp_path: Path, spark: SparkSession,
         assert contents is not None
         rows = contents_rows(contents)
     else:
-        rows = rows_of_frame(spark.read.option("mergeSchema", "true").parquet(lake.as_uri()), None, where="lake")
+        rows = rows_of_frame(spark.read.option("mergeSchema", "true").parquet(lake.as_uri()), where="lake")
     expected = [sorted(rows.total(work).to_pylist(), key=repr) for work in (CLIENT_TOTALS, MINUTE_TOTALS)]
 
     summed = sum_on_spark(rows)
@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_decoded_is_named(tmp_path: Path, spark: SparkSess
     content = bytearray(path.read_bytes())
     content[40:400] = b"\xff" * 360
     path.write_bytes(content)
-    rows = frame_rows(spark, [Dataset(name=tmp_path.as_uri())], "parquet", None)
+    rows = frame_rows(spark, [Dataset(name=tmp_path.as_uri())])
     with pytest.raises(Exception, match=r"all\.parquet is not a Parquet file, or was not finished") as failed:
         rows.total(CLIENT_TOTALS)
     assert TrafficError.__name__ in f"{failed.type.__name__} {failed.value}"
@@ -152,7 +152,7 @@ def test_sparks_own_reader_stays_where_it_reads_less_or_has_to(tmp_path: Path, s
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
     def has_bytes(folder: Path, between: Between | None) -> list[bool]:
-        rows = frame_rows(spark, [Dataset(name=folder.as_uri())], "parquet", None, between)
+        rows = frame_rows(spark, [Dataset(name=folder.as_uri())], between)
         frame = rows.made_of_shares(lambda batches: batches, ("broker",), pa.schema([("broker", pa.int32())]), few=False)
         plan = frame._jdf.queryExecution().analyzed().toString()
         return [reader == "binaryFile" for reader in re.findall(r"\] (binaryFile|parquet)$", plan, re.MULTILINE)]

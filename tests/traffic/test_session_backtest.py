@@ -174,29 +174,6 @@ def test_a_table_by_its_name_gives_what_its_frame_gives(session: SparkSession, r
     assert client.to_json(by_name) == client.to_json(judge(session, work, recorded))
 
 
-def test_other_columns_are_read_by_a_mapping(session: SparkSession, recorded: DataFrame, work: Path) -> None:
-    mapping = {
-        "apiVersion": "kafka-quotas/v1",
-        "kind": "TrafficMapping",
-        "spec": {
-            "columns": {
-                "ts": {"column": "at"},
-                "broker": {"column": "node"},
-                "kind": {"column": "what", "values": {"P": "produce"}},
-                "amount": {"column": "size", "unit": "KB"},
-                "user": {"column": "who"},
-                "client_id": {"constant": "app"},
-            }
-        },
-    }
-    (work / "mapping.yaml").write_text(json.dumps(mapping))
-    other = recorded.selectExpr("ts AS at", "broker AS node", "'P' AS what", "amount / 1000 AS size", "user AS who")
-    mapped = judge(session, work, other, mapping=work / "mapping.yaml")
-    canonical = judge(session, work, recorded)
-    assert [row.peak for row in mapped.verdicts] == [row.peak for row in canonical.verdicts]
-    assert json.loads(client.to_json(mapped))["provenance"]["source"] == "mapped-file"
-
-
 def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[str, Any], type[Exception], str]]:
     from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own documentation calls its functions
 

@@ -49,10 +49,10 @@ MAPPING = """apiVersion: kafka-quotas/v1
 kind: TrafficMapping
 spec:
   columns:
-    ts: {column: time, timezone: Europe/Berlin}
+    ts: {column: time}
     broker: {column: host, pattern: 'kafka-(\\d+)'}
-    user: {column: principal, strip: "User:"}
-    client_id: {column: client, missing: empty}
+    user: {column: principal, pattern: "(?:User:)?(.*)"}
+    client_id: {column: client}
     kind: {column: what, values: {Produce: produce, Fetch: fetch}}
     amount: {column: kb, unit: KiB}
 """
@@ -245,9 +245,9 @@ JAVA = "needs Java"
             f"{HEADER}\n1795266000,kafka-1,u,c,Produce,1\n".encode(),
             MAPPING,
             (),
-            "is not a time of the years 2000 to 2099 with unit text. Write unit: s at columns.ts",
+            "none of its first 1 rows can be read with the mapping: column 'ts' has no value",
         ),
-        ("a.csv", f"{HEADER}\n{START},b1,u,c,Produce,1\n".encode(), MAPPING, (), "'b1' in column 'host' gives no broker"),
+        ("a.csv", f"{HEADER}\n{START},b1,u,c,Produce,1\n".encode(), MAPPING, (), "column 'broker' has no value"),
     ],
     ids=["not a log", "layout", "zone", "not Parquet", "column", "time", "broker"],
 )

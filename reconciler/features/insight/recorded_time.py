@@ -29,7 +29,6 @@ from reconciler.traffic import (
     Kind,
     RecordedThrottle,
     RequestTraffic,
-    SecondsTraffic,
     Totals,
     TrafficSource,
     add_up,
@@ -103,7 +102,7 @@ def recorded_throttles(
     Times are those of ``since`` to ``until``. ``None``: the source has no place for throttles. ``recorded``: opened with
     ``throttles``.
     """
-    if not isinstance(recorded, SecondsTraffic) or recorded.is_stored or client == ():
+    if recorded.is_stored or client == ():
         return None
     has_times = RECORDED_THROTTLE in recorded.columns
     work: Totals[pa.RecordBatch] = Totals(
@@ -122,10 +121,8 @@ def recorded_throttles(
 
 
 def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
-    """The part of this time, where a source can be cut. Raises ``TrafficError`` when nothing of that time can be used."""
-    if isinstance(recorded, SecondsTraffic):
-        return recorded.between(_micros(start), _micros(end))
-    return recorded
+    """The part of this time. Raises ``TrafficError`` when nothing of that time can be used."""
+    return recorded.between(_micros(start), _micros(end))
 
 
 def _window_of(question: BacktestRequest) -> datetime.timedelta:

@@ -1,3 +1,3 @@
 """Parquet and CSV files with columns of their own, as a mapping file states them."""
 
-MAPPINGS = ("reconciler.features.mapping.mapping:parse_mapping",)
+MAPPINGS = ("reconciler.features.mapping.mapped:read_mapping",)

@@ -1,145 +1,130 @@
-"""Parquet or CSV with columns of its own, read through a mapping file, as rows like those of ``request_log``.
-
-A difference of counters (``delta``) is of one second of the clock, and as good as a per-second total: its sum is that second's.
-A longer one is unreadable. A broker's sampled rate (``gauge``) has its semantics as status.
-"""
+"""Parquet and CSV files with columns of their own, read through a mapping file as rows of the canonical traffic schema."""
 
 from __future__ import annotations
 
+import datetime
 import functools
+import io
 import itertools
 import re
-import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from pyarrow import csv
 
 from reconciler.errors import TrafficError
-from reconciler.features.mapping.csv_cells import (
-    Moments,
-    csv_batches,
-    header_of,
-    map_distinct,
-    moments_of_text,
-    moments_of_timestamps,
-    read_scaled,
-    texts,
-)
-from reconciler.features.mapping.mapping import Field, TrafficMapping
+from reconciler.features.mapping.mapping import Field, TrafficMapping, parse_mapping
 from reconciler.model import escaped
-from reconciler.traffic import (
-    DELTA,
-    EVENT,
-    UNCLEAR,
-    UNREADABLE,
-    Integers,
-    Kind,
-    Part,
-    Reading,
-    Source,
-    Traffic,
-    footer_of,
-    is_in_time,
-    is_within_second,
-    kept_rows,
-    parts_of,
-    rows_of,
-    shown_files,
-)
+from reconciler.traffic import UNREADABLE, Part, Reading, Source, Traffic, footer_of, kept_rows, parts_of, rows_of, shown_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic import SparkRows
+    from reconciler.traffic import OpenFiles, SparkRows
 
+MappedPart: TypeAlias = "str | Part"
+"""The path of a CSV file, or a part of a Parquet file."""
+_BLOCK: Final = 16 * 1024 * 1024
+"""Bytes of CSV that are read at a time: a line may have as many."""
+_BYTES_A_TASK: Final = 32 * 1024 * 1024
+_BYTES_A_ROW: Final = 64
+"""Of Parquet."""
 _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
     "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9,
 }  # fmt: skip
-_TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_UNIT_OF: Final = {"ts": "us", "interval": "ms"}
+"""The unit of numbers in the canonical schema. Amounts are in bytes or nanoseconds."""
 _WORDS: Final = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False),
 }  # fmt: skip
-_SECOND_US: Final = 1_000_000
-_INT32: Final = 2**31
-_FIRST_ROWS, _FIRST_FILES = 200, 20
-"""What is looked at before everything is read."""
-
-MappedPart: TypeAlias = "str | Part"
-"""The path of a CSV file, or a part of a Parquet file."""
+_TYPES: Final = {
+    "ts": pa.timestamp("us", "UTC"), "interval": pa.int64(), "broker": pa.int64(), "amount": pa.int64(), "throttled": pa.bool_(),
+}  # fmt: skip
+_NUMBER: Final = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?\s*$"
+_LARGEST: Final = 2.0**62
 
 
-_BYTES_A_TASK: Final = 32 * 1024 * 1024
-_BYTES_A_ROW: Final = 64
-"""Of Parquet."""
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MappedTraffic(Traffic):
     """Parquet or CSV with columns of their own, which a mapping names."""
 
     source: ClassVar[Source] = Source.MAPPED
 
-    @classmethod
-    def mapped(cls, arguments: Sequence[str], mapping: TrafficMapping) -> Traffic:
-        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
-        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument)))
-        return cls(parquet=files, mapping=mapping)
+    mapping: TrafficMapping
+
+    @property
+    def semantics(self) -> str:
+        """Implement ``Traffic.semantics``."""
+        return self.mapping.semantics
 
     def look(self, log_timezone: str) -> None:
-        """Implement ``Traffic.look``: when not one of the first rows of any file can be read, the mapping is wrong."""
+        """Implement ``Traffic.look``: when not one of the first rows of the first file can be read, the mapping is wrong."""
         del log_timezone
-        parts = {_path_of(part): part for part in reversed(self._parts())}
-        rows, columns = 0, None
-        for path in itertools.islice(sorted(parts), _FIRST_FILES):
-            for _, batch in itertools.islice(_columns((parts[path],), self._columns), 1):
-                columns = batch.slice(0, _FIRST_ROWS)
-                if any(name != UNREADABLE for name in mapped_batch(columns, self._columns).column("status").to_pylist()):
-                    return
-                rows += columns.num_rows
-        if columns is not None and rows:
-            why = _why_unreadable(columns, self._columns)
-            raise TrafficError(f"recorded traffic {min(parts)}: none of its first {rows} rows can be read: {why}")
+        parts = self._parts()
+        for batch in itertools.islice(self._rows(parts[:1]), 1):
+            if set(batch.column("status").to_pylist()) == {UNREADABLE}:
+                why = batch.column("detail")[0].as_py()
+                raise TrafficError(
+                    f"recorded traffic {escaped(_path_of(parts[0]))}: none of its first {batch.num_rows} rows can be read with "
+                    f"the mapping: {escaped(why)}"
+                )
 
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
         """Implement ``Traffic.batches``."""
-        return mapped_rows(self._parts(), self._columns, with_file="file" in reading.also)
+        return self._rows(self._parts(), with_file="file" in reading.also)
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """Implement ``Traffic.rows_on``."""
         parts = self._parts()
         sizes = [part.rows * _BYTES_A_ROW if isinstance(part, Part) else Path(part).stat().st_size for part in parts]
-        read = functools.partial(mapped_rows, mapping=self._columns, with_file="file" in reading.also)
+        read = functools.partial(self._rows, with_file="file" in reading.also)
         return kept_rows(spark, parts, sizes, read, a_task=_BYTES_A_TASK)
 
     def _parts(self) -> list[MappedPart]:
         """Look at the header or footer of each file. Raises ``TrafficError`` for another ending, or a column of no file."""
-        of_csv = [file for file in self.parquet if _form_of(file) == "csv"]
+        of_csv = [file for file in self.parquet if _is_csv(file)]
         others = [file for file in self.parquet if file not in set(of_csv)]
-        require_mapped(of_csv, (header_of(file, self._columns.delimiter) for file in of_csv), self._columns)
-        require_mapped(others, (footer_of(file).schema.to_arrow_schema().names for file in others), self._columns)
+        for files, columns_of in ((of_csv, self._header), (others, lambda file: footer_of(file).schema.to_arrow_schema().names)):
+            known = {name for file in files for name in columns_of(file)}
+            if files and (missing := sorted(set(self.mapping.columns) - known)):
+                raise TrafficError(
+                    f"recorded traffic {escaped(files[0])}: the mapping names the column {missing[0]!r}, and the files have "
+                    f"{', '.join(sorted(known))}"
+                )
         return [*of_csv, *parts_of(others)]
 
-    @property
-    def _columns(self) -> TrafficMapping:
-        assert isinstance(self.mapping, TrafficMapping)
-        return self.mapping
+    def _header(self, path: str) -> Sequence[str]:
+        try:
+            names: Sequence[str] = _open_csv(path, self.mapping, lambda _: "skip").schema.names
+        except pa.ArrowInvalid:
+            # An empty file.
+            return ()
+        return names
+
+    def _rows(self, parts: Iterable[MappedPart], *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
+        for part in parts:
+            path = _path_of(part)
+            batches = _csv_batches(path, self.mapping) if isinstance(part, str) else part.batches(self.mapping.columns)
+            for batch in batches:
+                yield rows_of(canonical_columns(batch, self.mapping), Path(path).as_uri() if with_file else None)
 
 
-def _form_of(file: str) -> str:
-    """The format of a file by its name. Raises ``TrafficError`` for an unknown ending."""
-    ending = Path(file.removesuffix(".gz").removesuffix(".zst")).suffix
-    if ending not in (".parquet", ".csv"):
-        raise TrafficError(f"recorded traffic {escaped(file)}: its name ends neither in .parquet nor in .csv. Rename it")
-    return ending.removeprefix(".")
+def read_mapping(content: bytes, path: str) -> OpenFiles:
+    """Read the mapping in a file's bytes; ``path`` names the file in messages. Raises ``ManifestError`` with all findings."""
+    return functools.partial(_open_files, mapping=parse_mapping(content, path))
 
 
-def _mapped_of(path: Path) -> tuple[str, ...]:
+def _open_files(arguments: Sequence[str], mapping: TrafficMapping) -> Traffic:
+    return MappedTraffic(parquet=tuple(file for argument in arguments for file in _files_of(Path(argument))), mapping=mapping)
+
+
+def _files_of(path: Path) -> tuple[str, ...]:
     if path.is_file():
         return (str(path.resolve()),)
     if not path.is_dir():
@@ -148,190 +133,158 @@ def _mapped_of(path: Path) -> tuple[str, ...]:
     return shown_files(path, files, what="the folder has no file whose name ends in .csv, .csv.gz or .parquet")
 
 
-def mapped_rows(parts: Iterable[MappedPart], mapping: TrafficMapping, *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
-    """Rows as ``normal_form.rows_of`` makes them."""
-    for path, batch in _columns(parts, mapping):
-        yield mapped_batch(batch, mapping, Path(path).as_uri() if with_file else None)
-
-
-def mapped_batch(batch: pa.RecordBatch, mapping: TrafficMapping, file: str | None = None) -> pa.RecordBatch:
-    """The same of one batch with the columns that the mapping names."""
-    return rows_of(normal_batch(batch, mapping), file)
-
-
-def _columns(parts: Iterable[MappedPart], mapping: TrafficMapping) -> Iterator[tuple[str, pa.RecordBatch]]:
-    names = mapping.columns
-    for part in parts:
-        if isinstance(part, str):
-            yield from ((part, batch) for batch in csv_batches(part, names, mapping.delimiter))
-        else:
-            yield from ((part.path, batch) for batch in _utc(part, part.batches(names)))
+def _is_csv(file: str) -> bool:
+    """Whether a name is that of a CSV file. Raises ``TrafficError`` when it is not that of a Parquet file either."""
+    ending = Path(file.removesuffix(".gz").removesuffix(".zst")).suffix
+    if ending not in (".parquet", ".csv"):
+        raise TrafficError(f"recorded traffic {escaped(file)}: its name ends neither in .parquet nor in .csv. Rename it")
+    return ending == ".csv"
 
 
 def _path_of(part: MappedPart) -> str:
     return part if isinstance(part, str) else part.path
 
 
-def _utc(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Moments in Parquet's oldest form have no zone and are in UTC."""
-    schema = pq.read_schema(part.path)
-    oldest = {field.path for field in pq.read_metadata(part.path).schema if field.physical_type == "INT96"}
-    for batch in batches:
-        columns = [
-            pc.assume_timezone(column, "UTC") if name in oldest and schema.field(name).type.tz is None else column
-            for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+class _WholeLines(io.RawIOBase):
+    """The bytes of a CSV file whose quotes end in their line: one too many would swallow all rows up to the next one."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._stream, self._quotes = path, pa.input_stream(path), 0
+
+    def readable(self) -> bool:
+        """Return true."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read into the buffer. Raises ``TrafficError`` for a line with an odd number of quotes."""
+        body = self._stream.read(len(buffer))
+        buffer[: len(body)] = body
+        text = np.frombuffer(body, dtype=np.uint8)
+        quotes = self._quotes + np.cumsum(text == ord('"'))
+        open_ends = np.flatnonzero((text == ord("\n")) & (quotes % 2 == 1))
+        if len(open_ends):
+            line = body[: open_ends[0]].rsplit(b"\n", 1)[-1][:100].decode("utf-8", "replace")
+            raise TrafficError(
+                f"recorded traffic {escaped(self._path)}: the line {escaped(line)!r} has an odd number of quotes. Write fields "
+                'without line breaks, and a quote within a field as ""'
+            )
+        self._quotes = int(quotes[-1]) if len(quotes) else self._quotes
+        return len(body)
 
 
-def require_mapped(files: Sequence[str], columns: Iterable[Sequence[str]], mapping: TrafficMapping) -> None:
-    """Raise ``TrafficError`` when none of the files, with these columns, has a column that the mapping names."""
-    known = {name for names in columns for name in names}
-    if not files:
-        return
-    missing = sorted(set(mapping.columns) - known)
-    if missing:
-        raise TrafficError(
-            f"recorded traffic {files[0]}: the mapping names the column {missing[0]!r}, and the files have "
-            f"{', '.join(sorted(known))}"
+def _open_csv(path: str, mapping: TrafficMapping, skip: Callable[[object], str], **options: Any) -> csv.CSVStreamingReader:
+    """Open a CSV file. Raises ``TrafficError`` for one that is damaged, ``ArrowInvalid`` for an empty one."""
+    try:
+        return csv.open_csv(
+            io.BufferedReader(_WholeLines(path), _BLOCK),
+            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            parse_options=csv.ParseOptions(delimiter=mapping.delimiter, invalid_row_handler=skip),
+            convert_options=csv.ConvertOptions(check_utf8=False, **options),
         )
+    except OSError as error:
+        raise _damaged(path) from error
 
 
-def _why_unreadable(batch: pa.RecordBatch, mapping: TrafficMapping) -> str:
-    """Name the column that is to blame, with one of its values."""
-    checks: dict[str, Callable[[], Iterable[bool]]] = {
-        "ts": lambda: ((moments := _moments(batch, mapping.fields["ts"])).valid & is_in_time(moments.micros)).tolist(),
-        "broker": lambda: _broker(batch, mapping.fields["broker"]).is_valid().to_pylist(),
-        "kind": lambda: _kind(batch, mapping.fields["kind"]).is_valid().to_pylist(),
-        "amount": lambda: ((moments := _amount(batch, mapping.fields["amount"]))[1] & (moments[0] >= 0)).tolist(),
-    }
-    if mapping.semantics == DELTA:
-        checks["interval"] = lambda: is_within_second(
-            _moments(batch, mapping.fields["ts"]).micros, _interval(batch, mapping.fields["interval"])[0]
-        ).tolist()
-    for name, check in checks.items():
-        field = mapping.fields[name]
-        good = check()
-        if not any(good):
-            value = texts(batch.column(field.column))[0].as_py() if field.column in batch.schema.names else field.constant
-            return f"columns.{name}: {value!r} in column {field.column!r} {_what_is_wrong(name, field, batch)}"
-    return "no row has a time, a broker, a kind and an amount"
+def _csv_batches(path: str, mapping: TrafficMapping) -> Iterator[pa.RecordBatch]:
+    """The columns that the mapping names, as bytes, null where a cell is empty or the file has no such column.
+
+    A line with too few or too many cells is a row of nulls. Raises ``TrafficError`` for a file that is damaged.
+    """
+    wrong: list[object] = []
+
+    def skip(row: object) -> str:
+        wrong.append(row)
+        return "skip"
+
+    schema = pa.schema([(name, pa.binary()) for name in mapping.columns])
+    options = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+    try:
+        yield from _open_csv(
+            path, mapping, skip, column_types=schema, include_columns=schema.names, include_missing_columns=True, **options
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV file" not in str(error):
+            raise _damaged(path) from error
+    except OSError as error:
+        raise _damaged(path) from error
+    if wrong:
+        yield pa.RecordBatch.from_arrays([pa.nulls(len(wrong), pa.binary()) for _ in schema], schema=schema)
 
 
-def _what_is_wrong(name: str, field: Field, batch: pa.RecordBatch) -> str:
-    if name == "interval":
-        return "is not within one second of the clock, which a delta must be"
-    if name != "ts":
-        return f"gives no {name}"
-    units = (replace(field, how={"unit": unit}) for unit in ("s", "ms", "us", "ns"))
-    fitting = [unit.how["unit"] for unit in units if (read := _moments(batch, unit)).valid[0] and is_in_time(read.micros)[0]]
-    advice = f"Write unit: {fitting[0]} at columns.ts" if fitting else "Name the column and the unit of the time"
-    return f"is not a time of the years 2000 to 2099 with unit {field.how.get('unit', 'text')}. {advice}"
+def _damaged(path: str) -> TrafficError:
+    return TrafficError(
+        f"recorded traffic {escaped(path)} is damaged or cut short: take it out, or unpack what is left of it with gzip -dc"
+    )
 
 
-def normal_batch(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
-    """The normal form of a batch with the columns that the mapping names."""
-    fields, count = mapping.fields, batch.num_rows
-    moments = _moments(batch, fields["ts"])
-    amount, has_amount = _amount(batch, fields["amount"])
-    timely = moments.valid & is_in_time(moments.micros)
-    micros, semantics = np.where(timely, moments.micros, 0), pa.repeat(mapping.semantics, count)
-    interval_ms = pa.nulls(count, pa.int32())
-    if mapping.semantics != EVENT:
-        interval_us, has_interval = _interval(batch, fields.get("interval"))
-        if mapping.semantics == DELTA:
-            within = has_interval & is_within_second(micros, interval_us)
-            semantics = pc.if_else(pa.array(within), EVENT, DELTA)
-            micros = np.where(within, micros - 1, micros)
-        fits = has_interval & (interval_us >= 0) & (interval_us < _INT32 * 1000)
-        interval_ms = pa.array(np.where(fits, interval_us, 0) // 1000, mask=~fits).cast(pa.int32())
-    columns = {
-        "ts": pa.array(micros, mask=~timely).cast(pa.timestamp("us")),
-        "broker": _broker(batch, fields["broker"]),
-        "kind": _kind(batch, fields["kind"]),
-        "user": _name(batch, fields.get("user")),
-        "client_id": _name(batch, fields.get("client_id")),
-        "ip": _name(batch, fields.get("ip")),
-        "amount": pa.array(amount, mask=~has_amount),
-        "semantics": semantics,
-        "interval_ms": interval_ms,
-        UNCLEAR: pa.array(moments.unclear),
-        **({"throttled": _flag(batch, fields["throttled"])} if "throttled" in fields else {}),
-    }
+def canonical_columns(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
+    """The columns of the canonical traffic schema of a batch with the columns that the mapping names."""
+    columns = {name: _column(batch, name, field) for name, field in mapping.fields.items()}
+    for name in ("user", "client_id", "ip"):
+        columns.setdefault(name, pa.nulls(batch.num_rows, pa.string()))
+    columns["interval_ms"] = columns.pop("interval", pa.nulls(batch.num_rows, pa.int64()))
+    columns["semantics"] = pa.repeat(mapping.semantics, batch.num_rows)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _value(batch: pa.RecordBatch, field: Field) -> pa.Array:
-    """A column as it is; of a Parquet file that lacks it, null."""
+def _column(batch: pa.RecordBatch, name: str, field: Field) -> pa.Array:
+    """One thing of each row, null where a cell is not of its type."""
+    kind = _TYPES.get(name, pa.string())
     if field.column is None:
-        return pa.repeat(field.constant, batch.num_rows)
-    if field.column not in batch.schema.names:
-        return pa.nulls(batch.num_rows, pa.string())
-    column = batch.column(field.column)
+        column = pa.repeat(str(field.constant), batch.num_rows)
+    elif field.column in batch.schema.names:
+        column = batch.column(field.column)
+    else:
+        # Files of other days can have it.
+        return pa.nulls(batch.num_rows, kind)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return texts(column) if pa.types.is_binary(column.type) else column
+    if field.pattern is not None:
+        pattern = re.compile(field.pattern, re.DOTALL)
+        column = _map_distinct(column, lambda text: match[1] if (match := pattern.search(text)) else None, pa.string())
+    if field.values:
+        column = _map_distinct(column, field.values.get, pa.string())
+    if name == "throttled":
+        return _map_distinct(column, lambda text: _WORDS.get(text.strip().lower()), kind)
+    if name == "ts" and field.unit is None:
+        return column if pa.types.is_timestamp(column.type) else _map_distinct(column, _moment, kind)
+    if kind == pa.string():
+        return _texts(column)
+    unit = _UNITS[field.unit or ("s" if name == "interval" else "B")]
+    return _numbers(column, unit / _UNITS[_UNIT_OF.get(name, "B")]).cast(kind)
 
 
-def _moments(batch: pa.RecordBatch, field: Field) -> Moments:
-    unit, column = field.how.get("unit", "text"), _value(batch, field)
-    if unit != "text":
-        if unit == "ns":
-            nanos, valid = read_scaled(column, 1)
-            micros = nanos // 1000
-        else:
-            micros, valid = read_scaled(column, _TICKS[unit])
-        return Moments(micros, valid, np.zeros(len(micros), dtype=np.bool_))
-    zone = str(field.how.get("timezone", "UTC"))
-    return moments_of_timestamps(column, zone) if pa.types.is_timestamp(column.type) else moments_of_text(column, zone)
+def _numbers(column: pa.Array, factor: float) -> pa.Array:
+    """Numbers times ``factor``, rounded; null where there is no number, or one that is too large. Precise to 2^53."""
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        text = _texts(column)
+        column = pc.utf8_trim_whitespace(pc.if_else(pc.match_substring_regex(text, _NUMBER), text, None))
+    numbers = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)) * factor
+    valid = np.abs(numbers) < _LARGEST
+    return pa.array(np.floor(np.where(valid, numbers, 0.0) + 0.5).astype(np.int64), mask=~valid)
 
 
-def _interval(batch: pa.RecordBatch, field: Field | None) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    if field is None:
-        return np.zeros(batch.num_rows, dtype=np.int64), np.ones(batch.num_rows, dtype=np.bool_)
-    return read_scaled(_value(batch, field), 1_000 if field.how.get("unit", "s") == "ms" else _SECOND_US)
+def _moment(text: str) -> datetime.datetime | None:
+    """A time such as 2026-11-21 13:00:00.123, which is in UTC without an offset."""
+    try:
+        moment = datetime.datetime.fromisoformat(text.strip())
+        return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
-def _amount(batch: pa.RecordBatch, field: Field) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    return read_scaled(_value(batch, field), _UNITS[field.how.get("unit", "B")])
+def _map_distinct(column: pa.Array, value_of: Callable[[str], object], kind: pa.DataType) -> pa.Array:
+    """Map each text by ``value_of``, which is called once for each distinct text. Null stays null."""
+    encoded = _texts(column).dictionary_encode()
+    return pa.array([value_of(text) for text in encoded.dictionary.to_pylist()], type=kind).take(encoded.indices)
 
 
-def _broker(batch: pa.RecordBatch, field: Field) -> pa.Array:
-    pattern = re.compile(str(field.how["pattern"])) if "pattern" in field.how else None
-
-    def broker(text: str) -> int | None:
-        match = pattern.search(text) if pattern else None
-        digits = (match[1] or "" if match else "") if pattern else text.strip()
-        number = int(digits) if re.fullmatch(r"[+-]?\d{1,10}", digits, re.ASCII) else None
-        return number if number is not None and -_INT32 <= number < _INT32 else None
-
-    return map_distinct(_value(batch, field), broker, pa.int32())
-
-
-def _kind(batch: pa.RecordBatch, field: Field) -> pa.Array:
-    if field.column is None:
-        return _value(batch, field)
-    words = field.how.get("values") or {kind.value: kind.value for kind in Kind}
-    return map_distinct(_value(batch, field), words.get, pa.string())
-
-
-def _name(batch: pa.RecordBatch, field: Field | None) -> pa.Array:
-    if field is None:
-        return pa.nulls(batch.num_rows, pa.string())
-    if field.column is None:
-        return pa.repeat(str(field.constant), batch.num_rows)
-    strip, encoded = str(field.how.get("strip") or ""), bool(field.how.get("encoded"))
-
-    def name(text: str) -> str | None:
-        text = text.removeprefix(strip)
-        if not encoded:
-            return text
-        # A plus is itself: Kafka writes a blank as %20.
-        return None if re.search(r"%(?![0-9A-Fa-f]{2})", text) else urllib.parse.unquote(text, errors="replace")
-
-    names = map_distinct(_value(batch, field), name, pa.string())
-    return pc.fill_null(names, "") if field.how.get("missing") == "empty" else names
-
-
-def _flag(batch: pa.RecordBatch, field: Field) -> pa.Array:
-    return map_distinct(_value(batch, field), lambda text: _WORDS.get(text.strip().lower()), pa.bool_())
+def _texts(column: pa.Array) -> pa.Array:
+    """Any column as text; bytes that are not UTF-8 become the replacement character."""
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        try:
+            return column.cast(pa.string())
+        except pa.ArrowInvalid:
+            cells = column.to_pylist()
+            return pa.array([cell if cell is None else cell.decode("utf-8", "replace") for cell in cells], pa.string())
+    return column.cast(pa.string())

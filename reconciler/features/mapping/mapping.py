@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from reconciler.errors import ManifestError, UsageError
-from reconciler.formats import ChoiceShape, FlagShape, FreeShape, ManifestShape, NumberShape, RecordShape, TextShape, check
+from reconciler.errors import ManifestError
+from reconciler.formats import ChoiceShape, FreeShape, ManifestShape, RecordShape, TextShape, check
 from reconciler.model import Finding, Severity, Span
-from reconciler.traffic import Kind, Traffic, check_zone
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _SCHEMA: Final = "traffic-mapping"
-_NAMES: Final = ("user", "client_id", "ip")
-_EITHER: Final = ({"required": ["column"]}, {"required": ["constant"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Where one thing is: in a ``column``, or the same ``constant`` for all rows; ``how`` has the other settings."""
+    """Where one thing is: in a ``column``, or the same ``constant`` for all rows, and how its cells are read."""
 
     column: str | None = None
     constant: str | int | float | None = None
-    how: Mapping[str, Any] = field(default_factory=dict)
+    pattern: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,24 +38,6 @@ class TrafficMapping:
     def columns(self) -> tuple[str, ...]:
         """The columns that it names, each once."""
         return tuple(dict.fromkeys(field.column for field in self.fields.values() if field.column))
-
-    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of the canonical traffic schema, of a batch with these columns."""
-        from reconciler.features.mapping.mapped import mapped_batch
-
-        return mapped_batch(batch, self)
-
-    def require_columns(self, where: str, columns: Sequence[str]) -> None:
-        """Raise ``TrafficError`` when a column is missing. ``where`` has ``columns``."""
-        from reconciler.features.mapping.mapped import require_mapped
-
-        require_mapped([where], [columns], self)
-
-    def traffic(self, arguments: Sequence[str]) -> Traffic:
-        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
-        from reconciler.features.mapping.mapped import MappedTraffic
-
-        return MappedTraffic.mapped(arguments, self)
 
 
 def parse_mapping(content: bytes, path: str) -> TrafficMapping:
@@ -91,22 +69,19 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
     for refusal in refused:
         yield finding(refusal.id, refusal.message, refusal.line, refusal.column)
     if not refused:
-        for message, line, column in _contradictions(root):
+        for message, line, column in _contradictions(root.items["spec"]):
             yield finding("wrong-value", message, line, column)
 
 
-def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
+def _contradictions(spec: YamlNode) -> Iterator[tuple[str, int, int]]:
     """Checks beyond the schema."""
-    columns = _inside(root, "spec", "columns")
-    ts, broker = _inside(columns, "ts"), columns.items["broker"]
-    if "timezone" in ts.items:
-        try:
-            check_zone(str(ts.data["timezone"]), "timezone")
-        except UsageError as error:
-            yield str(error), *ts.keys["timezone"]
-    if isinstance(broker, YamlMapping) and "pattern" in broker.items and (reason := _no_pattern(str(broker.data["pattern"]))):
-        yield f"columns.broker: {reason}", *broker.keys["pattern"]
-    spec = _inside(root, "spec")
+    assert isinstance(spec, YamlMapping)
+    columns = spec.items["columns"]
+    assert isinstance(columns, YamlMapping)
+    for name, each in columns.items.items():
+        assert isinstance(each, YamlMapping)
+        if "pattern" in each.items and (reason := _no_pattern(str(each.data["pattern"]))):
+            yield f"columns.{name}: {reason}", *each.keys["pattern"]
     if spec.data.get("semantics", "event") != "event" and "interval" not in columns.items:
         yield "rows of counters and rates need columns.interval", *spec.keys["semantics"]
 
@@ -118,37 +93,34 @@ def _no_pattern(text: str) -> str:
         return f"this is not a regular expression: {error}"
 
 
-def _inside(node: YamlNode, *path: str) -> YamlMapping:
-    for part in path:
-        assert isinstance(node, YamlMapping)
-        node = node.items[part]
-    assert isinstance(node, YamlMapping)
-    return node
-
-
 def _field(_node: YamlMapping, _out: object, **values: Any) -> Field:
-    return Field(column=values.pop("column", None), constant=values.pop("constant", None), how=values)
+    return Field(**values)
 
 
 def _words(*words: str) -> dict[str, str]:
     return dict(zip(words, words, strict=True))
 
 
-_COLUMN: Final = TextShape("The name of the column in the files, to the letter.", name="column")
-_NAME: Final = RecordShape(
-    _field,
-    "Whose it is. What has no value is not known.",
-    {
-        "column": _COLUMN,
-        "constant": TextShape("The same for all rows.", min_length=0),
-        "strip": TextShape("Text that is taken off where a name begins with it, such as the type of a principal."),
-        "encoded": FlagShape("Whether names are percent-encoded, as in the tags of a broker's metrics."),
-        "missing": ChoiceShape(_words("unknown", "empty"), "What no value means: not known (default), or an empty name."),
-    },
-    one_of=_EITHER,
-    name="name",
-)
-_KIND: Final = ChoiceShape(_words(*Kind), "What was counted.", name="kind")
+def _place(about: str) -> RecordShape:
+    return RecordShape(_field, about, _PLACE, one_of=({"required": ["column"]}, {"required": ["constant"]}))
+
+
+_PLACE: Final = {
+    "column": TextShape("The name of the column in the files, to the letter."),
+    "constant": FreeShape("The same for all rows.", {"type": ["string", "number"]}, parse=lambda node, _: node.data),
+    "pattern": TextShape(r"A regular expression whose first group is the value, as in kafka-(\d+)."),
+    "values": FreeShape(
+        "What the words of the column mean. Other words count as missing.",
+        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+        nodes=(YamlMapping,),
+        parse=lambda node, _: node.data,
+    ),
+    "unit": ChoiceShape(
+        _words("B", "KB", "MB", "GB", "KiB", "MiB", "GiB", "ns", "us", "ms", "s"),
+        "Of numbers: of a time since 1970 (UTC), of the length of an interval, of an amount. Bytes or nanoseconds when omitted, "
+        "and seconds of an interval.",
+    ),
+}
 _SPEC: Final = RecordShape(
     None,
     "Where each thing is found.",
@@ -167,79 +139,20 @@ _SPEC: Final = RecordShape(
             None,
             "For each thing the column it is in, or one constant for all rows.",
             {
-                "ts": RecordShape(
-                    _field,
-                    "When a broker counted a request, or the end of the interval.",
-                    {
-                        "column": _COLUMN,
-                        "unit": ChoiceShape(
-                            _words("text", "s", "ms", "us", "ns"),
-                            "Of numbers since 1970, UTC. text (default): a timestamp, or text such as 2026-11-21 13:00:00.123.",
-                        ),
-                        "timezone": TextShape("Of text and timestamps without an offset. UTC when omitted."),
-                    },
-                    required=("column",),
+                "ts": _place(
+                    "When a broker counted a request, or the end of the interval: a timestamp, text such as "
+                    "2026-11-21 13:00:00.5, or with a unit a number. UTC without an offset."
                 ),
-                "interval": RecordShape(
-                    _field,
-                    "How long a delta was counted. Of a gauge, the time since the sample before it.",
-                    {
-                        "column": _COLUMN,
-                        "constant": NumberShape("The same for all rows.", exclusive_minimum=0),
-                        "unit": ChoiceShape(_words("s", "ms"), "Seconds when omitted."),
-                    },
-                    one_of=_EITHER,
-                ),
-                "broker": RecordShape(
-                    _field,
-                    "The id of the broker that counted it.",
-                    {
-                        "column": _COLUMN,
-                        "constant": NumberShape("The same for all rows.", "integer", minimum=0),
-                        "pattern": TextShape(
-                            r"A regular expression whose first group is the id within the text, as in kafka-(\d+)."
-                        ),
-                    },
-                    one_of=_EITHER,
-                ),
-                **dict.fromkeys(_NAMES, _NAME),
-                "kind": RecordShape(
-                    _field,
-                    "What was counted.",
-                    {
-                        "column": _COLUMN,
-                        "constant": _KIND,
-                        "values": FreeShape(
-                            "What the words of the column mean. Rows with other words are left out and counted.",
-                            {"type": "object", "minProperties": 1, "additionalProperties": _KIND},
-                            nodes=(YamlMapping,),
-                            parse=lambda node, _: node.data,
-                        ),
-                    },
-                    one_of=_EITHER,
-                ),
-                "amount": RecordShape(
-                    _field,
-                    "How much: bytes, time of a thread, partitions, connections.",
-                    {
-                        "column": _COLUMN,
-                        "constant": NumberShape("The same for all rows.", "integer", minimum=0),
-                        "unit": ChoiceShape(
-                            _words("B", "KB", "MB", "GB", "KiB", "MiB", "GiB", "ns", "us", "ms", "s"),
-                            "Bytes or nanoseconds when omitted.",
-                        ),
-                    },
-                    one_of=_EITHER,
-                ),
-                "throttled": RecordShape(
-                    _field,
-                    "Whether a quota throttled it when it was recorded: true or false.",
-                    {"column": _COLUMN},
-                    required=("column",),
-                ),
+                "interval": _place("How long a delta was counted. Of a gauge, the time since the sample before it."),
+                "broker": _place("The id of the broker that counted it."),
+                "user": _place("Whose it is, without User:. A row without a value is of a user who is not known."),
+                "client_id": _place("The client-id. Without a value it is not known."),
+                "ip": _place("The address of a connection."),
+                "kind": _place("What was counted: produce, fetch, request, mutation or connection."),
+                "amount": _place("How much: bytes, time of a thread, partitions, connections."),
+                "throttled": _place("Whether a quota throttled it when it was recorded: true or false."),
             },
             required=("ts", "broker", "kind", "amount"),
-            attributes={"client_id": "client_id"},
         ),
     },
     required=("columns",),

@@ -20,16 +20,16 @@ import pyarrow.compute as pc
 
 from reconciler.errors import UsageError
 from reconciler.model import Coverage
-from reconciler.traffic import GAUGE_TOTALS, Facts, Integers, Kind, SecondsTraffic, Series, gauges_of, integers
+from reconciler.traffic import GAUGE_TOTALS, Facts, Integers, Kind, Series, TrafficSource, gauges_of, integers
 
 
-class MovedTraffic(SecondsTraffic):
+class MovedTraffic(TrafficSource):
     """Rows of ``recorded`` as they would be after ``moves``. They are judged by seconds.
 
     Closing it does not close ``recorded``.
     """
 
-    def __init__(self, recorded: SecondsTraffic, moves: TrafficMoves) -> None:
+    def __init__(self, recorded: TrafficSource, moves: TrafficMoves) -> None:
         """Raises ``UsageError`` for gauges that would move."""
         # Not the other constructor: it would read all rows for what is known here.
         if recorded.gauges and moves.lost:

@@ -93,7 +93,7 @@ def simulate(
 
     require_arrow()
     from reconciler.features.simulating.moved_traffic import MovedTraffic
-    from reconciler.traffic import Backtest, SecondsTraffic, recorded_coverage
+    from reconciler.traffic import Backtest, recorded_coverage
 
     # Which brokers there are is known when the history is open. Which kinds have a limit does not depend on it.
     about = _proposal(situation, intent, current, _ONE_BROKER)
@@ -106,7 +106,6 @@ def simulate(
         proposal = replace(_proposal(situation, intent, current, before), current=today, brokers=())
         question = replace(backtest_request(proposal, options), unchanged=True)
         context = (*_assumptions(moves, intent, recorded), *callback_notes(proposal, question, options), *notes)
-        assert isinstance(recorded, SecondsTraffic)
         moved = MovedTraffic(recorded, moves)
         progress.step("judging")
         with timed_event(_log, "simulation judged", brokers=list(moves.left), factor=situation.factor):

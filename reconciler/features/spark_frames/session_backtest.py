@@ -9,19 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.model import BacktestReport, escaped
-from reconciler.traffic import (
-    DELTA,
-    Backtest,
-    ColumnMapping,
-    SecondsTraffic,
-    Source,
-    open_rows,
-    raise_as_sentences,
-    require_usable,
-    rows_of_frame,
-)
+from reconciler.traffic import Backtest, Source, TrafficSource, open_rows, raise_as_sentences, require_usable, rows_of_frame
 from reconciler.traffic import spark_reason as reason
-from reconciler.workflows import BacktestOptions, Proposal, apply_rules, backtest_request, read_trusted_mapping
+from reconciler.workflows import BacktestOptions, Proposal, apply_rules, backtest_request
 
 _FRAME: Final = "DataFrame"
 """The file of the report."""
@@ -34,9 +24,8 @@ def backtest_in_session(spark: Any, traffic: object, proposal: Proposal, options
     ``MissingDependencyError`` without the packages.
     """
     question = backtest_request(proposal, options)
-    mapping = read_trusted_mapping(options.mapping, proposal.trusted)
     with raise_as_sentences("this session"):
-        recorded = _open_frame(_frame_of(spark, traffic), mapping)
+        recorded = _open_frame(_frame_of(spark, traffic))
         require_usable(recorded, options.max_unreadable)
         if options.exact and not recorded.of_requests:
             raise UsageError("exact needs single requests, and this traffic has none: leave exact out")
@@ -59,8 +48,6 @@ def _frame_of(spark: SparkSession, traffic: object) -> DataFrame:
     return traffic
 
 
-def _open_frame(frame: DataFrame, mapping: ColumnMapping | None) -> SecondsTraffic:
+def _open_frame(frame: DataFrame) -> TrafficSource:
     """The rows of a frame, which Spark reads anew for each pass. Raises ``TrafficError`` for a missing or a wrong column."""
-    rows = rows_of_frame(frame, mapping, None, where=_FRAME)
-    source = Source.NORMAL_FORM if mapping is None else Source.MAPPED
-    return open_rows(rows, source=source, files=(_FRAME,), has_sums=mapping is not None and mapping.semantics == DELTA)
+    return open_rows(rows_of_frame(frame, where=_FRAME), source=Source.NORMAL_FORM, files=(_FRAME,), has_sums=False)

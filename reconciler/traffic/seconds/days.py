@@ -19,7 +19,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.model import escaped
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, MINUTE_TOTALS, NAMES
 from reconciler.traffic.client_totals import SCHEMA as CLIENT_SCHEMA
-from reconciler.traffic.request_traffic import SecondsTraffic
+from reconciler.traffic.request_traffic import TrafficSource
 from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.on_spark import SparkRows, scan_frame
 from reconciler.traffic.shuffle.rows import Totals
@@ -86,10 +86,10 @@ class DayRows(SparkRows[pa.RecordBatch]):
         return tuple(sorted({row[SOURCE] for row in rows}))
 
 
-def open_days(rows: DayRows, files: Sequence[str], counted: pa.Table | None = None) -> SecondsTraffic:
-    """Days that ``compact`` wrote. ``counted``: as ``SecondsTraffic``. Raises ``TrafficError`` when no request is in the time."""
+def open_days(rows: DayRows, files: Sequence[str], counted: pa.Table | None = None) -> TrafficSource:
+    """Days that ``compact`` wrote. ``counted``: as ``TrafficSource``. Raises ``TrafficError`` when no request is in the time."""
     source = Source.LOG_CELLS if Source.LOGS.value in rows.origins() else Source.CELLS
-    return SecondsTraffic(rows, source=source, files=files, counted=counted, is_stored=True)
+    return TrafficSource(rows, source=source, files=files, counted=counted, is_stored=True)
 
 
 def day_rows(spark: SparkSession, datasets: Sequence[Dataset], between: Between | None) -> DayRows:

@@ -23,7 +23,7 @@ from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, MINUTE_TOTALS, MINUTES, NAMES, SCHEMA
 from reconciler.traffic.columns import NAME_CODES, KnownClients, names_at
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
-from reconciler.traffic.request_traffic import SecondsTraffic
+from reconciler.traffic.request_traffic import TrafficSource
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.shuffle.rows import Convert, GroupWork, LocalRows, Rows, Totals, add_up, copy_rows, joined_names
 from reconciler.traffic.sources.normal_form import CHARGED, ROWS, integers
@@ -204,7 +204,7 @@ class StoredRows(Rows[pa.RecordBatch]):
 
 def open_folder(
     folder: SegmentFolder, session: Callable[[], SparkSession], progress: Progress = NO_PROGRESS, *, most_here: int = MOST_HERE
-) -> SecondsTraffic:
+) -> TrafficSource:
     """A folder that ``compact`` made. Raises ``TrafficError`` when it has no totals."""
     segments = folder.segments()
     counted = client_totals(folder, segments)
@@ -216,7 +216,7 @@ def open_folder(
         for path in folder.files((segment,), TOTALS)
     ]
     log_event(_log, "per-second totals listed", folder=str(folder.root), segments=len(segments), clients=counted.num_rows)
-    return SecondsTraffic(
+    return TrafficSource(
         StoredRows(files, session, counted, _minutes(segments), progress, most_here=most_here),
         source=Source.LOG_CELLS if any(segment.of_logs for segment in segments) else Source.CELLS,
         files=sorted(segment.source for segment in segments),

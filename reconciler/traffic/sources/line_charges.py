@@ -53,17 +53,7 @@ from reconciler.traffic.sources.log_documents import (
     decoded,
     produce_error_codes,
 )
-from reconciler.traffic.sources.log_evidence import (
-    CHECKED,
-    CREATED,
-    DELETED,
-    EXTENDED,
-    SEEN,
-    SeenTopics,
-    TopicEvent,
-    known_id,
-    topics_text,
-)
+from reconciler.traffic.sources.log_evidence import CHECKED, CREATED, DELETED, EXTENDED, SEEN, TopicEvent, known_id, topics_text
 from reconciler.traffic.sources.normal_form import CHARGED, EXEMPT, FOLLOWER, OTHER_API, REFUSED, UNKNOWN_PARTITIONS, UNSIZED
 
 _PRODUCE_KIND: Final = Kind.PRODUCE.value
@@ -72,6 +62,7 @@ _REQUEST_KIND: Final = Kind.REQUEST.value
 _MUTATION_KIND: Final = Kind.MUTATION.value
 """Each line needs one of them, and an enumeration takes long to give its values."""
 _NAMES_KEPT: Final = 1 << 14
+_MOST_SEEN: Final = 200_000
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
 _SINCE_4_0: Final = re.compile(r":\d+-\d+-\d+$")
 """Connections of brokers from 4.0 on end with port, processor and number."""
@@ -116,7 +107,7 @@ class LineReader:
         self._only_bytes = not set(kinds) - set(BYTES)
         self._time = Kind.REQUEST in kinds
         self._topics = Kind.MUTATION in kinds
-        self._seen: SeenTopics | None = None
+        self._seen: dict[str | None, TopicEvent] = {}
         charged = frozenset((PRODUCE, FETCH, SHARE_FETCH, None))
         self.wanted = None if self._time else charged | MUTATING if self._topics else charged
         """The kinds of requests whose lines are charged for anything; an unknown kind may be. ``None``: all."""
@@ -130,12 +121,17 @@ class LineReader:
             return None
         cursors = (line.request.cursor if line.request is not None else None, line.response.next_cursor)
         cut = {cursor.topic_name for cursor in cursors if cursor is not None}
-        self._seen = self._seen or SeenTopics()
-        return self._seen.new(
+        events = (
             TopicEvent(SEEN, topic.name, known_id(topic.topic_id), len(topic.partitions))
             for topic in line.response.topics or ()
             if not topic.error_code and topic.partitions and topic.name not in cut
         )
+        # Most answers repeat those before.
+        fresh = [event for event in events if self._seen.get(event.name) != event]
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.clear()
+        self._seen |= {event.name: event for event in fresh}
+        return topics_text(fresh) if fresh else None
 
     def decode(self, api: int | None, document: bytes) -> LogLine | None:
         """Decode a document. ``None``: it lacks a needed field."""

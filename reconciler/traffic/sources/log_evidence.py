@@ -181,7 +181,6 @@ SEEN, CREATED, EXTENDED, CHECKED, DELETED = "seen", "created", "extended", "chec
 """What is shown: a number at that time, or a mutation. ``CHECKED``: an extension that was only validated."""
 _NO_IDS: Final = frozenset(("", "AAAAAAAAAAAAAAAAAAAAAA"))
 """All bits are 0."""
-_MOST_KNOWN: Final = 200_000
 _ORDER: Final = {what: rank for rank, what in enumerate((SEEN, CREATED, CHECKED, EXTENDED, DELETED))}
 
 
@@ -204,25 +203,6 @@ def known_id(topic_id: str | None) -> str | None:
     return None if topic_id is None or topic_id in _NO_IDS else topic_id
 
 
-class SeenTopics:
-    """What the answers of one file have shown so far: most repeat each other."""
-
-    def __init__(self) -> None:
-        self._known: dict[str | None, tuple[str | None, int | None]] = {}
-
-    def new(self, events: Iterable[TopicEvent]) -> str | None:
-        """Return the events that the answers before did not show, as ``topics_text`` has them."""
-        fresh = [event for event in events if self._known.get(event.name) != (event.topic_id, event.partitions)]
-        if len(self._known) > _MOST_KNOWN:
-            self._known.clear()
-        self._known |= {event.name: (event.topic_id, event.partitions) for event in fresh}
-        return topics_text(fresh) if fresh else None
-
-
-def _events_of(text: str) -> Iterator[TopicEvent]:
-    return (TopicEvent(*event) for event in json.loads(text))
-
-
 _EVENTS: Final = pa.schema([("ts_us", pa.int64()), (TOPICS, pa.string())])
 
 
@@ -241,19 +221,69 @@ Partitions = Mapping[tuple[int, str], int]
 """By time and text, the partitions of a mutation that its own line does not show."""
 
 
+@dataclass(slots=True)
+class _Topic:
+    """One topic, from its creation to its deletion."""
+
+    topic_id: str | None = None
+    counts: set[int] = field(default_factory=set)
+    is_deleted: bool = False
+    created: list[tuple[int, str]] = field(default_factory=list)
+    """Its creation, in one line or two, while no line has shown a number."""
+
+
 def count_partitions(shown: pa.Table, known: Mapping[str, int] = NO_TOPICS) -> Partitions:
     """Count the partitions of mutations of which they are known. ``shown``: the rows of ``TOPIC_EVENTS``.
 
     ``known``: by name the partitions of topics of which no line shows them, as a snapshot or the cluster has them.
     """
-    events = [
-        (ts_us, event, text)
-        for ts_us, text in zip(*(column.to_pylist() for column in shown.columns), strict=True)
-        for event in _events_of(text)
-    ]
-    topics = _Topics({event.topic_id: event.name for _, event, _ in events if event.topic_id and event.name}, known)
+    rows = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+    events = [(ts_us, TopicEvent(*event), text) for ts_us, text in rows for event in json.loads(text)]
     events.sort(key=lambda shown: (shown[0], _ORDER[shown[1].what], shown[2]))
-    return {key: count for ts_us, event, text in events for key, count in topics.add(event, (ts_us, text))}
+    names = {event.topic_id: event.name for _, event, _ in events if event.topic_id and event.name}
+    of_id: dict[str, _Topic] = {}
+    of_name: dict[str | None, _Topic] = {}
+    partitions: dict[tuple[int, str], int] = {}
+    for ts_us, event, text in events:
+        name = event.name if event.name is not None else names.get(event.topic_id or "")
+        topic, count = _topic_of(event, name, of_id, of_name), event.partitions
+        counts = topic.counts or ({known[name]} if name is not None and name in known else set())
+        if event.what == DELETED:
+            topic.is_deleted = True
+            if counts:
+                partitions[ts_us, text] = max(counts)
+        elif count is None:
+            topic.created += [(ts_us, text)] if event.what == CREATED else []
+        elif event.what in (EXTENDED, CHECKED):
+            if before := [smaller for smaller in counts if smaller < count]:
+                partitions[ts_us, text] = count - max(before)
+            if event.what == EXTENDED:
+                topic.counts.add(count)
+                topic.created.clear()
+        elif event.what == CREATED:
+            topic.counts.add(count)
+        elif event.topic_id is not None or not topic.is_deleted:
+            # Otherwise it is of the past, and a broker had not yet heard that it is gone.
+            topic.counts.add(count)
+            partitions |= dict.fromkeys(topic.created, count)
+            topic.created.clear()
+    return partitions
+
+
+def _topic_of(event: TopicEvent, name: str | None, of_id: dict[str, _Topic], of_name: dict[str | None, _Topic]) -> _Topic:
+    """The topic that an event is of: by its id, else the last one of its name, which has this id then."""
+    if event.topic_id in of_id:
+        return of_id[event.topic_id]
+    topic = of_name.get(name) or _Topic()
+    # Another line of the same creation finds the topic as it is.
+    if (event.what == CREATED and topic.is_deleted) or (event.topic_id and (topic.is_deleted or topic.topic_id)):
+        topic = _Topic()
+    if name is not None:
+        of_name[name] = topic
+    if event.topic_id is not None:
+        topic.topic_id = event.topic_id
+        of_id[event.topic_id] = topic
+    return topic
 
 
 def charge_topics(batches: Iterable[pa.RecordBatch], partitions: Partitions) -> Iterator[pa.RecordBatch]:
@@ -278,101 +308,3 @@ def charge_known_topics(batches: Sequence[pa.RecordBatch], known: Mapping[str, i
     """The rows of all files of a history, copies marked: each mutation with what it costs, where some line shows that."""
     shown = pa.Table.from_batches(TOPIC_EVENTS.count(batches), schema=TOPIC_EVENTS.schema)
     return list(charge_topics(batches, count_partitions(shown, known))) if shown.num_rows else list(batches)
-
-
-@dataclass(slots=True)
-class _Topic:
-    """One topic, from its creation to its deletion."""
-
-    topic_id: str | None
-    counts: set[int] = field(default_factory=set)
-    is_deleted: bool = False
-    created: list[tuple[int, str]] = field(default_factory=list)
-    """Its creation, in one line or two, while no line has shown a number."""
-
-
-class _Topics:
-    """All topics, while their events come in the order of time. ``names``: of ids, as far as any line shows both."""
-
-    def __init__(self, names: Mapping[str, str], known: Mapping[str, int]) -> None:
-        self._names = names
-        self._known = known
-        self._of_id: dict[str, _Topic] = {}
-        self._of_name: dict[str, _Topic] = {}
-
-    def add(self, event: TopicEvent, key: tuple[int, str]) -> Iterator[tuple[tuple[int, str], int]]:
-        """The mutations whose partitions are known now."""
-        name = event.name if event.name is not None else self._names.get(event.topic_id or "")
-        if event.what == SEEN:
-            yield from self._see(name, event)
-        elif event.what == CREATED:
-            topic = self._created(name, event.topic_id)
-            if event.partitions is None:
-                topic.created.append(key)
-            else:
-                topic.counts.add(event.partitions)
-        elif event.what == DELETED:
-            topic = self._deleted(name, event.topic_id)
-            topic.is_deleted = True
-            if counts := topic.counts or self._elsewhere(name):
-                yield key, max(counts)
-        elif event.partitions is not None:
-            topic = self._of_name.get(name or "") or self._new(name, None)
-            before = [count for count in topic.counts or self._elsewhere(name) if count < event.partitions]
-            if before:
-                yield key, event.partitions - max(before)
-            if event.what == EXTENDED:
-                topic.counts.add(event.partitions)
-                topic.created.clear()
-
-    def _elsewhere(self, name: str | None) -> set[int]:
-        """The partitions of a topic of which no line before shows any."""
-        return {self._known[name]} if name is not None and name in self._known else set()
-
-    def _see(self, name: str | None, event: TopicEvent) -> Iterator[tuple[tuple[int, str], int]]:
-        topic = self._seen(name, event.topic_id)
-        if topic is not None and event.partitions is not None:
-            topic.counts.add(event.partitions)
-            yield from ((key, event.partitions) for key in topic.created)
-            topic.created.clear()
-
-    def _seen(self, name: str | None, topic_id: str | None) -> _Topic | None:
-        """Return the topic. ``None``: it is of the past, and a broker had not yet heard that it is gone."""
-        known = self._of_name.get(name or "")
-        if topic_id is None:
-            topic = known or self._new(name, None)
-            return None if topic.is_deleted else topic
-        if topic_id in self._of_id:
-            return self._of_id[topic_id]
-        return self._identified(known, topic_id) or self._new(name, topic_id)
-
-    def _created(self, name: str | None, topic_id: str | None) -> _Topic:
-        if topic_id is not None and topic_id in self._of_id:
-            return self._of_id[topic_id]
-        known = self._of_name.get(name or "")
-        if known is not None and not known.is_deleted and (topic_id is None or known.topic_id is None):
-            # The other line of the same creation.
-            return self._identified(known, topic_id) or known
-        return self._new(name, topic_id)
-
-    def _deleted(self, name: str | None, topic_id: str | None) -> _Topic:
-        known = self._of_name.get(name or "")
-        if topic_id is None:
-            return known or self._new(name, None)
-        return self._of_id.get(topic_id) or self._identified(known, topic_id) or self._new(name, topic_id)
-
-    def _identified(self, topic: _Topic | None, topic_id: str | None) -> _Topic | None:
-        """A topic that is known by its name alone, when a line shows its id."""
-        if topic is None or topic.is_deleted or topic.topic_id is not None or topic_id is None:
-            return None
-        topic.topic_id = topic_id
-        self._of_id[topic_id] = topic
-        return topic
-
-    def _new(self, name: str | None, topic_id: str | None) -> _Topic:
-        topic = _Topic(topic_id)
-        if name is not None:
-            self._of_name[name] = topic
-        if topic_id is not None:
-            self._of_id[topic_id] = topic
-        return topic

@@ -6,16 +6,15 @@ A request log does not name its broker.
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import logging
 import re
 import urllib.parse
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Final, cast
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event
@@ -153,22 +152,18 @@ class LogPart:
         """The file's address."""
         return Path(self.path).as_uri()
 
-    def lines(self, note: Callable[[int], None] | None = None) -> Iterator[bytes]:
-        """Each with its end. Raises ``TrafficError`` for a compressed file that is damaged.
-
-        ``note``: gets the stored bytes that were read so far, at most ``size``, once for each buffer.
-        """
+    def lines(self) -> Iterator[bytes]:
+        """Each with its end. Raises ``TrafficError`` for a compressed file that is damaged."""
         if self.path.endswith(".gz"):
             try:
-                with _NotedFile(self.path, note) as file, cast("IO[bytes]", gzip.open(file)) as stream:
+                with cast("IO[bytes]", gzip.open(self.path)) as stream:
                     yield from iter(lambda: stream.readline(_LONGEST_LINE), b"")
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise TrafficError(
                     f"recorded traffic {self.path} is damaged or cut short: take it out, or unpack the rest with gzip -dc"
                 ) from error
             return
-        noted = note and (lambda at: note(min(at, self.end) - self.begin))
-        with io.BufferedReader(_NotedFile(self.path, noted), _BUFFER) as stream:
+        with Path(self.path).open("rb", buffering=_BUFFER) as stream:
             at = self.begin
             if at:
                 # The line before is the other part's, also when it ends right here.
@@ -181,21 +176,6 @@ class LogPart:
             while at < self.end and (line := stream.readline(_LONGEST_LINE)):
                 at += len(line)
                 yield line
-
-
-class _NotedFile(io.FileIO):
-    """A file that gives ``note`` the position behind each buffer that was read."""
-
-    def __init__(self, path: str, note: Callable[[int], None] | None) -> None:
-        super().__init__(path)
-        self._note = note
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read into the buffer, and give ``note`` the position."""
-        read = super().readinto(buffer)
-        if self._note is not None:
-            self._note(self.tell())
-        return read
 
 
 def has_text(file: str, text: bytes) -> bool:

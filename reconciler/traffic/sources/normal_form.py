@@ -41,8 +41,6 @@ DELTA: Final = "delta"
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 SECOND_SUM: Final = "second-sum"
 """The status of a delta within one second of the clock: as good as a per-second total."""
-UNCLEAR: Final = "unclear local time"
-"""A column of a batch: whether the local time of a row occurs twice or never. No file has it."""
 
 RECORDED_THROTTLE: Final = "recorded_throttle_ms"
 """The column: for how long the broker throttled a request when it was recorded."""
@@ -77,8 +75,6 @@ END_US: Final = 4_102_444_800_000_000
 """The years 2000 to 2099, as microseconds since 1970: any other time comes from a damaged row or a wrong unit."""
 MOST_AMOUNT: Final = 2**42
 """Of one row: 4 TiB, or 73 minutes of a thread. Two million such rows can be added up in 64 bits."""
-LONGEST_NAME: Final = 32_767
-"""Bytes: no request of Kafka carries a longer name."""
 DEFAULT_MOST: Final = 0.01
 """One row in a hundred: what a few lines cut by rotation or a full disk never reach, and a wrong layout always does."""
 
@@ -93,7 +89,7 @@ ROWS: Final = pa.schema(
 not known. ``ip``: the address of a connection; null for all other rows."""
 FILE: Final = pa.field("file", pa.string())
 """The address of each row's file, behind ``ROWS``."""
-_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, SECOND_SUM, GAUGE, UNKNOWN_IDENTITY, CHARGED)
+_STATUSES: Final = (UNREADABLE, SECOND_SUM, GAUGE, UNKNOWN_IDENTITY, CHARGED)
 _TYPES: Final = {
     "timestamp": pa.types.is_timestamp, "int": pa.types.is_integer, "bigint": pa.types.is_integer, "boolean": pa.types.is_boolean,
     "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
@@ -116,14 +112,12 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     rows have no ``ip``. ``file_columns`` gives the columns that ``batch`` needs for this.
     """
     kind = _names(batch, "kind")
-    (user, longer), (client_id, longest) = (_kafka_names(batch, name) for name in ("user", "client_id"))
+    user, client_id = (_names(batch, name) for name in ("user", "client_id"))
     of_address = _one_of(kind, {Kind.CONNECTION})
     known, ip = np.ones(batch.num_rows, dtype=np.bool_), pa.nulls(batch.num_rows, _NAMES)
-    too_long = longer | longest
     if of_address.any():
         user, client_id = (_only_where(names, ~of_address) for names in (user, client_id))
-        ip, longer = _kafka_names(batch, "ip")
-        ip, too_long = _only_where(ip, of_address), np.where(of_address, longer, too_long)
+        ip = _only_where(_names(batch, "ip"), of_address)
         # A client without a known name may still be judged; of an address there is nothing else to know.
         known = ~of_address | are_known(ip)
     broker, ts_us = _column(batch, "broker", pa.int32()), times_of(batch)
@@ -136,11 +130,9 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         of_second &= _within_second(batch, ts_us)
         # Of (end - interval, end], so that the end of a second belongs to it.
         ts_us = pc.subtract(ts_us, pa.array(of_second).cast(pa.int64()))
-    usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind)) & ~too_long
+    usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind))
     usable &= of_second | of_gauge | _one_of(semantics, {EVENT})
     wrong = [~usable, of_second & known, of_gauge, ~known]
-    if UNCLEAR in batch.schema.names:
-        wrong.insert(0, _flags(batch.column(UNCLEAR)) & usable & known)
     more = np.zeros(batch.num_rows, dtype=np.int64)
     if "overhead" in batch.schema.names:
         # Anything else would spoil sums and spans.
@@ -185,10 +177,6 @@ def _detail(row: pa.RecordBatch) -> str | None:
         "broker": (are_known(broker)[0], "is not the number of a broker"),
         "amount": (are_known(amount)[0] and 0 <= integers(amount)[0] <= MOST_AMOUNT, f"is not a number from 0 to {MOST_AMOUNT}"),
         "semantics": (_one_of(_names(row, "semantics"), {EVENT, DELTA, GAUGE})[0], "is none of event, delta, gauge"),
-        **{
-            name: (not _kafka_names(row, name)[1][0], f"is longer than any name of Kafka ({LONGEST_NAME} bytes)")
-            for name in ("user", "client_id", "ip")
-        },
     }
     for name, (holds, words) in checks.items():
         if not holds:
@@ -234,13 +222,12 @@ def file_columns(columns: Sequence[str], *, may_have_deltas: bool = True) -> tup
 
 
 def _statuses(wrong: Sequence[Flags]) -> pa.DictionaryArray:
-    """The first thing that is wrong with each row; the last flags are those of ``_STATUSES`` before ``CHARGED``."""
-    names = _STATUSES[len(_STATUSES) - 1 - len(wrong) :]
+    """The first thing that is wrong with each row, in the order of ``_STATUSES``."""
     codes = np.full(len(wrong[0]), len(wrong), dtype=np.int32)
     for code in reversed(range(len(wrong))):
         if wrong[code].any():
             codes[wrong[code]] = code
-    return pa.DictionaryArray.from_arrays(codes, pa.array(names))
+    return pa.DictionaryArray.from_arrays(codes, pa.array(_STATUSES))
 
 
 def _interval_us(of_metric: Flags, interval_ms: pa.Array) -> pa.Array:
@@ -341,23 +328,6 @@ def _names(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:
     return column.cast(_NAMES)
 
 
-def is_too_long(name: str | None) -> bool:
-    """Whether no request of Kafka can carry this name."""
-    return name is not None and 4 * len(name) > LONGEST_NAME and len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME
-
-
-def _kafka_names(batch: pa.RecordBatch, name: str) -> tuple[pa.DictionaryArray, Flags]:
-    """A column of names, and which of its rows have one that is longer than any of Kafka; those are null."""
-    names = _names(batch, name)
-    long = np.asarray(pc.fill_null(pc.binary_length(names.dictionary), 0)) > LONGEST_NAME
-    if not long.any():
-        return names, np.zeros(len(names), dtype=np.bool_)
-    # Not only the rows: the dictionary would keep the text.
-    kept = pa.DictionaryArray.from_arrays(names.indices, pc.if_else(pa.array(long), "", names.dictionary))
-    rows = np.append(long, False)[integers(pc.fill_null(names.indices, len(long)))]
-    return _only_where(kept, ~rows), rows
-
-
 def _only_where(names: pa.DictionaryArray, rows: Flags) -> pa.DictionaryArray:
     """The names of some rows; the others are null."""
     return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(rows), names.indices, None), names.dictionary)
@@ -378,10 +348,6 @@ def _name_hashes(batch: pa.RecordBatch, name: str) -> Hashes:
     hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) + 1 for text in encoded.dictionary.to_pylist()]
     places = integers(pc.fill_null(encoded.indices, len(hashes)))
     return np.asarray([*hashes, 0], dtype=np.uint64)[places]
-
-
-def _flags(column: pa.Array) -> Flags:
-    return np.asarray(pc.fill_null(column, pa.scalar(value=False)).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def are_known(column: pa.Array) -> Flags:

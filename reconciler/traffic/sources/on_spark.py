@@ -28,7 +28,7 @@ from pyspark.sql.types import DateType, TimestampNTZType
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
-from reconciler.traffic.kinds import BYTES, ColumnMapping, Kind
+from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.on_spark import (
     KeptRows,
     SparkRows,
@@ -73,8 +73,6 @@ _MOST_FILES: Final = 100_000
 """Of which the names are looked at."""
 _TABLE_FORMATS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg table"}
 """Folders of tables: their files alone have rows that the table no longer has."""
-_FORMATS: Final = {".parquet": "parquet", ".csv": "csv"}
-_ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
 _DAYS: Final = frozenset({"dt", "ds", "date", "day"})
 """Usual names of the columns by which a Hive layout is cut into days."""
 LARGEST_FILE: Final = 128 * 1024 * 1024
@@ -144,12 +142,10 @@ def mark_repeats(rows: KeptRows, also: Sequence[str], topics: Mapping[str, int] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The files of datasets. ``logs``: those with request logs, by broker; none when the datasets are ``format`` or a table."""
+    """The files of datasets: request logs by broker, or Parquet. A table has neither."""
 
     logs: tuple[BrokerFiles, ...] = ()
-    format: str | None = None
-    files: tuple[str, ...] = ()
-    """Those of ``format``."""
+    parquet: tuple[str, ...] = ()
 
 
 def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
@@ -157,29 +153,26 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
     if datasets[0].is_table:
         return Listing()
     logs: list[tuple[int | None, str, list[str]]] = []
-    formats: set[str] = set()
-    files: list[str] = []
+    parquet: list[str] = []
     for dataset in datasets:
         with timed_event(_log, "dataset listed", dataset=dataset.name) as event:
             names = file_names(spark, dataset)
             event["files"] = len(names)
-        if any(form_of(name) == "parquet" for name in names):
+        of_parquet = [name for name in names if name.endswith(".parquet")]
+        lines = [name for name in names if is_request_log(PurePosixPath(name).name) and not name.endswith(".parquet")]
+        if of_parquet:
             _refuse_table(spark, dataset)
-        known = {form for name in names if (form := form_of(name)) is not None}
-        if not known and (lines := [name for name in names if is_request_log(PurePosixPath(name).name)]):
+            parquet += of_parquet
+        elif not lines:
+            raise TrafficError(
+                f"recorded traffic {escaped(dataset.name)}: there is no request log and no Parquet. Of other files create a view "
+                "in Spark, and name it as table:NAME"
+            )
+        if lines:
             logs.append((dataset.broker, root_of(dataset, lines), lines))
-        elif len(known) == 1:
-            formats |= known
-            files += (name for name in names if form_of(name) is not None)
-        else:
-            kinds = f"files of several kinds ({', '.join(sorted(known))})" if known else "no request log and no Parquet"
-            raise TrafficError(f"recorded traffic {escaped(dataset.name)}: there are {kinds}. Name one folder with one kind")
-    if len(formats) + bool(logs) > 1:
+    if logs and parquet:
         raise UsageError("--traffic names addresses with different kinds of files: give one kind at a time")
-    if formats:
-        (form,) = formats
-        return Listing(format=form, files=tuple(files))
-    return Listing(logs=number_brokers(logs))
+    return Listing(logs=number_brokers(logs), parquet=tuple(parquet))
 
 
 def root_of(dataset: Dataset, names: Sequence[str]) -> str:
@@ -189,39 +182,25 @@ def root_of(dataset: Dataset, names: Sequence[str]) -> str:
     return before + path if same else names[0].rpartition("/")[0]
 
 
-def form_of(name: str) -> str | None:
-    """Spark's name for the format of a file, by its ending."""
-    path = PurePosixPath(name)
-    ending = PurePosixPath(path.stem).suffix if path.suffix in _ZIPPED else path.suffix
-    return _FORMATS.get(ending)
-
-
 def frame_rows(
-    spark: SparkSession,
-    datasets: Sequence[Dataset],
-    form: str | None,
-    mapping: ColumnMapping | None,
-    between: Between | None = None,
-    together: Together = (),
+    spark: SparkSession, datasets: Sequence[Dataset], between: Between | None = None, together: Together = ()
 ) -> SparkRows[pa.RecordBatch]:
-    """Rows of tables, or of files of one format, in a stretch of time. Spark reads them anew for each pass.
+    """Rows of a table, or of Parquet files, in a stretch of time. Spark reads them anew for each pass.
 
     Workers decode plain Parquet files, of a stretch of time those of its days in UTC. Spark's own reader looks for rows of this
     time in the days beside them, and reads the row groups that have some. ``together``: as ``normal_form_rows``. Raises
     ``TrafficError`` when a column is missing or has another type.
     """
-    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
-    rows = rows_of_frame(frame, mapping, between, together, where=escaped(str(datasets[0])))
-    if mapping is not None or form != "parquet":
-        return rows
-    contents = _load(datasets[0], lambda: _contents(spark, datasets, between))
+    where = escaped(str(datasets[0]))
+    frame = _load(datasets[0], lambda: _frame(spark, datasets))
+    rows = rows_of_frame(frame, between, together, where=where)
+    contents = None if datasets[0].is_table else _load(datasets[0], lambda: _contents(spark, datasets, between))
     if contents is None:
         return rows
     decoded = contents_rows(contents, between, together)
     if between is None:
         return decoded
-    beside = frame.where(~_of_utc_days(frame, between))
-    rest = rows_of_frame(beside, mapping, between, where=escaped(str(datasets[0])))
+    rest = rows_of_frame(frame.where(~_of_utc_days(frame, between)), between, where=where)
     return SparkRows(spark, scan_all([decoded.made_of_shares, rest.made_of_shares]), together)
 
 
@@ -234,35 +213,22 @@ def _contents(spark: SparkSession, datasets: Sequence[Dataset], between: Between
 
 
 def rows_of_frame(
-    frame: DataFrame, mapping: ColumnMapping | None, between: Between | None = None, together: Together = (), *, where: str
+    frame: DataFrame, between: Between | None = None, together: Together = (), *, where: str
 ) -> SparkRows[pa.RecordBatch]:
     """The same of a frame, on its own session. ``where`` names it in errors. Raises ``TrafficError``."""
-    spark, names = frame.sparkSession, frame.columns
-    if mapping is None:
-        known = [f"`{name}`" for name, _ in COLUMNS if name in names]
-        schema = collect_table(frame.select(known).limit(0)).schema if known else pa.schema([])
-        others = [pa.field(name, pa.null()) for name in names if name not in schema.names]
-        require_columns(pa.schema([*schema, *others]), where)
-        narrowed = frame if between is None else rows_between(frame, between)
-        return SparkRows(
-            spark, scan_frame(narrowed, file_columns, lambda batch, columns: (canonical_rows(batch, columns),)), together
-        )
-    mapping.require_columns(where, names)
-    needed = tuple(name for name in mapping.columns if name in set(names))
-
-    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        rows = mapping.rows(batch)
-        yield (rows if between is None else between.charged_rows(rows)).select(list(columns))
-
-    narrowed = frame if between is None else days_between(frame, between)
-    return SparkRows(spark, scan_frame(narrowed, lambda _: needed, convert), together)
+    names = frame.columns
+    known = [f"`{name}`" for name, _ in COLUMNS if name in names]
+    schema = collect_table(frame.select(known).limit(0)).schema if known else pa.schema([])
+    others = [pa.field(name, pa.null()) for name in names if name not in schema.names]
+    require_columns(pa.schema([*schema, *others]), where)
+    narrowed = frame if between is None else rows_between(frame, between)
+    scan = scan_frame(narrowed, file_columns, lambda batch, columns: (canonical_rows(batch, columns),))
+    return SparkRows(frame.sparkSession, scan, together)
 
 
-def cluster_names(
-    spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: ColumnMapping | None, between: Between | None
-) -> frozenset[str]:
+def cluster_names(spark: SparkSession, datasets: Sequence[Dataset], between: Between | None) -> frozenset[str]:
     """Return the names in a column or folder ``cluster``. Brokers of two clusters have the same ids."""
-    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
+    frame = _load(datasets[0], lambda: _frame(spark, datasets))
     if CLUSTER not in frame.columns:
         return frozenset()
     narrowed = frame if between is None else days_between(frame, between)
@@ -272,8 +238,8 @@ def cluster_names(
 
 def columns_of_dataset(spark: SparkSession, dataset: Dataset, listing: Listing) -> list[str]:
     """The columns of a table, or of one of the files of a dataset in Parquet."""
-    reader = spark.read
-    return _load(dataset, lambda: (reader.table(dataset.name) if dataset.is_table else reader.parquet(listing.files[0])).columns)
+    read, name = (spark.read.table, dataset.name) if dataset.is_table else (spark.read.parquet, listing.parquet[0])
+    return _load(dataset, lambda: read(name).columns)
 
 
 def days_between(frame: DataFrame, between: Between) -> DataFrame:
@@ -349,15 +315,11 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
         yield from zip(files, (line + b"\n" for line in batch.column("line").to_pylist()), strict=True)
 
 
-def _frame(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: ColumnMapping | None) -> DataFrame:
+def _frame(spark: SparkSession, datasets: Sequence[Dataset]) -> DataFrame:
     if datasets[0].is_table:
         return spark.read.table(datasets[0].name)
-    if form == "csv":
-        options = {"header": "true", "sep": "," if mapping is None else mapping.delimiter}
-    else:
-        # Files of other days may have columns that one file lacks.
-        options = {"mergeSchema": "true"}
-    return spark.read.format(form or "parquet").options(**options).load([dataset.name for dataset in datasets])
+    # Files of other days may have columns that one file lacks.
+    return spark.read.option("mergeSchema", "true").parquet(*(dataset.name for dataset in datasets))
 
 
 def file_names(spark: SparkSession, dataset: Dataset) -> list[str]:

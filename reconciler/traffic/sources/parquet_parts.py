@@ -118,7 +118,8 @@ def decode_file(content: pa.Buffer, columns: Sequence[str], between: Between | N
     """
     footer = pq.read_metadata(pa.BufferReader(content))
     names = frozenset(footer.schema.to_arrow_schema().names)
-    needed = file_columns(columns, may_have_deltas=not excludes_value(footer, "semantics", DELTA))
+    semantics = value_range(footer, "semantics")
+    needed = file_columns(columns, may_have_deltas=semantics is None or semantics[0] <= DELTA)
     groups = [group for group in range(footer.num_row_groups) if between is None or between.may_cut(span_us(footer, group))]
     for batch in _batches(pa.BufferReader(content), groups, needed, names):
         rows = with_required_columns(batch)
@@ -149,7 +150,8 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | N
     for path, footer in footers_of(files):
         columns = frozenset(footer.schema.to_arrow_schema().names)
         chosen = None if between is None or between.covers(footer) else between
-        deltas, events = not excludes_value(footer, "semantics", DELTA), has_one_value(footer, "semantics", EVENT)
+        semantics = value_range(footer, "semantics")
+        deltas, events = semantics is None or semantics[0] <= DELTA, semantics == (EVENT, EVENT)
         first, held = 0, 0
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
@@ -186,24 +188,13 @@ def time_slices(parts: Sequence[Part], rows: int) -> list[tuple[Part, ...]]:
     return [*slices, tuple(held)] if held else slices
 
 
-def has_one_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
-    """Whether the statistics of a file show that a column of names has this value in all rows."""
+def value_range(footer: pq.FileMetaData, column: str) -> tuple[str, str] | None:
+    """The first and the last value of a column of names, as the statistics of a file show them; ``None``: not known."""
     place = footer.schema.names.index(column) if column in footer.schema.names else -1
-    for group in range(footer.num_row_groups if place >= 0 else 0):
-        statistics = footer.row_group(group).column(place).statistics
-        if statistics is None or not statistics.has_min_max or {statistics.min, statistics.max} != {value}:
-            return False
-    return place >= 0
-
-
-def excludes_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
-    """Whether the statistics of a file show that no row of a column of names has this value."""
-    place = footer.schema.names.index(column) if column in footer.schema.names else -1
-    for group in range(footer.num_row_groups if place >= 0 else 0):
-        statistics = footer.row_group(group).column(place).statistics
-        if statistics is None or not statistics.has_min_max or statistics.min <= value <= statistics.max:
-            return False
-    return True
+    statistics = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups) if place >= 0]
+    if not statistics or not all(known is not None and known.has_min_max for known in statistics):
+        return None
+    return min(known.min for known in statistics), max(known.max for known in statistics)
 
 
 _FOOTERS_AT_ONCE: Final = 16

@@ -43,7 +43,6 @@ from reconciler.traffic.sources.normal_form import (
     UNCLEAR_TIME,
     UNKNOWN_PARTITIONS,
     UNREADABLE,
-    is_too_long,
 )
 
 COLUMNS: Final = (
@@ -181,7 +180,7 @@ class _RowReader:
         _, colon, user = line.principal.partition(":")
         # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
         ts_us = moment.micros + 500 - int((line.response_queue_time_ms + line.send_time_ms) * 1000 + 0.5)
-        if not colon or not FIRST_US <= ts_us < END_US or is_too_long(user) or is_too_long(line.request_header.client_id):
+        if not colon or not FIRST_US <= ts_us < END_US:
             self._add_unreadable(api, raw)
             return
         if answered := answered_throttle_ms(raw, start):

@@ -15,19 +15,10 @@ from reconciler.traffic.sources.log_evidence import (
     EXTENDED,
     SEEN,
     TOPIC_EVENTS,
-    SeenTopics,
     TopicEvent,
     count_partitions,
     topics_text,
 )
-
-
-def test_an_answer_that_shows_nothing_new_is_left_out() -> None:
-    seen, event = SeenTopics(), TopicEvent(SEEN, "a", "x", 5)
-    assert seen.new([event]) == topics_text([event])
-    assert seen.new([event]) is None
-    assert seen.new([event, event._replace(partitions=6)]) == topics_text([event._replace(partitions=6)])
-    assert seen.new([event._replace(partitions=6, topic_id="y")]) is not None
 
 
 @given(
