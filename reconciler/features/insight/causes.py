@@ -37,9 +37,9 @@ def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool) -
     Where the quotas changed during it, those of its longest part count, or of the next part that explains it.
     """
     overlaps = {
-        part.begin: (part, overlap)
-        for part, _ in evidence.timelines
-        if (overlap := chosen.within(part.begin.timestamp(), part.end.timestamp())) is not None
+        line.part.begin: (line.part, overlap)
+        for line in evidence.timelines
+        if (overlap := chosen.within(line.part.begin.timestamp(), line.part.end.timestamp())) is not None
     }
     first: list[IncidentGroup] = []
     for part, overlap in sorted(overlaps.values(), key=lambda pair: pair[1].begin - pair[1].end):
@@ -53,8 +53,8 @@ def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool) -
 def _groups_of_part(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch, *, is_recorded: bool) -> list[IncidentGroup]:
     verdicts = _verdicts_of(evidence, part, overlap)
     made: dict[object, IncidentGroup] = {}
-    for of, line in evidence.timelines:
-        if of is not part:
+    for line in evidence.timelines:
+        if line.part is not part:
             continue
         verdict = verdicts.get(line.verdict.place, line.verdict)
         seconds = [second for second in over_seconds(line) if overlap.begin - PAUSE_S <= second <= overlap.end + 1]
@@ -160,7 +160,7 @@ def _order(group: IncidentGroup) -> tuple[object, ...]:
 
 def plain_groups(evidence: SourceEvidence) -> tuple[IncidentGroup, ...]:
     """The groups of the whole time, none of them a cause."""
-    return in_order(_group_of(line.verdict, (), part, is_cause=False) for part, line in evidence.timelines)
+    return in_order(_group_of(line.verdict, (), line.part, is_cause=False) for line in evidence.timelines)
 
 
 def _group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, is_cause: bool) -> IncidentGroup:

@@ -13,7 +13,6 @@ import reconciler
 from reconciler.errors import (
     AuthenticationError,
     AuthorizationError,
-    BackendError,
     MissingDependencyError,
     ReconcilerError,
     TlsFailedError,
@@ -24,18 +23,8 @@ from reconciler.errors import (
 from reconciler.features.insight.doctor_views import CheckStatus, Checkup, DoctorCheck, failed, passed, skipped, warned
 from reconciler.features.insight.metric_health import source_checks
 from reconciler.features.insight.rate_sources import RateRequest
-from reconciler.model import Alteration, ClusterSpec, Entity, Severity, display_name, escaped
-from reconciler.ports import (
-    NO_PROGRESS,
-    CallbackInspector,
-    EntityFilter,
-    EveryBroker,
-    FilterComponent,
-    FilterKind,
-    Progress,
-    QuotaCluster,
-)
-from reconciler.resolution import GROUP_CALLBACK
+from reconciler.model import Alteration, ClusterSpec, Entity, Severity, escaped
+from reconciler.ports import NO_PROGRESS, EntityFilter, EveryBroker, FilterComponent, FilterKind, Progress, QuotaCluster
 from reconciler.text import count_of, list_some
 from reconciler.workflows import (
     Access,
@@ -261,24 +250,6 @@ def _alter(subject: CheckSubject) -> DoctorCheck:
     return passed("alter", "We may change client quotas (apply, alter, revert).")
 
 
-def _callback(subject: CheckSubject) -> DoctorCheck:
-    """Kafka's own rules apply, or the manifest describes others."""
-    cluster = subject.cluster
-    if not isinstance(cluster, CallbackInspector):
-        return skipped("callback", "ZooKeeper does not know the brokers' settings.")
-    try:
-        name = cluster.quota_callback()
-    except BackendError as error:
-        return skipped("callback", f"The brokers do not show their settings: {error}")
-    if name is None:
-        return passed("callback", "Brokers have no plugin for quotas (client.quota.callback.class).")
-    written = subject.spec.brokers.callback
-    if name == GROUP_CALLBACK or (written is not None and name == written.name):
-        return passed("callback", f"Brokers have the plugin {display_name(name)}.")
-    message = f"Brokers have the plugin {display_name(name)}, so Kafka's own rules of precedence may not apply."
-    return warned("callback", message, "Describe it with quotaCallback in the Cluster manifest")
-
-
 def _leftovers(subject: CheckSubject) -> DoctorCheck:
     """Look for throttles that no reassignment needs, and for quotas of users without credentials."""
     cluster = subject.cluster
@@ -313,7 +284,6 @@ _CHECKS: Final = (
     Check("brokers", _brokers, "connection"),
     Check("describe", _describe, "connection"),
     Check("alter", _alter, "describe"),
-    Check("callback", _callback, "connection"),
     Check("leftovers", _leftovers, "describe"),
 )
 """All of them, in the order in which the tool needs what they are about."""

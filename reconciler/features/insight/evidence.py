@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from reconciler.cli.traffic_options import ReadingOptions
 from reconciler.errors import TrafficError
 from reconciler.features.insight.incident import WHETHER, MissingEvidence, RecordedThrottles
-from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen
+from reconciler.features.insight.past_quotas import QuotaSources, QuotasThen
 from reconciler.features.insight.recorded_rates import question_in_effect
-from reconciler.model import CONTROLLER, BucketVerdict, ClusterSpec, Entity, EntityType, Verdict, escaped
+from reconciler.model import CONTROLLER, BucketVerdict, Entity, EntityType, Verdict, escaped
 from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
@@ -160,8 +161,8 @@ class SourceEvidence:
     recorded: TrafficSource
     request_of: Callable[[Proposal], BacktestRequest]
     throttles: tuple[RecordedThrottle, ...] | None
-    timelines: tuple[tuple[QuotaPart, GroupTimeline], ...]
-    """Quota groups of the client, each under the quotas of a part of the time."""
+    timelines: tuple[GroupTimeline, ...]
+    """Quota groups of the client."""
     is_log: bool
     names_groups: bool
     start: datetime.datetime
@@ -181,17 +182,15 @@ class SourceEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentRequest:
-    """Which client and when.
-
-    ``traffic`` makes of the Cluster manifest how traffic is read; there may be none.
-    """
+    """Which client and when. Without ``traffic``, that of the Cluster manifest is read."""
 
     client: Entity
     at: datetime.datetime | None
     since: datetime.datetime
     until: datetime.datetime
     quotas: QuotaSources
-    traffic: Callable[[ClusterSpec], BacktestOptions | None]
+    traffic: tuple[str, ...] = ()
+    reading: ReadingOptions | None = None
 
     @property
     def names(self) -> tuple[tuple[str, str | None], ...]:
@@ -241,7 +240,7 @@ def _evidence(
     source: str,
     notes: tuple[str, ...],
 ) -> SourceEvidence | MissingEvidence:
-    from reconciler.features.insight.recorded_time import between, has_requests, recorded_throttles
+    from reconciler.features.insight.recorded_time import between, group_timelines, has_requests, recorded_throttles
     from reconciler.traffic import UNCLEAR_TIME, Source, recorded_coverage
 
     facts = recorded.facts
@@ -254,7 +253,11 @@ def _evidence(
         because = f"the traffic has nothing of this time: {error}"
         remedy = "give traffic of this time, or other times with --since and --until"
         return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
-    timelines = tuple(timeline for part in then.parts for timeline in _timelines(asked.client, part, recorded, request_of))
+    timelines: list[GroupTimeline] = []
+    for part in then.parts:
+        if part.proposal is not None:
+            is_asked = functools.partial(_has_client, EffectiveQuotas(part.proposal.proposed), asked.client)
+            timelines += group_timelines(recorded, request_of(part.proposal), part, is_asked)
     if not throttles and not timelines and not has_requests(in_time, asked.names):
         return _unknown_client(asked.client, in_time)
     coverage = in_time.facts.coverage
@@ -267,7 +270,7 @@ def _evidence(
         recorded=recorded,
         request_of=request_of,
         throttles=throttles,
-        timelines=timelines,
+        timelines=tuple(timelines),
         is_log=is_log,
         names_groups=all(any(getattr(throttle, column) is None for column, _ in asked.names) for throttle in throttles or ()),
         start=max(asked.since, max(starts) if is_log else min(starts)),
@@ -279,30 +282,7 @@ def _evidence(
     )
 
 
-def _timelines(
-    client: Entity, part: QuotaPart, recorded: TrafficSource, request_of: Callable[[Proposal], BacktestRequest]
-) -> list[tuple[QuotaPart, GroupTimeline]]:
-    from reconciler.features.insight.recorded_time import group_timelines
-
-    proposal = part.proposal
-    if proposal is None:
-        return []
-    quotas = EffectiveQuotas(proposal.proposed)
-    try:
-        lines = group_timelines(
-            recorded,
-            request_of(proposal),
-            since=part.begin,
-            until=part.end,
-            is_asked=lambda verdict: _has_client(verdict, quotas, client),
-        )
-    except TrafficError:
-        # Nothing was recorded in this part of the time.
-        return []
-    return [(part, line) for line in lines]
-
-
-def _has_client(verdict: BucketVerdict, quotas: EffectiveQuotas, client: Entity) -> bool:
+def _has_client(quotas: EffectiveQuotas, client: Entity, verdict: BucketVerdict) -> bool:
     ip = EntityType.IP.value
     if ip in client.types:
         return (ip, client.name(ip)) in verdict.name.other

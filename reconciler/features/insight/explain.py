@@ -37,7 +37,7 @@ from reconciler.features.insight.incident import (
     MissingEvidence,
 )
 from reconciler.features.insight.past_quotas import QuotasThen, read_quotas_then
-from reconciler.features.insight.why_view import next_commands
+from reconciler.features.insight.recorded_rates import span_options
 from reconciler.model import CONTROLLER, EntityType, Verdict
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import is_reserved
@@ -101,7 +101,6 @@ def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRE
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
     then = read_quotas_then(request.quotas, request.since, request.until, client=request.client)
-    options = request.traffic(then.spec)
     unknown = IncidentReport(
         client=request.client,
         cluster=then.identity,
@@ -113,8 +112,9 @@ def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRE
         evidence=then.evidence,
         missing=(*then.missing, *_missing_groups(then)),
     )
-    if options is None:
+    if not request.traffic and then.spec.traffic is None:
         return replace(unknown, missing=(_NO_TRAFFIC, *unknown.missing))
+    options = span_options(then.spec, None, request.since, request.until, traffic=request.traffic, reading=request.reading)
     with contextlib.ExitStack() as stack:
         evidence = observe_span(stack, request, then, options, progress=progress)
         if isinstance(evidence, MissingEvidence):
@@ -131,7 +131,7 @@ def _report(unknown: IncidentReport, request: IncidentRequest, then: QuotasThen,
     is_clear = answer is IncidentAnswer.CLEAR
     missing = [*([finding.missing] if finding.missing else []), *missing, *unknown.missing, *_gaps(evidence, groups, finding)]
     read = f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC"
-    report = replace(
+    return replace(
         unknown,
         since=max(request.since, evidence.start) if is_clear else request.since,
         until=min(request.until, evidence.end) if is_clear else request.until,
@@ -143,7 +143,6 @@ def _report(unknown: IncidentReport, request: IncidentRequest, then: QuotasThen,
         evidence=(read, *evidence.notes, *then.evidence),
         missing=tuple(dict.fromkeys(missing)),
     )
-    return replace(report, commands=next_commands(request.quotas, report.causes))
 
 
 def _finding(request: IncidentRequest, evidence: SourceEvidence) -> _Finding:
@@ -162,8 +161,8 @@ def _finding(request: IncidentRequest, evidence: SourceEvidence) -> _Finding:
 def _computed(evidence: SourceEvidence, since: float, until: float) -> Iterator[Stretch]:
     """Seconds over a limit, but for brokers whose log shows that they throttled nothing."""
     logged = {*evidence.brokers, CONTROLLER} if evidence.is_complete else set()
-    for part, line in evidence.timelines:
-        begin, end = max(since, part.begin.timestamp()), min(until, part.end.timestamp())
+    for line in evidence.timelines:
+        begin, end = max(since, line.part.begin.timestamp()), min(until, line.part.end.timestamp())
         stretches = computed_stretches(line) if line.verdict.broker not in logged else ()
         yield from (within for stretch in stretches if (within := stretch.within(begin, end)) is not None)
 
@@ -185,7 +184,7 @@ def _undecided(request: IncidentRequest, evidence: SourceEvidence) -> MissingEvi
     elif evidence.is_log:
         lack = f"{evidence.unread:,} of its lines cannot be read" if evidence.unread else evidence.holes[0]
         because = f"the log has no throttle of {request.client}, and {lack}"
-    elif any(line.verdict.verdict is Verdict.POSSIBLE for _, line in evidence.timelines):
+    elif any(line.verdict.verdict is Verdict.POSSIBLE for line in evidence.timelines):
         because = f"the traffic ({evidence.source}) shows no throttle, and its totals do not decide whether it is over a limit"
     elif evidence.throttles is None:
         because = f"the traffic ({evidence.source}) has no throttle times, and is over no limit that is known here"
@@ -219,7 +218,7 @@ def _groups(
 ) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
     """The groups, and what is not known of their limits."""
     if finding.chosen is None:
-        would_throttle = any(line.verdict.verdict is Verdict.THROTTLED for _, line in evidence.timelines)
+        would_throttle = any(line.verdict.verdict is Verdict.THROTTLED for line in evidence.timelines)
         unexplained = finding.answer is IncidentAnswer.CLEAR and would_throttle
         return plain_groups(evidence), [_OTHER_LIMITS] if unexplained else []
     groups = groups_in(evidence, finding.chosen, is_recorded=finding.answer is IncidentAnswer.THROTTLED)

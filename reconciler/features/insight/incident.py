@@ -171,8 +171,6 @@ class IncidentReport:
     """What the answer rests on, as sentences without their end mark."""
     missing: tuple[MissingEvidence, ...] = ()
     """What is not known."""
-    commands: tuple[str, ...] = ()
-    """Commands that raise the limits that throttled, each to be typed as it is."""
 
     @property
     def causes(self) -> tuple[IncidentGroup, ...]:
@@ -190,7 +188,7 @@ INCIDENT: Final = Document(
             BucketVerdict: row("bucket=name key broker verdict reason *limits *over *peak *advice"),
             IncidentGroup: row("*row since until cause=is_cause first last seconds_over members origin"),
             IncidentReport: row(
-                "client cluster asked(at since until) answer incident=span assumed recorded groups evidence missing commands",
+                "client cluster asked(at since until) answer incident=span assumed recorded groups evidence missing",
                 asked="The moment and the time that were asked about.",
             ),
             PeakRate: row("peak=rate peak_bound=bound"),

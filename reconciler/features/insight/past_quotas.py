@@ -163,11 +163,6 @@ class QuotaSources:
     runs: tuple[AuditRecord, ...] = ()
     """Of audit files."""
 
-    @property
-    def names_cluster(self) -> bool:
-        """Whether the command line names the cluster's address."""
-        return self.access.bootstrap_server is not None or self.access.zookeeper is not None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaPart:
@@ -360,10 +355,11 @@ def _current(spec: ClusterSpec, sources: QuotaSources, missing: list[MissingEvid
     """Return the quotas of the cluster or snapshot. ``None``: they are not known."""
     what, because = "quotas that the manifests do not declare", "neither a snapshot nor a connection was given"
     remedy = "give --current FILE or --bootstrap-server HOST:PORT"
-    known = spec.connection
-    if sources.access.current or sources.names_cluster or (known and (known.bootstrap_servers or known.zookeeper)):
+    access, known = sources.access, spec.connection
+    is_named = access.current or access.bootstrap_server or access.zookeeper
+    if is_named or (known is not None and (known.bootstrap_servers or known.zookeeper)):
         try:
-            with quota_reader(spec, sources.access) as reader:
+            with quota_reader(spec, access) as reader:
                 return read_state(spec, reader)
         except BackendError as error:
             because, remedy = str(error), "give --current FILE, a snapshot of export"

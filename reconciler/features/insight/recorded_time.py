@@ -6,6 +6,7 @@ verdicts and rates are those of the backtest, over the traffic of this time alon
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,8 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.errors import TrafficError
+from reconciler.features.insight.past_quotas import QuotaPart
 from reconciler.model import GAUGE, BacktestReport, BucketVerdict, RateSeries
 from reconciler.traffic import (
     CHARGED,
@@ -55,32 +58,31 @@ Names: TypeAlias = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTimeline:
-    """A quota group on one broker, and its rate second by second; ``None`` where its traffic does not show it."""
+    """A quota group on one broker under the quotas of a part of the time, and its rate second by second.
 
+    ``seconds``: ``None`` where its traffic does not show them.
+    """
+
+    part: QuotaPart
     verdict: BucketVerdict
     seconds: RateSeries | None
 
 
 def group_timelines(
-    recorded: TrafficSource,
-    question: BacktestRequest,
-    *,
-    since: datetime.datetime,
-    until: datetime.datetime,
-    is_asked: Callable[[BucketVerdict], bool],
-) -> tuple[GroupTimeline, ...]:
-    """The rates of the quota groups that are asked about, in this time.
+    recorded: TrafficSource, question: BacktestRequest, part: QuotaPart, is_asked: Callable[[BucketVerdict], bool]
+) -> Iterator[GroupTimeline]:
+    """The rates of the quota groups that are asked about, in this part of the time. None where nothing was recorded in it.
 
-    Requests of the time before count in the rates, but a sample of a rate has that time in itself. Raises ``TrafficError`` for a
-    time without requests.
+    Requests of the time before count in the rates, but a sample of a rate has that time in itself.
     """
-    begin = since - _window_of(question) if recorded.series else since
-    run = Backtest(between(recorded, begin, until), question)
-    asked = [verdict for verdict in run.report().verdicts if is_asked(verdict)]
-    start = int(since.timestamp())
-    grid = Grid(start=start, step_s=1, count=int(until.timestamp()) - start + 1)
-    rates = run.rates([verdict for verdict in asked if not verdict.undecided and verdict.limits.after is not None], grid)
-    return tuple(GroupTimeline(verdict=verdict, seconds=rates.get(verdict.place)) for verdict in asked)
+    begin = part.begin - _window_of(question) if recorded.series else part.begin
+    with contextlib.suppress(TrafficError):
+        run = Backtest(between(recorded, begin, part.end), question)
+        asked = [verdict for verdict in run.report().verdicts if is_asked(verdict)]
+        start = int(part.begin.timestamp())
+        grid = Grid(start=start, step_s=1, count=int(part.end.timestamp()) - start + 1)
+        rates = run.rates([verdict for verdict in asked if not verdict.undecided and verdict.limits.after is not None], grid)
+        yield from (GroupTimeline(part=part, verdict=verdict, seconds=rates.get(verdict.place)) for verdict in asked)
 
 
 def incident_report(

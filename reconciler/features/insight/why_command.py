@@ -16,8 +16,6 @@ from reconciler.text import shown
 
 if TYPE_CHECKING:
     from reconciler.features.insight.evidence import IncidentRequest
-    from reconciler.model import ClusterSpec
-    from reconciler.workflows import BacktestOptions
 
 
 _AROUND: Final = datetime.timedelta(hours=1)
@@ -137,7 +135,6 @@ def _compare(args: WhyArguments) -> Result:
 def _request(args: WhyArguments) -> IncidentRequest:
     from reconciler.features.insight.evidence import IncidentRequest
     from reconciler.features.insight.past_quotas import QuotaSources
-    from reconciler.features.insight.recorded_rates import span_options
     from reconciler.features.insight.runs import read_runs
     from reconciler.workflows import require_client
 
@@ -149,19 +146,14 @@ def _request(args: WhyArguments) -> IncidentRequest:
     at, since, until = _times(args.times, now=datetime.datetime.now(datetime.UTC))
     runs, _ = read_runs(args.audit)
     access = args.connection.access(args.current)
-
-    def traffic(spec: ClusterSpec) -> BacktestOptions | None:
-        if not args.traffic and spec.traffic is None:
-            return None
-        return span_options(spec, None, since, until, traffic=args.traffic, reading=args.reading)
-
     return IncidentRequest(
         client=require_client(client)[0],
         at=at,
         since=since,
         until=until,
         quotas=QuotaSources(paths=args.paths, cluster=args.connection.cluster, access=access, runs=runs),
-        traffic=traffic,
+        traffic=args.traffic,
+        reading=args.reading,
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.features.insight.incident import (
@@ -16,9 +14,7 @@ from reconciler.features.insight.incident import (
     MissingEvidence,
     RecordedThrottles,
 )
-from reconciler.features.insight.past_quotas import QuotaSources
-from reconciler.formats import value_text
-from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, broker_words, display_name, escaped
+from reconciler.model import broker_words, display_name, escaped
 from reconciler.render import Block, Column, Line, Style, labelled, limit_text, line, member_name, table, who
 from reconciler.text import amount, count_of, duration, rate, shown
 
@@ -93,7 +89,9 @@ def incident_lines(report: IncidentReport) -> Iterator[Block]:
     for sentence in report.evidence:
         yield line(f"  {sentence}.")
     yield from _missing(report.missing)
-    yield from _commands(report.commands)
+    if report.causes:
+        yield line()
+        yield line("To raise the limit, run kafka-quotas alter, and then change the manifest.")
 
 
 def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
@@ -217,15 +215,6 @@ def _missing(missing: Sequence[MissingEvidence]) -> Iterator[Line]:
         yield labelled("  - ", Style.WARN, f"{evidence.what}: {evidence.because.rstrip('.')}{remedy}")
 
 
-def _commands(commands: Sequence[str]) -> Iterator[Line]:
-    if not commands:
-        return
-    yield line()
-    yield line(("Raise the limit", Style.STRONG), ", and then in the manifest")
-    for command in commands:
-        yield replace(line(f"  {command}"), whole=True)
-
-
 def _span_of(begin: datetime.datetime, end: datetime.datetime, *, word: str = "to") -> str:
     """``2026-11-22 14:01:12 to 14:06:40 UTC``; the day of the end only where it is another one."""
     first, last = begin.astimezone(datetime.UTC), end.astimezone(datetime.UTC)
@@ -235,41 +224,3 @@ def _span_of(begin: datetime.datetime, end: datetime.datetime, *, word: str = "t
 
 def _at(moment: datetime.datetime) -> str:
     return f"{moment.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def next_commands(sources: QuotaSources, causes: Iterable[IncidentGroup]) -> tuple[str, ...]:
-    """Return for each limit that throttled the command that raises it to the highest value that a broker asks for.
-
-    A name with characters that do not print has no command.
-    """
-    wanted: dict[tuple[Entity, str], float] = {}
-    for group in causes:
-        entity, value = _target(group), group.row.advice.recommended or group.row.advice.safe
-        if entity is not None and value is not None and group.limit is not None and value > group.limit:
-            wanted[entity, group.row.key] = max(value, wanted.get((entity, group.row.key), value))
-    commands = (shlex.join(_alter_words(sources, entity, key, value)) for (entity, key), value in wanted.items())
-    return tuple(command for command in commands if command.isprintable())
-
-
-def _alter_words(sources: QuotaSources, entity: Entity, key: str, value: float) -> list[str]:
-    access = sources.access
-    place = (
-        ["--zookeeper", access.zookeeper] if access.zookeeper else ["--bootstrap-server", access.bootstrap_server or "HOST:PORT"]
-    )
-    if not sources.names_cluster and sources.paths and sources.cluster is not None:
-        place = [*sources.paths, "--cluster", sources.cluster]
-    login = ["--command-config", access.command_config] if access.command_config is not None else []
-    names = (("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}") for kind, name in entity.parts)
-    of_entity = [word for pair in names for word in pair]
-    return ["kafka-quotas", "alter", *place, *login, *of_entity, "--add", f"{key}={value_text(QuotaKey(key), value)}"]
-
-
-def _target(group: IncidentGroup) -> Entity | None:
-    """The entity to change: the one that set the limit, or for a default the quota group's own, so that no other client gains."""
-    if group.entity is None or not group.entity.has_default:
-        return group.entity
-    if group.row.name.other:
-        return None
-    tags = {EntityType.USER.value: group.row.name.user, EntityType.CLIENT_ID.value: group.row.name.client_id}
-    names = {kind: name for kind, name in tags.items() if name}
-    return Entity.of(names) if names else None

@@ -47,7 +47,7 @@ def test_a_cluster_by_its_name_that_is_away_fails_and_the_rest_is_skipped(tmp_pa
     assert done.code == 1, done.err
     found = checks(done)
     assert (found["manifests"], found["connection"]) == ("pass", "fail")
-    assert {found[name] for name in ("identity", "brokers", "describe", "alter", "callback")} == {"skip"}
+    assert {found[name] for name in ("identity", "brokers", "describe", "alter")} == {"skip"}
     assert f"127.0.0.1:{port}: connection refused" in message(done, "connection")[0]
     assert done.json()["cluster"] == "prod"
     assert done.json()["summary"]["fail"] == 1
