@@ -5,9 +5,10 @@ One check, one answer, one remedy. Rights are tried with requests that write not
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 import reconciler
 from reconciler.errors import (
@@ -21,7 +22,7 @@ from reconciler.errors import (
     WrongClusterError,
 )
 from reconciler.features.insight.doctor_views import CheckStatus, Checkup, DoctorCheck, failed, passed, skipped, warned
-from reconciler.features.insight.metric_health import source_checks
+from reconciler.features.insight.metric_health import Quotas, source_checks
 from reconciler.features.insight.rate_sources import RateRequest
 from reconciler.model import Alteration, ClusterSpec, Entity, Severity, escaped
 from reconciler.ports import NO_PROGRESS, EntityFilter, EveryBroker, FilterComponent, FilterKind, Progress, QuotaCluster
@@ -49,6 +50,14 @@ _OF_UNUSED_USER: Final = EntityFilter(
 _AUTHORIZATION_FAILED: Final = 31
 """Kafka's error code of an entity that may not be changed."""
 _NO_CLUSTER: Final = "Pass --bootstrap-server or --zookeeper, or set spec.connection in a Cluster manifest"
+_PROPERTIES: Final = "Correct the properties file (--command-config or spec.connection.properties)"
+_UNSAFE: Final = {
+    "PLAINTEXT": ("The connection has no login and is not encrypted.", "Use a login where others reach the listener"),
+    "SASL_PLAINTEXT": (
+        "The login and all quotas go over the network unencrypted.",
+        "Use a listener with TLS: security.protocol=SASL_SSL",
+    ),
+}
 _REMEDIES: Final = (
     (AuthorizationError, "Let an administrator grant the right that the message names"),
     (TlsFailedError, "Check the trust store, the names in the server's certificate, and the client certificate"),
@@ -61,48 +70,42 @@ _REMEDIES: Final = (
 _OF_OTHERS: Final = "Look at the logs of the brokers, or of ZooKeeper"
 
 
-class CheckSubject:
-    """What is examined. ``protocol`` is empty while the settings cannot be used."""
-
-    def __init__(self, paths: Sequence[str], cluster: str | None, access: Access) -> None:
-        """``cluster``: the name of a Cluster manifest of ``paths``. Raises ``UsageError`` for one that no manifest has."""
-        self.paths, self.chosen, self.access = paths, cluster, access
-        self.spec = ClusterSpec()
-        self.loaded: LoadedManifests | ReconcilerError
-        try:
-            self.loaded = load_manifests(list(paths))
-        except ReconcilerError as error:
-            if cluster is not None:
-                raise
-            self.loaded = error
-        else:
-            if cluster is not None or self.loaded.clusters:
-                self.spec = chosen_cluster(self.loaded, cluster)
-        self.protocol = ""
-        self.opened: QuotaCluster | None = None
-
-    @property
-    def cluster(self) -> QuotaCluster:
-        """The open cluster, for checks that need ``connection``."""
-        assert self.opened is not None
-        return self.opened
-
-
 def examine_everything(paths: Sequence[str], cluster: str | None, access: Access, *, progress: Progress = NO_PROGRESS) -> Checkup:
     """Make all checks; what goes wrong is an answer, too. Raises ``UsageError`` for a cluster that no manifest has."""
-    subject = CheckSubject(paths, cluster, access)
-    made: list[DoctorCheck] = []
-    broken: set[str] = set()
+    loaded: LoadedManifests | ReconcilerError
+    spec = ClusterSpec()
     try:
-        for check in _CHECKS:
-            progress.step(f"checking {check.id}")
-            made.append(_answer(check, subject, broken))
+        loaded = load_manifests(list(paths))
+    except ReconcilerError as error:
+        if cluster is not None:
+            raise
+        loaded = error
+    else:
+        if cluster is not None or loaded.clusters:
+            spec = chosen_cluster(loaded, cluster)
+    made = [_manifests(paths, loaded, cluster)]
+    with contextlib.ExitStack() as stack:
+        progress.step("checking connection")
+        connection, opened = _connection(spec, access)
+        made.append(connection)
+        failed_one = None if opened is not None else "connection"
+        if opened is not None:
+            stack.callback(opened.close)
+        for name, make in _OF_CLUSTER.items():
+            if opened is None or failed_one is not None:
+                made.append(skipped(name, f"Not made, because the check {failed_one!r} did not pass."))
+                continue
+            progress.step(f"checking {name}")
+            try:
+                made.append(make(opened, spec))
+            except ReconcilerError as error:
+                made.append(_of_error(name, error))
+            if name == "describe" and made[-1].status is CheckStatus.FAIL:
+                failed_one = name
         progress.step("checking spec.traffic")
-        made += _exporters(subject)
-    finally:
-        if subject.opened is not None:
-            subject.opened.close()
-    return Checkup(version=reconciler.__version__, cluster=subject.spec.name, checks=tuple(made))
+        quotas = {} if isinstance(loaded, ReconcilerError) else desired_for(loaded, cluster)[1].values()
+        made += _exporters(opened, spec, quotas)
+    return Checkup(version=reconciler.__version__, cluster=spec.name, checks=tuple(made))
 
 
 def examine_source(paths: Sequence[str], cluster: str | None, request: RateRequest) -> Checkup:
@@ -115,48 +118,22 @@ def examine_source(paths: Sequence[str], cluster: str | None, request: RateReque
     return Checkup(version=reconciler.__version__, cluster=list_some(request.traffic, _SHOWN), checks=checks)
 
 
-class Check(NamedTuple):
-    """A check. Its errors are its answer. ``needs``: another one, without which it is skipped. ``remedy``: of its errors."""
-
-    id: str
-    make: Callable[[CheckSubject], DoctorCheck]
-    needs: str | None = None
-    remedy: str | None = None
-
-
-def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> DoctorCheck:
-    """Make one check. ``broken`` has the checks that failed or could not be made, and gets this one where it did."""
-    if check.needs in broken:
-        broken.add(check.id)
-        return skipped(check.id, f"Not made, because the check {check.needs!r} did not pass.")
-    try:
-        answer = check.make(subject)
-    except ReconcilerError as error:
-        answer = _of_error(check.id, error, check.remedy)
-    if answer.status is CheckStatus.FAIL or (check.id == "connection" and answer.status is CheckStatus.SKIP):
-        broken.add(check.id)
-    return answer
-
-
-def _of_error(name: str, error: ReconcilerError, remedy: str | None) -> DoctorCheck:
-    """A failed check with the remedy that the check or the error's class has. A part that is not installed fails nothing here."""
-    if remedy is not None:
-        return skipped(name, str(error)) if isinstance(error, MissingDependencyError) else failed(name, str(error), remedy)
+def _of_error(name: str, error: ReconcilerError) -> DoctorCheck:
+    """A failed check with the remedy of the error or of its class."""
     own = error.remedy if isinstance(error, UnsupportedClusterError | UnreachableError) else None
     advice = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
     return failed(name, str(error).removesuffix(f". {advice}"), advice)
 
 
-def _manifests(subject: CheckSubject) -> DoctorCheck:
-    loaded = subject.loaded
+def _manifests(paths: Sequence[str], loaded: LoadedManifests | ReconcilerError, cluster: str | None) -> DoctorCheck:
     if isinstance(loaded, ReconcilerError):
-        raise loaded
+        return failed("manifests", str(loaded), "Name the folder of the manifests, or write a first one with: kafka-quotas init")
     if not loaded.files:
         return skipped("manifests", "No manifest was found.")
-    findings = validate_loaded(loaded, subject.chosen).findings
+    findings = validate_loaded(loaded, cluster).findings
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
-    remedy = f"Look at all of them with: kafka-quotas validate {shlex.join(subject.paths)}"
+    remedy = f"Look at all of them with: kafka-quotas validate {shlex.join(paths)}"
     clusters, documents = len(loaded.clusters), len(loaded.documents)
     counts = f"{count_of(clusters, 'Cluster manifest')} and {count_of(documents, 'ClientQuotas manifest')}"
     if errors:
@@ -167,30 +144,28 @@ def _manifests(subject: CheckSubject) -> DoctorCheck:
     return passed("manifests", f"{counts}, without an error.")
 
 
-def _connection(subject: CheckSubject) -> DoctorCheck:
+def _connection(spec: ClusterSpec, access: Access) -> tuple[DoctorCheck, QuotaCluster | None]:
     """The connection settings can be read, and the server at the address accepts us. So the cluster is opened."""
-    known, access = subject.spec.connection, subject.access
+    known = spec.connection
     configured = known is not None and bool(known.bootstrap_servers or known.zookeeper)
     if not configured and access.bootstrap_server is None and access.zookeeper is None:
-        return skipped("connection", "No cluster is configured.", _NO_CLUSTER)
+        return skipped("connection", "No cluster is configured.", _NO_CLUSTER), None
     try:
-        subject.protocol = protocol = transport_security(subject.spec, access)
+        protocol = transport_security(spec, access)
     except ReconcilerError as error:
-        return failed("connection", str(error), "Correct the properties file (--command-config or spec.connection.properties)")
-    subject.opened = open_cluster(subject.spec, access)
-    if protocol == "SASL_PLAINTEXT":
-        remedy = "Use a listener with TLS: security.protocol=SASL_SSL"
-        return warned("connection", "The login and all quotas go over the network unencrypted.", remedy)
-    if protocol == "PLAINTEXT":
-        return warned(
-            "connection", "The connection has no login and is not encrypted.", "Use a login where others reach the listener"
-        )
-    return passed("connection", f"The server accepts us ({protocol}).")
+        return failed("connection", str(error), _PROPERTIES), None
+    try:
+        opened = open_cluster(spec, access)
+    except ReconcilerError as error:
+        return _of_error("connection", error), None
+    check = passed("connection", f"The server accepts us ({protocol}).")
+    if protocol in _UNSAFE:
+        check = warned("connection", *_UNSAFE[protocol])
+    return check, opened
 
 
-def _identity(subject: CheckSubject) -> DoctorCheck:
+def _identity(cluster: QuotaCluster, spec: ClusterSpec) -> DoctorCheck:
     """The cluster is the one that the manifest means."""
-    cluster, spec = subject.cluster, subject.spec
     known = cluster.identity()
     version = f"Kafka {known.kafka_version}" if known.kafka_version else "Kafka of a version that ZooKeeper does not know"
     # ZooKeeper can be read without any broker, and its session counts none.
@@ -206,9 +181,8 @@ def _identity(subject: CheckSubject) -> DoctorCheck:
     return passed("identity", message)
 
 
-def _brokers(subject: CheckSubject) -> DoctorCheck:
+def _brokers(cluster: QuotaCluster, _spec: ClusterSpec) -> DoctorCheck:
     """Each at the address that it advertises: the first connection may have gone to another."""
-    cluster = subject.cluster
     if not isinstance(cluster, EveryBroker):
         return skipped("brokers", "Quotas are read from ZooKeeper, without the brokers.")
     nodes = {node.id: f"broker {node.id} at {node.host}:{node.port}" for node in cluster.brokers()}
@@ -224,22 +198,22 @@ def _brokers(subject: CheckSubject) -> DoctorCheck:
     return passed("brokers", f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
 
 
-def _describe(subject: CheckSubject) -> DoctorCheck:
+def _describe(cluster: QuotaCluster, _spec: ClusterSpec) -> DoctorCheck:
     """The right to read."""
-    if isinstance(subject.cluster, EveryBroker):
-        subject.cluster.describe(_OF_UNUSED_USER)
+    if isinstance(cluster, EveryBroker):
+        cluster.describe(_OF_UNUSED_USER)
     else:
         # ZooKeeper has rights for each node: whether all can be read shows only when they are.
-        subject.cluster.current_state()
+        cluster.current_state()
     return passed("describe", "We may read client quotas (plan, drift, export, describe, resolve).")
 
 
-def _alter(subject: CheckSubject) -> DoctorCheck:
+def _alter(cluster: QuotaCluster, _spec: ClusterSpec) -> DoctorCheck:
     """The right to write. Validating needs it, and writes nothing."""
     wanted = Alteration(entity=Entity.of({"user": _UNUSED_USER}), ops={"producer_byte_rate": 1048576.0})
     read_only = "Nothing, for a login that only plans. To apply, grant the right that the message names"
     try:
-        (result,) = subject.cluster.alter([wanted], validate_only=True)
+        (result,) = cluster.alter([wanted], validate_only=True)
     except AuthorizationError as error:
         return warned("alter", f"Read-only: {error}", read_only)
     if result.error_code == _AUTHORIZATION_FAILED:
@@ -250,40 +224,34 @@ def _alter(subject: CheckSubject) -> DoctorCheck:
     return passed("alter", "We may change client quotas (apply, alter, revert).")
 
 
-def _leftovers(subject: CheckSubject) -> DoctorCheck:
+def _leftovers(cluster: QuotaCluster, _spec: ClusterSpec) -> DoctorCheck:
     """Look for throttles that no reassignment needs, and for quotas of users without credentials."""
-    cluster = subject.cluster
     findings, notes = find_leftovers(cluster, cluster.current_state().entities)
     if findings:
         words = " ".join((*(finding.message for finding in findings), *(f"{note}." for note in notes)))
         return warned("leftovers", words, "Run these commands, unless work on the cluster goes on")
-    return (
-        skipped("leftovers", f"{'. '.join(notes)}.")
-        if notes
-        else passed("leftovers", "No replication throttle stands without a reassignment.")
-    )
+    if notes:
+        return skipped("leftovers", f"{'. '.join(notes)}.")
+    return passed("leftovers", "No replication throttle stands without a reassignment.")
 
 
-def _exporters(subject: CheckSubject) -> Iterator[DoctorCheck]:
+_OF_CLUSTER: Final[Mapping[str, Callable[[QuotaCluster, ClusterSpec], DoctorCheck]]] = {
+    "identity": _identity,
+    "brokers": _brokers,
+    "describe": _describe,
+    "alter": _alter,
+    "leftovers": _leftovers,
+}
+"""The checks of an open cluster. The last two need the right of ``describe``."""
+
+
+def _exporters(opened: QuotaCluster | None, spec: ClusterSpec, quotas: Quotas) -> Iterator[DoctorCheck]:
     """Yield the checks of the metrics server of the Cluster manifest."""
     try:
-        server = configured_server(subject.spec, None)
-        if server is not None:
-            loaded, opened = subject.loaded, subject.opened
-            quotas = {} if isinstance(loaded, ReconcilerError) else desired_for(loaded, subject.chosen)[1].values()
+        if (server := configured_server(spec, None)) is not None:
             brokers: list[int] = [node.id for node in opened.brokers()] if isinstance(opened, EveryBroker) else []
-            yield from source_checks(RateRequest(server=server, spec=subject.spec), quotas=quotas, brokers=brokers)
+            yield from source_checks(RateRequest(server=server, spec=spec), quotas=quotas, brokers=brokers)
+    except MissingDependencyError as error:
+        yield skipped("source", str(error))
     except ReconcilerError as error:
-        yield _of_error("source", error, "Check spec.traffic in the Cluster manifest")
-
-
-_CHECKS: Final = (
-    Check("manifests", _manifests, remedy="Name the folder of the manifests, or write a first one with: kafka-quotas init"),
-    Check("connection", _connection),
-    Check("identity", _identity, "connection"),
-    Check("brokers", _brokers, "connection"),
-    Check("describe", _describe, "connection"),
-    Check("alter", _alter, "describe"),
-    Check("leftovers", _leftovers, "describe"),
-)
-"""All of them, in the order in which the tool needs what they are about."""
+        yield failed("source", str(error), "Check spec.traffic in the Cluster manifest")
