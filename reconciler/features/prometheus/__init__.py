@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         read_series,
         selector_of,
     )
-    from reconciler.features.prometheus.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
+    from reconciler.features.prometheus.recorded_folder import PageColumns, RecordedFolder, ScrapedRows
     from reconciler.features.prometheus.sample_pages import PageWriter
     from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
 

@@ -1,7 +1,6 @@
 """A folder of recorded gauges: whole Parquet files in the canonical schema, named by their first moment, and none too old.
 
-``PageColumns`` makes the columns of metrics pages, which ``record`` keeps of each scrape until it writes a file. A page has the
-same series as the one before, so each series is looked up once, and a scrape costs a few operations on arrays.
+``PageColumns`` makes the columns of metrics pages, which ``record`` keeps of each scrape until it writes a file.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import contextlib
 import datetime
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +24,7 @@ from reconciler.features.prometheus.exporter_page import PageSample, PageSeries
 from reconciler.features.prometheus.metric_layouts import MetricSeries, Unattributed, read_series
 from reconciler.features.prometheus.sample_pages import (
     MOST_INTERVAL_MS,
-    NEVER_MS,
     UNKNOWN,
-    PageClients,
     SampledClients,
     SampleRows,
     join_rows,
@@ -36,121 +32,80 @@ from reconciler.features.prometheus.sample_pages import (
     sample_table,
 )
 from reconciler.files import lock_descriptor
-from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Integers, Measure
+from reconciler.traffic import GAP_FILES, MOST_AMOUNT, Measure
 
-_OTHER: Final = -1
-"""The slot of a series that is not used. Above it are rates, below it throttle times."""
 _SPARE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrapedRows:
-    """The rates of one scrape. ``clients`` is shared by many scrapes, ``slots`` are places in it."""
+    """The rates of one scrape. Many scrapes share ``clients``, which may grow; ``rows.clients`` are places in it."""
 
-    at_us: int
     clients: Sequence[MetricSeries]
-    slots: Integers
-    interval_ms: Integers
-    """Since the sample before of the same client; 0 when there is none."""
-    amounts: Integers
-    throttled: Integers
-    """1: the broker throttled the client in the last minute. 0: not. -1: the page has no throttle time of this client."""
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return len(self.slots)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownSeries:
-    """How many series, and the labels of one of them."""
-
-    count: int
-    example: Mapping[str, str]
+    rows: SampleRows
 
 
 class PageColumns:
-    """Make rows of the pages of one exporter."""
+    """Make rows of the pages of one exporter. The labels of a series are read once, since the next page has it too."""
 
     def __init__(self) -> None:
-        self._slots: dict[PageSeries, int] = {}
-        self._clients = PageClients()
-        self._shared: list[MetricSeries] = []
-        self._unknown: dict[PageSeries, Unattributed] = {}
-        self.unattributed: Mapping[Unattributed, UnknownSeries] = {}
-        """Series of the pages whose client is not known, by reason. Replaced as a whole, so any thread may read it."""
+        self._known: dict[PageSeries, tuple[int, bool] | None] = {}
+        """The place of the client, and whether the series is its rate; ``None`` for a series that is not used."""
+        self._places: dict[MetricSeries, int] = {}
+        self._clients: list[MetricSeries] = []
+        self._last_ms: dict[int, int] = {}
+        self.unattributed: dict[Unattributed, tuple[int, Mapping[str, str]]] = {}
+        """Series of the pages whose client is not known, by reason: how many, and the labels of the first one."""
 
     def rows(self, samples: Sequence[PageSample], *, at_s: float, monotonic_s: float) -> ScrapedRows:
         """The rows of a page. NaN, infinite and negative rates are not samples; of a client's second rate the first one counts.
 
         An amount is rounded down, so that it proves no more than the sample.
         """
-        if len(self._slots) > 2 * len(samples) + _SPARE:
+        if len(self._known) > 2 * len(samples) + _SPARE:
             # Many series are gone. The next sample of each other one has no interval.
-            self._slots, self._clients, self._unknown = {}, PageClients(), {}
-        if new := [series for series, _ in samples if series not in self._slots]:
-            self._learn(new)
-        slots, clients = self._slots, self._clients
-        places = np.fromiter((slots[series] for series, _ in samples), dtype=np.int64, count=len(samples))
-        values = np.fromiter((value for _, value in samples), dtype=np.float64, count=len(samples))
-        is_rate = places > _OTHER
-        rates, first = np.unique(places[is_rate], return_index=True)
-        with np.errstate(invalid="ignore", over="ignore"):
-            amounts = values[is_rate][first] * clients.units[rates]
-            kept = (amounts >= 0) & (amounts <= MOST_AMOUNT)
-            above = values > 0
-        states = np.full(len(self._shared), UNKNOWN, dtype=np.int64)
-        is_throttle = places < _OTHER
-        states[_OTHER - 1 - places[is_throttle]] = 0
-        states[_OTHER - 1 - places[is_throttle & above]] = 1
-        rates = rates[kept]
-        now_ms, last_ms = round(monotonic_s * 1000), clients.last_ms[rates]
-        interval_ms = np.where(last_ms == NEVER_MS, 0, now_ms - last_ms)
-        clients.last_ms[rates] = now_ms
-        return ScrapedRows(
-            at_us=round(at_s * 1_000_000),
-            clients=self._shared,
-            slots=rates,
-            interval_ms=np.clip(interval_ms, 0, MOST_INTERVAL_MS),
-            amounts=amounts[kept].astype(np.int64),
-            throttled=states[rates],
-        )
+            self._known, self._places, self._clients, self._last_ms = {}, {}, [], {}
+            self.unattributed = {}
+        rates: dict[int, float] = {}
+        throttled: dict[int, bool] = {}
+        for series, value in samples:
+            known = self._known[series] if series in self._known else self._learn(series)
+            if known is not None and known[1]:
+                rates.setdefault(known[0], value)
+            elif known is not None:
+                throttled[known[0]] = throttled.get(known[0], False) or value > 0
+        now_ms = round(monotonic_s * 1000)
+        rows: list[tuple[int, int, int, int]] = []
+        for place, value in rates.items():
+            amount = value * self._clients[place].amounts_a_unit
+            if 0 <= amount <= MOST_AMOUNT:
+                interval_ms = min(now_ms - self._last_ms.get(place, now_ms), MOST_INTERVAL_MS)
+                rows.append((place, interval_ms, int(amount), throttled.get(place, UNKNOWN)))
+                self._last_ms[place] = now_ms
+        places, interval, amounts, states = np.asarray(rows, dtype=np.int64).reshape(-1, 4).T
+        at_us = np.full(len(rows), round(at_s * 1_000_000), dtype=np.int64)
+        sample_rows = SampleRows(ts_us=at_us, interval_ms=interval, clients=places, amounts=amounts, throttled=states)
+        return ScrapedRows(clients=self._clients, rows=sample_rows)
 
-    def _learn(self, new: Sequence[PageSeries]) -> None:
-        """Give slots to new series."""
-        wanted: list[tuple[PageSeries, MetricSeries]] = []
-        for labelled in new:
-            series = read_series(labelled.labels)
-            if isinstance(series, Unattributed):
-                self._unknown[labelled] = series
-            self._slots[labelled] = _OTHER
-            if isinstance(series, MetricSeries) and series.measure in (Measure.RATE, Measure.THROTTLE_TIME):
-                wanted.append((labelled, series))
-        numbers = self._clients.number([replace(series, measure=Measure.RATE) for _, series in wanted]).tolist()
-        for (labelled, series), number in zip(wanted, numbers, strict=True):
-            self._slots[labelled] = number if series.measure is Measure.RATE else _OTHER - 1 - number
-        self._shared = list(self._clients.numbers)
-        self.unattributed = _count_unknown(self._unknown)
+    def _learn(self, labelled: PageSeries) -> tuple[int, bool] | None:
+        series = read_series(labelled.labels)
+        known = None
+        if isinstance(series, Unattributed):
+            count, example = self.unattributed.get(series, (0, labelled.labels))
+            self.unattributed[series] = count + 1, example
+        elif series is not None and series.measure in (Measure.RATE, Measure.THROTTLE_TIME):
+            client = replace(series, measure=Measure.RATE)
+            if client not in self._places:
+                self._places[client] = len(self._clients)
+                self._clients.append(client)
+            known = self._places[client], series.measure is Measure.RATE
+        self._known[labelled] = known
+        return known
 
 
-def _count_unknown(unknown: Mapping[PageSeries, Unattributed]) -> dict[Unattributed, UnknownSeries]:
-    counts = Counter(unknown.values())
-    examples = {reason: series for series, reason in reversed(list(unknown.items()))}
-    return {reason: UnknownSeries(count=count, example=examples[reason].labels) for reason, count in counts.items()}
-
-
-_FILE: Final = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{6}Z)(?:-\d+)?\.parquet")
+_FILE: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{6}Z(?:-\d+)?\.parquet")
 _FORM: Final = "%Y-%m-%dT%H%M%SZ"
 _LOCK: Final = ".record.lock"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
-    """``keep_s``: how old a file may become. ``most_bytes``: of all files; the oldest go first."""
-
-    keep_s: float
-    most_bytes: int
 
 
 class RecordedFolder:
@@ -203,7 +158,7 @@ class RecordedFolder:
         with open_samples(sink) as file:
             file.write_table(sample_table(rows, SampledClients(clients)))
         with _our_errors(self.path):
-            path = self._free_name(min(scrape.at_us for scrape in scrapes))
+            path = self._free_name(int(rows.ts_us.min()))
             partial = self.path / f".{path.name}.partial"
             try:
                 with partial.open("wb") as stream:
@@ -216,20 +171,18 @@ class RecordedFolder:
                 raise
         return path
 
-    def remove_old(self, retention: Retention, *, now: datetime.datetime) -> tuple[Path, ...]:
-        """Remove files by their names' age and all files' size, and give those that went."""
+    def remove_old(self, *, before_s: float, most_bytes: int) -> tuple[Path, ...]:
+        """Remove files of before ``before_s``, in seconds since 1970, and the oldest where all have more than ``most_bytes``."""
         removed: list[Path] = []
         with _our_errors(self.path):
             files = sorted(file for file in self.path.iterdir() if _FILE.fullmatch(file.name))
-            sizes = {file: file.stat().st_size for file in files}
-            left = sum(sizes.values())
+            status = {file: file.stat() for file in files}
+            left = sum(each.st_size for each in status.values())
             for file in files:
-                age = (now - _time_of(file)).total_seconds()
-                if age <= retention.keep_s and left <= retention.most_bytes:
-                    continue
-                file.unlink()
-                removed.append(file)
-                left -= sizes[file]
+                if status[file].st_mtime < before_s or left > most_bytes:
+                    file.unlink()
+                    removed.append(file)
+                    left -= status[file].st_size
         return tuple(removed)
 
     def _free_name(self, first_us: int) -> Path:
@@ -242,14 +195,6 @@ class RecordedFolder:
         return path
 
 
-def _time_of(file: Path) -> datetime.datetime:
-    match = _FILE.fullmatch(file.name)
-    try:
-        return datetime.datetime.strptime(match[1] if match else "", _FORM).replace(tzinfo=datetime.UTC)
-    except ValueError:
-        return datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.UTC)
-
-
 def _rows_of(scrapes: Sequence[ScrapedRows]) -> tuple[SampleRows, list[MetricSeries]]:
     """The rows of all scrapes, and the clients that they refer to."""
     begins: dict[int, int] = {}
@@ -259,15 +204,7 @@ def _rows_of(scrapes: Sequence[ScrapedRows]) -> tuple[SampleRows, list[MetricSer
         if id(scrape.clients) not in begins:
             begins[id(scrape.clients)] = len(clients)
             clients += scrape.clients
-        parts.append(
-            SampleRows(
-                ts_us=np.full(scrape.count, scrape.at_us, dtype=np.int64),
-                interval_ms=scrape.interval_ms,
-                clients=scrape.slots + begins[id(scrape.clients)],
-                amounts=scrape.amounts,
-                throttled=scrape.throttled,
-            )
-        )
+        parts.append(replace(scrape.rows, clients=scrape.rows.clients + begins[id(scrape.clients)]))
     return join_rows(parts), clients
 
 

@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -43,21 +43,19 @@ from reconciler.traffic import (
 
 _FACTS: Final = b"kafka-quotas.page"
 _ROWS_AT_ONCE: Final = 1 << 20
-NEVER_MS: Final = np.iinfo(np.int64).min
+_NEVER_MS: Final = np.iinfo(np.int64).min
 
 
 class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a page states of itself.
 
-    ``complete``: nothing can be added to it. ``clients``: series of clients' rates.
-    ``unattributed``: series whose client is not known, by reason. ``replicas``: series that show what another one shows, by
-    broker. ``warnings``: of the server, which then has left something out.
+    ``complete``: nothing can be added to it. ``unattributed``: series whose client is not known, by reason.
+    ``replicas``: series that show what another one shows, by broker. ``warnings``: of the server, which then has left something
+    out.
     """
 
     complete: bool
     rows: int
-    clients: int
-    brokers: tuple[int, ...]
     unattributed: Mapping[Unattributed, int]
     replicas: Mapping[int, int]
     warnings: tuple[str, ...]
@@ -74,55 +72,6 @@ def page_facts(path: Path) -> PageFacts | None:
         return None
 
 
-@dataclass(slots=True)
-class _PageRows:
-    """Samples that are not written yet."""
-
-    parts: list[SampleRows] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, rows: SampleRows) -> None:
-        self.parts.append(rows)
-        self.count += rows.count
-
-    def take(self) -> SampleRows:
-        taken = self.parts
-        self.parts, self.count = [], 0
-        return join_rows(taken)
-
-
-class PageClients:
-    """The clients of pages by number, and what numpy needs of each."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[MetricSeries, int] = {}
-        self.units = np.empty(0)
-        self.last_ms = np.empty(0, dtype=np.int64)
-        """When the last sample was, ``NEVER_MS`` without one."""
-        self.has_rows = np.empty(0, dtype=np.bool_)
-        self._columns = SampledClients([])
-
-    def number(self, series: Sequence[MetricSeries]) -> Integers:
-        """The number of each; a new one has no rows yet."""
-        known, before = self.numbers, len(self.numbers)
-        numbers = np.asarray([known.setdefault(client, len(known)) for client in series], dtype=np.int64)
-        if more := [client.amounts_a_unit for client in itertools.islice(known, before, None)]:
-            self.units = np.append(self.units, more)
-            self.last_ms = np.append(self.last_ms, np.full(len(more), NEVER_MS))
-            self.has_rows = np.append(self.has_rows, np.zeros(len(more), dtype=np.bool_))
-        return numbers
-
-    def columns(self) -> SampledClients:
-        """The names of all."""
-        if self._columns.count != len(self.numbers):
-            self._columns = SampledClients(list(self.numbers))
-        return self._columns
-
-    def with_rows(self) -> list[MetricSeries]:
-        """Return the clients that have rows."""
-        return list(itertools.compress(self.numbers, self.has_rows.tolist()))
-
-
 class PageWriter:
     """Writes a page: a reader sees the whole file or none. To be used in a ``with`` block."""
 
@@ -131,11 +80,16 @@ class PageWriter:
         self._path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         self._answers = answers
-        self._clients = PageClients()
+        self._numbers: dict[MetricSeries, int] = {}
+        self._units = np.empty(0)
+        """The factor from a value to an amount, by the number of the client."""
+        self._last_ms = np.empty(0, dtype=np.int64)
+        """When the last sample was, ``_NEVER_MS`` without one, by the number of the client."""
+        self._clients = SampledClients([])
         self._unattributed: dict[Unattributed, set[bytes]] = {}
         self._replicas: Counter[int] = Counter()
         self._warnings: dict[str, None] = {}
-        self._rows = _PageRows()
+        self._rows: list[SampleRows] = []
         self._totals = SampleTotals()
         self._written = 0
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,8 +108,8 @@ class PageWriter:
             self._file.close()
         self._partial.unlink(missing_ok=True)
 
-    def add(self, body: bytes, *, after_s: float) -> int:
-        """Add the samples of an answer that are later than ``after_s``, and give their number.
+    def add(self, body: bytes, *, after_s: float) -> None:
+        """Add the samples of an answer that are later than ``after_s``.
 
         Answers of one page come in the order of time. NaN, infinite and negative values are not samples. An amount is rounded
         down, so that it proves no more than the sample. A sample is ``throttled`` when the client's throttle time of the same
@@ -169,34 +123,22 @@ class PageWriter:
             if isinstance(answered.read, Unattributed):
                 self._unattributed.setdefault(answered.read, set()).add(answered.labels)
         used = (Measure.RATE, Measure.THROTTLE_TIME)
-        distinct = drop_replicas(
-            [answered for answered in answer.series if isinstance(answered.read, MetricSeries) and answered.read.measure in used]
-        )
+        distinct = drop_replicas([answered for answered in answer.series if _measure(answered) in used])
         for broker, count in distinct.replicas.items():
             self._replicas[broker] = max(self._replicas[broker], count)
         throttles = _throttles([answered for answered in distinct.series if _measure(answered) is Measure.THROTTLE_TIME])
         rates = [answered for answered in distinct.series if _measure(answered) is Measure.RATE]
-        count = 0
         for series, samples in samples_of(rates):
-            self._add(
-                [answered.read for answered in series if isinstance(answered.read, MetricSeries)],
-                samples,
-                throttles,
-                round(after_s * 1000),
-            )
-            count += len(samples.ts_ms)
-        return count
+            clients = [answered.read for answered in series if isinstance(answered.read, MetricSeries)]
+            self._add(clients, samples, throttles, round(after_s * 1000))
 
     def finish(self, *, complete: bool) -> PageFacts:
         """Write it. An empty page is not complete: the server may have been without its history just now."""
         self._write()
         self._finish_write()
-        clients = self._clients.with_rows()
         facts = PageFacts(
             complete=complete and self._written > 0 and not self._warnings,
             rows=self._written,
-            clients=len(clients),
-            brokers=tuple(sorted({client.broker for client in clients})),
             unattributed={reason: len(labels) for reason, labels in self._unattributed.items()},
             replicas=self._replicas,
             warnings=tuple(self._warnings),
@@ -210,22 +152,21 @@ class PageWriter:
     def _add(
         self, series: Sequence[MetricSeries], samples: Samples, throttles: Mapping[MetricSeries, Integers], after_ms: int
     ) -> None:
-        counts, ts_ms, clients = samples.counts, samples.ts_ms, self._clients
-        number = clients.number(series)
+        counts, ts_ms = samples.counts, samples.ts_ms
+        number = self._number(series)
         ends = np.cumsum(counts)
         begins = ends - counts
         interval = np.diff(ts_ms, prepend=0)
-        first, last = ts_ms[begins], clients.last_ms[number]
-        interval[begins] = first - np.where(last == NEVER_MS, first, last)
-        clients.last_ms[number] = ts_ms[ends - 1]
-        unit = clients.units[number]
+        first, last = ts_ms[begins], self._last_ms[number]
+        interval[begins] = first - np.where(last == _NEVER_MS, first, last)
+        self._last_ms[number] = ts_ms[ends - 1]
+        unit = self._units[number]
         with np.errstate(invalid="ignore", over="ignore"):
             # What is not a number, or not a double any more, is not a sample.
             amount = samples.values if np.all(unit == 1) else samples.values * np.repeat(unit, counts)
             kept = (amount >= 0) & (amount <= MOST_AMOUNT) & (ts_ms > after_ms)
-        clients.has_rows[number] |= np.logical_or.reduceat(kept, begins)
         chosen = slice(None) if kept.all() else kept
-        self._rows.add(
+        self._rows.append(
             SampleRows(
                 ts_us=ts_ms[chosen] * 1000,
                 interval_ms=interval[chosen],
@@ -234,13 +175,25 @@ class PageWriter:
                 throttled=_throttled(series, samples, begins, throttles)[chosen],
             )
         )
-        if self._rows.count >= _ROWS_AT_ONCE:
+        if sum(rows.count for rows in self._rows) >= _ROWS_AT_ONCE:
             self._write()
 
+    def _number(self, series: Sequence[MetricSeries]) -> Integers:
+        """Return the number of each client."""
+        known, before = self._numbers, len(self._numbers)
+        numbers = np.asarray([known.setdefault(client, len(known)) for client in series], dtype=np.int64)
+        if more := [client.amounts_a_unit for client in itertools.islice(known, before, None)]:
+            self._units = np.append(self._units, more)
+            self._last_ms = np.append(self._last_ms, np.full(len(more), _NEVER_MS))
+        return numbers
+
     def _write(self) -> None:
-        if not self._rows.count:
+        if not sum(rows.count for rows in self._rows):
             return
-        rows, clients = self._rows.take(), self._clients.columns()
+        if self._clients.count != len(self._numbers):
+            self._clients = SampledClients(list(self._numbers))
+        rows, clients = join_rows(self._rows), self._clients
+        self._rows = []
         self._finish_write()
         self._writing = self._thread.submit(self._write_rows, rows, clients)
         self._totals.add(rows, clients)
@@ -262,7 +215,7 @@ def _throttled(
     """Return for each sample 1, 0 or ``UNKNOWN``."""
     if not throttles:
         return np.full(len(samples.ts_ms), UNKNOWN)
-    moments = [throttles.get(_throttle_time_of(rate)) for rate in series]
+    moments = [throttles.get(replace(rate, measure=Measure.THROTTLE_TIME)) for rate in series]
     throttled = np.repeat(np.asarray([UNKNOWN if at is None else 0 for at in moments]), samples.counts)
     for begin, count, at in zip(begins.tolist(), samples.counts.tolist(), moments, strict=True):
         if at is not None and len(at):
@@ -272,12 +225,6 @@ def _throttled(
 
 def _measure(series: AnsweredSeries) -> Measure | None:
     return series.read.measure if isinstance(series.read, MetricSeries) else None
-
-
-def _throttle_time_of(rate: MetricSeries) -> MetricSeries:
-    return MetricSeries(
-        broker=rate.broker, kind=rate.kind, user=rate.user, client_id=rate.client_id, measure=Measure.THROTTLE_TIME
-    )
 
 
 def _throttles(series: Sequence[AnsweredSeries]) -> dict[MetricSeries, Integers]:

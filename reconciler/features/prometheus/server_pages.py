@@ -115,7 +115,7 @@ def _read_pages(
                     break
             whole = now.timestamp() >= hour.timestamp() + _HOUR_S + _LATE_S
             facts = page.finish(complete=whole)
-        log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
+        log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows)
         yield path, facts
 
 

@@ -35,7 +35,7 @@ _LAST_SCRAPE_S: Final = 2.0
 _RETRY_S: Final = 5.0
 _MOST_GAPS_BYTES: Final = 4 << 20
 _MOST_ROWS: Final = 2_000_000
-"""A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
+"""A file has no more, and no more wait while the disk is full. A row takes 40 bytes of memory until then."""
 _MOST_NOTES: Final = 10_000
 """Lines about gaps that wait while the disk is full."""
 _UNKNOWN_WORDS: Final = {
@@ -100,10 +100,9 @@ def run_recorder(args: RecordArguments, log: Log) -> RecordEnd:
 
 class _Recorder:
     def __init__(self, args: RecordArguments, targets: Sequence[ExporterTarget], folder: RecordedFolder, log: Log) -> None:
-        from reconciler.features.prometheus import PageColumns, Retention
+        from reconciler.features.prometheus import PageColumns
 
         self._args, self._folder, self._log = args, folder, log
-        self._retention = Retention(keep_s=args.keep * DAY_S, most_bytes=args.max_size)
         login = read_login(args.http_config) if args.http_config else None
         self._exporters = [
             _Exporter(target=target, page=open_page(target.address, target.broker, login=login), columns=PageColumns())
@@ -161,7 +160,7 @@ class _Recorder:
         self._end_gap(exporter, read.at_s)
         exporter.pages, exporter.others, exporter.good_s = exporter.pages + 1, read.others, read.at_s
         rows = exporter.columns.rows(read.samples, at_s=read.at_s, monotonic_s=begun)
-        if rows.count:
+        if rows.rows.count:
             with self._lock:
                 self._scrapes.append(rows)
 
@@ -171,7 +170,7 @@ class _Recorder:
             raise self._defect
         now = time.monotonic()
         with self._lock:
-            is_full = sum(scrape.count for scrape in self._scrapes) >= _MOST_ROWS
+            is_full = sum(scrape.rows.count for scrape in self._scrapes) >= _MOST_ROWS
         if flush or (now >= self._retry_s and (is_full or now - self._written_s >= self._args.file_seconds)):
             self._write(may_drop=is_full)
         if now >= self._retry_s:
@@ -214,7 +213,7 @@ class _Recorder:
             scrapes = self._scrapes.copy()
         if not scrapes:
             return
-        rows, dropped = sum(scrape.count for scrape in scrapes), 0
+        rows, dropped = sum(scrape.rows.count for scrape in scrapes), 0
         try:
             path = self._folder.write(scrapes)
         except FileAccessError as error:
@@ -242,7 +241,8 @@ class _Recorder:
 
     def _remove_old(self) -> None:
         try:
-            removed = self._folder.remove_old(self._retention, now=datetime.datetime.now(datetime.UTC))
+            before_s = time.time() - self._args.keep * DAY_S
+            removed = self._folder.remove_old(before_s=before_s, most_bytes=self._args.max_size)
         except FileAccessError as error:
             self._log.write(logging.WARNING, "retention", str(error))
             return
@@ -260,7 +260,7 @@ class _Recorder:
         """Note rows that were read and lost as a gap of their broker."""
         for exporter in self._exporters:
             broker = exporter.target.broker
-            times = [scrape.at_us / 1e6 for scrape in scrapes if scrape.clients[0].broker == broker]
+            times = [int(scrape.rows.ts_us[0]) / 1e6 for scrape in scrapes if scrape.clients[0].broker == broker]
             if times:
                 self._note_gap(exporter.target, min(times) - self._args.interval, max(times), reason)
 
@@ -302,16 +302,16 @@ class _Recorder:
             if foreign is not None and broker not in self._foreign:
                 self._log.write(logging.WARNING, "foreign", f"broker {broker}: {foreign}", {"broker": broker})
                 self._foreign.add(broker)
-            for reason, unknown in exporter.columns.unattributed.items():
+            for reason, (count, example) in tuple(exporter.columns.unattributed.items()):
                 if (broker, reason.value) not in self._unknown:
                     self._log.write(
                         logging.WARNING,
                         "unattributed",
-                        f"broker {broker}: the clients of {unknown.count:,} series are not known and are not recorded, such as "
-                        f"{series_text(unknown.example)}: {_UNKNOWN_WORDS[reason.value]}",
-                        {"broker": broker, "reason": reason.value, "series": unknown.count},
+                        f"broker {broker}: the clients of {count:,} series are not known and are not recorded, such as "
+                        f"{series_text(example)}: {_UNKNOWN_WORDS[reason.value]}",
+                        {"broker": broker, "reason": reason.value, "series": count},
                     )
-                self._unknown[broker, reason.value] = unknown.count
+                self._unknown[broker, reason.value] = count
 
 
 def _moment(seconds: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import re
 import resource
 import shlex
@@ -179,6 +180,7 @@ def test_old_files_go_first(tmp_path: Path) -> None:
     history.mkdir()
     for name in ("2025-01-01T000000Z.parquet", "2099-01-01T000000Z.parquet", "other.parquet"):
         (history / name).write_bytes(b"x" * 4000)
+    os.utime(history / "2025-01-01T000000Z.parquet", (1e9, 1e9))
     with served(ChangingPage(PAGE)) as port:
         done = run("record", *argument(port), "--folder", str(history), *ONCE, "--max-size", "5KB", "--keep", "1", cwd=tmp_path)
     assert done.code == 0, done.err

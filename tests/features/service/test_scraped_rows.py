@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.prometheus import PageColumns, RecordedFolder, Retention, Unattributed
+from reconciler.features.prometheus import PageColumns, RecordedFolder, Unattributed
 from reconciler.features.prometheus.exporter_page import PageSeries
-from reconciler.features.prometheus.recorded_folder import UnknownSeries
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 VALUES = st.sampled_from([0.0, 1.5, 2e6, float("nan"), float("inf"), -1.0, 1e300])
@@ -34,7 +32,7 @@ def test_rows_are_those_of_a_plain_loop(pages: list[tuple[dict[str, float], dict
     for number, (rates, throttles) in enumerate(pages):
         samples = [(series[user, rate], value) for user, value in rates.items()]
         samples += [(series[user, throttle], value) for user, value in throttles.items()]
-        rows = columns.rows(samples, at_s=1e9 + number, monotonic_s=10.0 * number)
+        scraped = columns.rows(samples, at_s=1e9 + number, monotonic_s=10.0 * number)
         wanted = {}
         for user, value in rates.items():
             if 0 <= value <= 2**42:
@@ -42,7 +40,8 @@ def test_rows_are_those_of_a_plain_loop(pages: list[tuple[dict[str, float], dict
                 state = -1 if user not in throttles else int(throttles[user] > 0)
                 wanted[user] = (interval, int(value), state)
                 last[user] = 10.0 * number
-        users = [rows.clients[slot].user for slot in rows.slots.tolist()]
+        rows = scraped.rows
+        users = [scraped.clients[place].user for place in rows.clients.tolist()]
         made_rows = zip(rows.interval_ms.tolist(), rows.amounts.tolist(), rows.throttled.tolist(), strict=True)
         assert dict(zip(users, made_rows, strict=True)) == wanted
 
@@ -52,7 +51,7 @@ def test_series_that_come_and_go_do_not_grow_the_columns_for_ever() -> None:
     for number in range(6):
         samples = [(rate(f"user-{number}-{one}"), 1.0) for one in range(1000)]
         rows = columns.rows(samples, at_s=1e9, monotonic_s=float(number))
-        assert rows.count == 1000
+        assert rows.rows.count == 1000
         assert len(rows.clients) <= 4000
 
 
@@ -60,9 +59,9 @@ def test_series_of_no_broker_are_counted_and_a_second_spelling_of_a_client_is_le
     columns = PageColumns()
     samples = [(rate("a", broker=""), 1.0), (rate("b"), 2.0), (rate("b", __name__="kafka_server_Produce_byte_rate"), 3.0)]
     rows = columns.rows(samples, at_s=1e9, monotonic_s=0.0)
-    assert rows.amounts.tolist() == [2]
+    assert rows.rows.amounts.tolist() == [2]
     (unknown,) = columns.unattributed.items()
-    assert unknown == (Unattributed.NO_BROKER, UnknownSeries(count=1, example=samples[0][0].labels))
+    assert unknown == (Unattributed.NO_BROKER, (1, samples[0][0].labels))
 
 
 def test_files_of_one_second_have_names_of_their_own_and_only_ours_are_removed(tmp_path: Path) -> None:
@@ -72,10 +71,9 @@ def test_files_of_one_second_have_names_of_their_own_and_only_ours_are_removed(t
     assert [first.name, second.name] == ["2026-11-22T140300Z.parquet", "2026-11-22T140300Z-2.parquet"]
     assert [pq.read_metadata(path).num_rows for path in (first, second)] == [1, 2]
     (tmp_path / "mine.parquet").write_bytes(b"x")
-    later = datetime.datetime(2026, 11, 23, 14, 3, 1, tzinfo=datetime.UTC)
-    assert folder.remove_old(Retention(keep_s=86_402, most_bytes=10**9), now=later) == ()
-    assert folder.remove_old(Retention(keep_s=86_402, most_bytes=second.stat().st_size), now=later) == (second,)
-    assert folder.remove_old(Retention(keep_s=86_400, most_bytes=10**9), now=later) == (first,)
+    assert folder.remove_old(before_s=0, most_bytes=10**9) == ()
+    assert folder.remove_old(before_s=0, most_bytes=second.stat().st_size) == (second,)
+    assert folder.remove_old(before_s=first.stat().st_mtime + 1, most_bytes=10**9) == (first,)
     assert {path.name for path in tmp_path.iterdir()} == {"mine.parquet"}
 
 
@@ -84,4 +82,4 @@ def test_intervals_do_not_follow_a_clock_that_jumps(jump_s: float) -> None:
     columns = PageColumns()
     series = rate("a")
     columns.rows([(series, 1.0)], at_s=1e9, monotonic_s=10.0)
-    assert columns.rows([(series, 1.0)], at_s=1e9 + jump_s, monotonic_s=15.0).interval_ms.tolist() == [5000]
+    assert columns.rows([(series, 1.0)], at_s=1e9 + jump_s, monotonic_s=15.0).rows.interval_ms.tolist() == [5000]
