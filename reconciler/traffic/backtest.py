@@ -46,9 +46,8 @@ from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
     is_changed,
     moment,
-    request_verdicts,
-    seconds_verdicts,
     target_numbers,
+    target_verdicts,
     withhold_clear,
     worth_a_plot,
 )
@@ -162,8 +161,7 @@ class Backtest:
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
         if self._form is Form.EXACT and isinstance(source, RequestTraffic):
-            replayed = source.exactly(grouping, window)
-            verdicts = request_verdicts(replayed, source.series, grouping, stated=source.facts.states_throttles)
+            judged = source.exactly(grouping, window)
         elif wanted - mutations and not proves(window):
             raise TrafficError(
                 f"per-second totals prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: "
@@ -172,7 +170,7 @@ class Backtest:
             )
         else:
             judged = source.by_seconds(grouping, wanted - mutations, window)
-            verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.facts.states_throttles)
+        verdicts = target_verdicts(judged, source.series, grouping, window, stated=source.facts.states_throttles)
         if mutations:
             verdicts |= source.mutations(grouping, mutations, question.broker.controller_window)
         if any(client.unplaced or client.uncounted for client in source.series):

@@ -35,7 +35,7 @@ from reconciler.traffic.judging.exact import (
     NULL,
     ORDER,
     REQUESTS,
-    ExactResult,
+    JudgedGroups,
     JudgedRequest,
     Work,
     judge_requests,
@@ -50,10 +50,9 @@ from reconciler.traffic.judging.exact import (
 )
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_of_groups
-from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
+from reconciler.traffic.judging.verdicts import target_verdicts
 from reconciler.traffic.kernels.exact_totals import TIME_BITS
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, whole_groups
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
@@ -126,7 +125,7 @@ class TrafficSource:
             self.close()
             raise
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> JudgedGroups:
         """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
@@ -160,14 +159,15 @@ class TrafficSource:
             table = self.rows.only(index.clients).total(totals)
             keyed = tuple(np.asarray(column.to_numpy(), dtype=np.int64) for column in table.columns)
             judged = tokens_by_seconds([keyed], grouping, groups, window)
-            return seconds_verdicts(judged, self.series, grouping, window, stated=self.facts.states_throttles)
+            return target_verdicts(judged, self.series, grouping, window, stated=self.facts.states_throttles)
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             return (judge_topics(topics, limits, window) for topics in whole_groups(pieces))
 
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
-        return request_verdicts(result_of(self.rows.judge(work)), self.series, grouping, stated=self.facts.states_throttles)
+        judged = result_of(self.rows.judge(work))
+        return target_verdicts(judged, self.series, grouping, window, stated=self.facts.states_throttles)
 
     def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
         """Verdicts of metrics, by the feature that knows them. ``tables``: the quotas before, where they are known, and after.
@@ -282,7 +282,7 @@ class RequestTraffic(TrafficSource):
 
     of_requests: ClassVar[bool] = True
 
-    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
+    def exactly(self, grouping: Grouping, window: Window) -> JudgedGroups:
         """Replay every request: verdicts by group number, counts by index of series."""
         work = Work.of(grouping.groups, window)
         judge = judge_requests_of(work)

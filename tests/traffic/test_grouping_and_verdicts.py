@@ -14,12 +14,13 @@ from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
+from reconciler.traffic.judging.exact import JudgedGroups, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.judging.recommendations import safe_byte_rate
-from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdicts, worth_a_plot
-from reconciler.traffic.kernels.exact_totals import NONE, Episodes, ExactSide, ExactVerdict
+from reconciler.traffic.judging.verdicts import enrich_verdicts, target_verdicts, worth_a_plot
+from reconciler.traffic.kernels.exact_totals import NONE, Episodes, GroupVerdict, SideVerdict
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from tests.support.backtest_reports import provenance
 from tests.support.backtest_reports import verdict as bucket_verdict
@@ -37,9 +38,9 @@ def series(*clients: tuple[str, str], broker: int = 1) -> list[Series]:
     return [Series(broker=broker, kind=Kind.PRODUCE, user=u, client_id=c, requests=10, amount=1000) for u, c in clients]
 
 
-def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
-    side = ExactSide(throttled=throttled, seconds_over=throttled)
-    return ExactVerdict(group=group, requests=10, active=4, peak=peak, safe=peak, sides=(ExactSide(), side))
+def verdict_of(group: int, *, peak: float, throttled: int = 0) -> GroupVerdict:
+    side = SideVerdict(throttled=throttled, certain=throttled, expected=throttled, possible=throttled)
+    return GroupVerdict(group=group, active=4, peak=peak, safe=peak, sides=(SideVerdict(), side))
 
 
 CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))
@@ -78,7 +79,8 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
     grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({PAIRS: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=8.0) for group in range(4)}
     counts = {number: SeriesCounts(throttled_before=number) for number in (1, 2)}
-    verdicts = request_verdicts(ExactResult(groups=groups, series=counts), CLIENTS, grouping, stated=True).values()
+    judged = JudgedGroups(groups=groups, series=counts)
+    verdicts = target_verdicts(judged, CLIENTS, grouping, DEFAULT_WINDOW, stated=True).values()
     assert [(v.name.user, v.name.client_id, v.replay and v.replay.before, v.limits.before, v.changed) for v in verdicts] == [
         ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
     ]  # fmt: skip

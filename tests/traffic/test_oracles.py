@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.judging.exact import ExactResult
+    from reconciler.traffic.judging.exact import JudgedGroups
     from reconciler.traffic.judging.grouping import Group, Grouping, Series
-    from reconciler.traffic.kernels.second_sums import GroupVerdict, SideVerdict
+    from reconciler.traffic.kernels.exact_totals import SideVerdict
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.shuffle.rows import Rows
 
@@ -125,8 +125,8 @@ class Judged:
 
     series: tuple[Series, ...]
     grouping: Grouping
-    seconds: Mapping[str, Mapping[int, GroupVerdict]]
-    exact: Mapping[str, ExactResult | None]
+    seconds: Mapping[str, JudgedGroups]
+    exact: Mapping[str, JudgedGroups | None]
 
 
 def traffic_of(spark: SparkSession, files: Sequence[str]) -> dict[str, RequestTraffic]:
@@ -179,15 +179,12 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
 
 
 def in_seconds(side: SideVerdict) -> tuple[object, ...]:
-    return (
-        side.certain, side.expected, side.possible, side.first_certain, side.first_expected, side.first_possible,
-        side.longest_s, side.longest_from,
-    )  # fmt: skip
+    return side.certain, side.expected, side.possible, side.first_ms, side.longest_s, side.longest_from
 
 
 def plainly(found: Seconds) -> tuple[object, ...]:
-    firsts = tuple(next(iter(seconds), None) for seconds in (found.certain, found.expected, found.possible))
-    return (len(found.certain), len(found.expected), len(found.possible), *firsts, *found.longest)
+    first = next((second * 1000 for second in (*found.expected[:1], *found.possible[:1])), None)
+    return (len(found.certain), len(found.expected), len(found.possible), first, *found.longest)
 
 
 @pytest.fixture
@@ -228,10 +225,10 @@ def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
     for way, result in found.exact.items():
         assert result == exact, way
     groups = told(world, found.series, found.grouping)
-    assert set(first) == set(exact.groups) == set(groups)
+    assert set(first.groups) == set(exact.groups) == set(groups)
 
     for number, oracle in groups.items():
-        group, by_second, by_request = found.grouping.groups[number], first[number], exact.groups[number]
+        group, by_second, by_request = found.grouping.groups[number], first.groups[number], exact.groups[number]
         assert (_limit(group, "before"), _limit(group, "after")) == oracle.limits
         rates = open_loop(oracle.arrivals, spare=spare)
         sums = bounds(oracle.arrivals, spare=spare)
@@ -239,14 +236,13 @@ def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
         near = 0.9 * (oracle.limits[0] or float("inf"))
         assert by_request.near == sum(rate >= near for rate in rates.values())
         assert by_second.near == sum(s[2] >= near for s in sums)
-        assert (by_second.amount, by_request.requests) == (sum(a.amount for a in oracle.arrivals), len(oracle.arrivals))
         assert by_request.peak == pytest.approx(max(rates.values()), rel=1e-9)
-        assert (by_second.peak_expected, by_second.peak_upper) == (max(s[2] for s in sums), max(s[3] for s in sums))
+        assert by_second.peak == max(s[3] for s in sums)
         for limit, side, requests in zip(oracle.limits, by_second.sides, by_request.sides, strict=True):
             seconds = by_seconds(oracle.arrivals, limit, spare=spare)
             assert in_seconds(side) == plainly(seconds)
             kafka = replayed(oracle.arrivals, limit, spare=spare)
-            assert (requests.throttled, requests.seconds_over) == (kafka.throttled, len(kafka.seconds))
+            assert (requests.throttled, requests.expected) == (kafka.throttled, len(kafka.seconds))
             assert requests.first_ms == kafka.first_ms
             # What is certain is over and what is clear is not, in the rate without throttling and in what is throttled.
             over = {second for second, rate in rates.items() if limit is not None and rate > limit}

@@ -38,7 +38,7 @@ def test_cells_of_several_clients_come_in_any_order(seed: int) -> None:
     known = [(group_of[key], second, amount) for key, second, amount in cells if key in group_of]
     parts = (_columns(known[at : at + 11]) for at in range(0, len(known), 11))
     batches = ((keys_of(group, seconds), amounts) for group, seconds, amounts in parts)
-    found = tokens_by_seconds(batches, grouping, groups, Window())
+    found = tokens_by_seconds(batches, grouping, groups, Window()).groups
     assert len(found) == 2, "one bucket a user"
     for number, target in enumerate(grouping.targets):
         mine = {series[member].key for member in target.members}

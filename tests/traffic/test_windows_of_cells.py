@@ -13,9 +13,9 @@ from reconciler.model.entity import Entity
 from reconciler.traffic import Backtest, BacktestRequest, BrokerModel
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.evidence import Evidence, Gauge
+from reconciler.traffic.judging.exact import JudgedGroups
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.traffic_source import Facts
 
@@ -34,9 +34,9 @@ class Seconds:
     def __init__(self) -> None:
         self.asked: list[Window] = []
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> JudgedGroups:
         self.asked.append(window)
-        return {}
+        return JudgedGroups(groups={})
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         return {}

@@ -16,26 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.model import Coverage, RateSeries
-from reconciler.traffic.judging.exact import NEAR, limits_of, numbers_of
+from reconciler.traffic.judging.exact import NEAR, SCHEMA, JudgedGroups, limits_of, numbers_of, result_of, rows_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
-from reconciler.traffic.kernels.second_sums import (
-    SECOND_BITS,
-    GroupVerdict,
-    SecondsJudge,
-    SecondStream,
-    ThrottledRates,
-    verdict_schema,
-    verdicts_of,
-)
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, SecondsJudge, SecondStream, ThrottledRates
 from reconciler.traffic.kinds import SAMPLED
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 
 Item = TypeVar("Item")
 SendSums: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[Integers, Integers]]]
-SCHEMA: Final = verdict_schema(2)
-"""Verdicts before and after the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +60,8 @@ def judge_seconds(
     *,
     columns: tuple[str, ...] = (),
     send_sums: SendSums | None = None,
-) -> dict[int, GroupVerdict]:
-    """Verdicts by group, on both sides. ``send`` gives keys (``second_sums.keys_of``) and amounts; equal keys add up.
+) -> JudgedGroups:
+    """Verdicts of groups. ``send`` gives keys (``second_sums.keys_of``) and amounts; equal keys add up.
 
     ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads. ``send_sums``: as ``GroupWork``.
     """
@@ -82,7 +72,7 @@ def judge_seconds(
         seconds = SecondsJudge((limits.before, limits.after), window, capped=limits.capped, near=near)
         for keys, amounts in pieces:
             seconds.feed(keys, amounts)
-        yield seconds.columns()
+        yield rows_of(seconds.columns(), {})
 
     work = GroupWork(
         name="verdicts by seconds",
@@ -94,7 +84,7 @@ def judge_seconds(
         bits=SECOND_BITS,
         send_sums=send_sums,
     )
-    return {verdict.group: verdict for verdict in verdicts_of(rows.judge(work))}
+    return JudgedGroups(groups=result_of(rows.judge(work)).groups)
 
 
 MOST_POINTS: Final = 240

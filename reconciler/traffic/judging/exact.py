@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from reconciler.model import CONTROLLER
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, Batch, ExactColumns, ExactVerdict, group_of, time_of
+from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, Batch, GroupVerdict, VerdictColumns, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, GroupVerdict
+from reconciler.traffic.kernels.second_sums import SECOND_BITS
 from reconciler.traffic.kernels.token_bucket import Topics, judge_bucket, judge_seconds, play, topic_order
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import Pieces
@@ -44,11 +44,11 @@ class SeriesCounts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExactResult:
-    """Verdicts by group, counts by series; the sides of a verdict are before and after."""
+class JudgedGroups:
+    """Verdicts by group, whose sides are before and after; of a replay also counts by series, with a count or more."""
 
-    groups: Mapping[int, ExactVerdict]
-    series: Mapping[int, SeriesCounts]
+    groups: Mapping[int, GroupVerdict]
+    series: Mapping[int, SeriesCounts] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def sampled_groups(grouping: Grouping) -> frozenset[int]:
     return frozenset(number for number, group in enumerate(grouping.groups) if group.kind is not Kind.MUTATION)
 
 
-def result_of(table: pa.Table) -> ExactResult:
+def result_of(table: pa.Table) -> JudgedGroups:
     """Put the results of workers together. ``table``: the rows that ``rows_of`` gave, of any number of workers."""
     counted = table.filter(pc.field("of_series"))
     counts: dict[int, SeriesCounts] = {}
@@ -81,12 +81,12 @@ def result_of(table: pa.Table) -> ExactResult:
         counts[number] = SeriesCounts(*map(operator.add, counts.get(number, SeriesCounts()), more))
     judged = table.filter(~pc.field("of_series"))
     if not judged.num_rows:
-        return ExactResult(groups={}, series=counts)
+        return JudgedGroups(groups={}, series=counts)
     flat = np.asarray(pc.list_flatten(judged.column("counts")).to_numpy(), dtype=np.int64)
     columns = (judged.column(name).to_numpy() for name in ("number", "peak", "safe"))
     groups, *rates = columns
-    columns_of_groups = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, *rates)
-    return ExactResult(groups={verdict.group: verdict for verdict in columns_of_groups.verdicts()}, series=counts)
+    columns_of_groups = VerdictColumns(groups, flat.reshape(judged.num_rows, -1).T, *rates)
+    return JudgedGroups(groups={verdict.group: verdict for verdict in columns_of_groups.verdicts()}, series=counts)
 
 
 def numbers_of(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
@@ -133,7 +133,7 @@ def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]
     return judge
 
 
-def rows_of(judged: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBatch:
+def rows_of(judged: VerdictColumns, counts: Mapping[int, Integers]) -> pa.RecordBatch:
     """Make the batch that a worker sends to the driver. ``counts``: by series."""
     width, of_series = len(judged.counts), np.stack(list(counts.values())) if counts else np.empty((0, 0), dtype=np.int64)
     lengths = np.repeat((width, of_series.shape[1]), (len(judged.groups), len(of_series)))
@@ -294,7 +294,7 @@ def _in_order(columns: Sequence[Integers]) -> tuple[int, Topics, Integers]:
 
 def tokens_by_seconds(
     keyed: Iterable[tuple[Integers, ...]], grouping: Grouping, groups: Collection[int], window: Window
-) -> dict[int, GroupVerdict]:
+) -> JudgedGroups:
     """The same as bounds from sums of seconds. ``keyed``: keys (``second_sums.keys_of``) and amounts, in any order."""
     keys, amounts = (np.concatenate(column) for column in zip(_NO_SUMS, *keyed, strict=True))
     order = np.argsort(keys, kind="stable")
@@ -305,7 +305,7 @@ def tokens_by_seconds(
         begin, end = np.searchsorted(keys, [group << SECOND_BITS, group + 1 << SECOND_BITS])
         seconds = keys[begin:end] & (1 << SECOND_BITS) - 1
         verdicts[group] = judge_seconds(group, seconds, amounts[begin:end], (before[group], after[group]), window)
-    return verdicts
+    return JudgedGroups(groups=verdicts)
 
 
 def smaller_account(series: Iterable[Series]) -> bool | None:

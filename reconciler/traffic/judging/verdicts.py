@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Generic, TypedDict, TypeVar
+from dataclasses import replace
+from typing import Final, TypedDict
 
 from reconciler.model import (
     BucketName,
@@ -27,19 +27,16 @@ from reconciler.model import (
     worst_of_buckets,
 )
 from reconciler.text import count_of
-from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
+from reconciler.traffic.judging.exact import AFTER, BEFORE, JudgedGroups, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
 from reconciler.traffic.judging.history_gaps import doubts_of, hold_back, throttled_recording
 from reconciler.traffic.judging.recommendations import advice_for
-from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.second_sums import GroupVerdict
 from reconciler.traffic.kernels.token_bucket import REFUSED
 from reconciler.traffic.kinds import Kind
 
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
 _NO_EXCESS: Final[Mapping[int, int]] = {}
-Judged = TypeVar("Judged", ExactVerdict, GroupVerdict)
 _MOST_NAMED: Final = 20
 
 
@@ -89,116 +86,74 @@ def is_changed(index: int, grouping: Grouping) -> bool:
     return limit is not None and (None in earlier or grouping.groups[index].before is None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows(Generic[Judged]):
-    """What rows of targets are made of. ``stated``: requests state whether they were throttled when they were recorded."""
+def target_verdicts(
+    judged: JudgedGroups, series: Sequence[Series], grouping: Grouping, window: Window, *, stated: bool
+) -> dict[int, BucketVerdict]:
+    """Make the rows of the targets whose group was judged, by number.
 
-    judged: Mapping[int, Judged]
-    series: Sequence[Series]
-    grouping: Grouping
-    stated: bool
-
-    def row(
-        self, index: int, verdict: Verdict, over: SecondsOver, peak: PeakRate, *, proven: bool, excess: Mapping[int, int]
-    ) -> BucketVerdict:
-        """``proven``: as ``_decided`` has it. ``excess``: as ``target_members`` has it."""
-        target, fields = self.grouping.targets[index], target_fields(index, self.grouping)
+    ``window``: the settings by which it was judged. ``stated``: requests state whether they were throttled when recorded.
+    """
+    verdicts = {}
+    for index, target in enumerate(grouping.targets):
+        if (whole := judged.groups.get(index)) is None:
+            continue
+        side, fields, members = whole.sides[AFTER], target_fields(index, grouping), [series[member] for member in target.members]
+        over = _seconds_over(index, judged, grouping, most_certain(target, series, window))
+        verdict = Verdict.THROTTLED if over.certain else Verdict.POSSIBLE if over.possible else Verdict.CLEAR
+        peak, replay, excess = PeakRate(rate=whole.peak / target.kind.amounts_a_unit, bound=PeakBound.UPPER), None, _NO_EXCESS
+        if judged.series is not None:
+            counts = {member: judged.series.get(member, SeriesCounts()) for member in target.members}
+            peak = PeakRate(rate=peak.rate, enough=whole.safe / target.kind.amounts_a_unit)
+            refused = AFTER if target.kind is Kind.CONNECTION else REFUSED
+            replay = ReplayCounts(
+                throttled=side.throttled,
+                before=sum(count.throttled_before for count in counts.values()) if fields["limits"].before else None,
+                refused=whole.sides[refused].throttled if len(whole.sides) > refused else None,
+            )
+            excess = {member: count.amount_over for member, count in counts.items()}
         reason = None
         if target.undecided or target.may_have:
-            verdict, reason = _decided(target, verdict, proven=proven)
-        recording = throttled_recording(index, self.series, self.grouping, self.judged, stated=self.stated)
+            verdict, reason = _decided(target, verdict, proven=replay is None or target.kind is Kind.MUTATION)
+        recording = throttled_recording(index, series, grouping, judged.groups, stated=stated)
         if recording is not None and verdict is Verdict.CLEAR:
-            certain = peak.rate if peak.bound is PeakBound.EXACT else 0.0
+            certain = 0.0 if replay is None else peak.rate
             verdict, reason = Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limits"].after, certain)
-        times = [
-            (start, end)
-            for client in (self.series[member] for member in target.members)
-            if (start := client.start_us) is not None and (end := client.end_us) is not None
-        ]
-        return BucketVerdict(
+        starts = [client.start_us for client in members if client.start_us is not None]
+        ends = [client.end_us for client in members if client.end_us is not None]
+        verdicts[index] = BucketVerdict(
             **fields,
             verdict=verdict,
             reason=reason,
             recorded=RecordedGroup(
-                requests=sum(self.series[member].requests for member in target.members),
-                members=target_members(index, self.series, self.grouping, excess),
-                throttled=sum(self.series[member].throttled for member in target.members),
-                first=None if not times else moment(min(start for start, _ in times)),
-                last=None if not times else moment(max(end for _, end in times)),
+                requests=sum(client.requests for client in members),
+                members=target_members(index, series, grouping, excess),
+                throttled=sum(client.throttled for client in members),
+                first=moment(min(starts)) if starts else None,
+                last=moment(max(ends)) if ends else None,
                 censored=recording is not None,
             ),
             over=over if fields["limits"].before else replace(over, before=None),
             peak=peak,
+            replay=replay,
         )
-
-
-def request_verdicts(
-    result: ExactResult, series: Sequence[Series], grouping: Grouping, *, stated: bool
-) -> dict[int, BucketVerdict]:
-    """Make the rows of targets judged request by request, by number. ``stated``: requests state whether they were throttled."""
-    rows, verdicts = _Rows(result.groups, series, grouping, stated), {}
-    for index, target in enumerate(grouping.targets):
-        if (whole := result.groups.get(index)) is None:
-            continue
-        earlier = (result.groups[group] for group in groups_before(grouping, index) if group in result.groups)
-        side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
-        counts = {member: result.series.get(member, SeriesCounts()) for member in target.members}
-        over = SecondsOver(
-            active=whole.active,
-            certain=side.seconds_over,
-            seconds=side.seconds_over,
-            possible=side.seconds_over,
-            before=max((group.sides[BEFORE].seconds_over for group in earlier), default=0),
-            first=None if side.first_ms is None else moment(side.first_ms * 1000),
-            longest_s=side.longest_s,
-            longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
-        )
-        row = rows.row(
-            index,
-            Verdict.THROTTLED if side.throttled else Verdict.CLEAR,
-            over,
-            PeakRate(rate=whole.peak / unit, enough=whole.safe / unit),
-            proven=target.kind is Kind.MUTATION,
-            excess={member: count.amount_over for member, count in counts.items()},
-        )
-        refused = AFTER if target.kind is Kind.CONNECTION else REFUSED
-        replay = ReplayCounts(
-            throttled=side.throttled,
-            before=sum(count.throttled_before for count in counts.values()) if row.limits.before else None,
-            refused=whole.sides[refused].throttled if len(whole.sides) > refused else None,
-        )
-        verdicts[index] = replace(row, replay=replay)
     return verdicts
 
 
-def seconds_verdicts(
-    judged: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window, *, stated: bool
-) -> dict[int, BucketVerdict]:
-    """Make the rows of targets whose group was judged by whole seconds, by number. ``stated``: as ``request_verdicts``."""
-    rows, verdicts = _Rows(judged, series, grouping, stated), {}
-    for index, target in enumerate(grouping.targets):
-        if (whole := judged.get(index)) is None:
-            continue
-        earlier = (judged[group] for group in groups_before(grouping, index) if group in judged)
-        side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
-        most = most_certain(target, series, window)
-        certain = side.certain if most is None else min(most, side.certain)
-        # By the same rule as the time over the limit and its longest part.
-        first = side.first_expected if side.expected else side.first_possible
-        over = SecondsOver(
-            active=whole.active,
-            certain=certain,
-            seconds=max(side.expected, certain),
-            possible=side.possible,
-            before=max((group.sides[BEFORE].expected for group in earlier), default=0),
-            first=None if first is None else moment(first * 1_000_000),
-            longest_s=side.longest_s,
-            longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
-        )
-        peak = PeakRate(rate=whole.peak_upper / unit, bound=PeakBound.UPPER)
-        verdict = Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
-        verdicts[index] = rows.row(index, verdict, over, peak, proven=True, excess=_NO_EXCESS)
-    return verdicts
+def _seconds_over(index: int, judged: JudgedGroups, grouping: Grouping, most: int | None) -> SecondsOver:
+    """Return how long a target is over its limits. ``most``: as ``most_certain``, which is about sums of seconds."""
+    whole, earlier = judged.groups[index], (judged.groups.get(group) for group in groups_before(grouping, index))
+    side = whole.sides[AFTER]
+    certain = side.certain if most is None or judged.series is not None else min(most, side.certain)
+    return SecondsOver(
+        active=whole.active,
+        certain=certain,
+        seconds=max(side.expected, certain),
+        possible=side.possible,
+        before=max((group.sides[BEFORE].expected for group in earlier if group is not None), default=0),
+        first=None if side.first_ms is None else moment(side.first_ms * 1000),
+        longest_s=side.longest_s,
+        longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
+    )
 
 
 def most_certain(target: Target, series: Sequence[Series], window: Window) -> int | None:

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, group_of, time_of
+from reconciler.traffic.kernels.exact_totals import Batch, ReplayTotals, VerdictColumns, first_places, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import (
     LONGEST_THROTTLE_MS,
     UNCAPPED,
@@ -76,7 +76,7 @@ class ExactStream:
         held, self._held = self._held, Batch.empty()
         return self._judge(held) if len(held) else None
 
-    def totals(self) -> ExactColumns:
+    def totals(self) -> VerdictColumns:
         """One row a group, by number. Ends the stream."""
         return self._totals.columns()
 

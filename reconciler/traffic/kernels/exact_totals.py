@@ -11,42 +11,48 @@ import numpy as np
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
 
 
-class ExactSide(NamedTuple):
-    """One group under one limit. A second is over when one of its requests is throttled; an episode is a run of such seconds."""
+class SideVerdict(NamedTuple):
+    """One group under one limit: seconds with traffic that are certainly, probably and possibly over, each among the next.
+
+    A second of a replay is over when one of its requests is throttled, so that the three are equal. Of sums, ``throttled`` is 0,
+    and ``first_ms``, since 1970, is that of the first second that is probably over, or where none is, possibly. An episode is a
+    run of active seconds that are all probably over, without a pause after which nothing of before is left in the rate.
+    """
 
     throttled: int = 0
-    seconds_over: int = 0
+    certain: int = 0
+    expected: int = 0
+    possible: int = 0
     first_ms: int | None = None
     longest_s: int = 0
     longest_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExactVerdict:
+class GroupVerdict:
     """One group; rates are amounts a second.
 
-    ``peak``: the largest open-loop rate; ``safe``: the smallest limit at which nothing is throttled. ``near``: seconds whose
-    rate reaches the rate that was asked about.
+    ``active``: its seconds with traffic. ``near``: those whose rate reaches the rate that was asked about. ``peak``: the largest
+    open-loop rate, of sums its upper bound. ``safe``: the smallest limit at which nothing is throttled, or its upper bound.
     """
 
     group: int
-    requests: int
     active: int
     peak: float
     safe: float
-    sides: tuple[ExactSide, ...]
+    sides: tuple[SideVerdict, ...]
     near: int = 0
 
 
-OF_ALL: Final = ("requests", "active", "near")
-_SIDE: Final = len(ExactSide._fields)
+OF_ALL: Final = ("active", "near")
+_SIDE: Final = len(SideVerdict._fields)
 
 
 @dataclass(frozen=True, slots=True)
-class ExactColumns:
+class VerdictColumns:
     """Verdicts as columns, one row a group, by number.
 
-    ``counts`` has a row for each of ``OF_ALL``, then for each side those of ``ExactSide``, with ``NONE`` for ``None``.
+    ``counts`` has a row for each of ``OF_ALL``, then for each side those of ``SideVerdict``, with ``NONE`` for ``None``.
     """
 
     groups: Integers
@@ -54,19 +60,24 @@ class ExactColumns:
     peaks: Doubles
     safe: Doubles
 
-    def verdicts(self) -> Iterator[ExactVerdict]:
+    @classmethod
+    def none(cls, sides: int) -> VerdictColumns:
+        """Return no group."""
+        width = len(OF_ALL) + _SIDE * sides
+        return cls(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), np.empty(0), np.empty(0))
+
+    def verdicts(self) -> Iterator[GroupVerdict]:
         """One by one."""
         rows = zip(self.groups.tolist(), self.counts.T.tolist(), self.peaks.tolist(), self.safe.tolist(), strict=True)
-        for group, (requests, active, near, *sides), peak, safe in rows:
+        for group, (active, near, *sides), peak, safe in rows:
             known: list[Any] = [None if count == NONE else count for count in sides]
-            yield ExactVerdict(
+            yield GroupVerdict(
                 group=group,
-                requests=requests,
                 active=active,
+                near=near,
                 peak=peak,
                 safe=safe,
-                sides=tuple(ExactSide(*known[begin : begin + _SIDE]) for begin in range(0, len(known), _SIDE)),
-                near=near,
+                sides=tuple(SideVerdict(*known[begin : begin + _SIDE]) for begin in range(0, len(known), _SIDE)),
             )
 
 
@@ -95,7 +106,7 @@ class ReplayTotals:
         request, second = first_places(groups), first_places(cell_groups)
         counts = [
             groups[request],
-            *(_added(np.ones(len(v), dtype=np.int64), at) for v, at in ((groups, request), (cell, second))),
+            _added(np.ones(len(cell), dtype=np.int64), second),
             np.zeros_like(second) if self._near is None else _added(top >= self._near[cell_groups], second),
         ]
         for flags, seconds_over in zip(throttled, over, strict=True):
@@ -111,24 +122,22 @@ class ReplayTotals:
         lengths = np.diff(cell, append=len(keys))
         return tuple(np.repeat(flags, lengths) for flags in over)
 
-    def columns(self) -> ExactColumns:
+    def columns(self) -> VerdictColumns:
         """One row a group, by number."""
-        width = len(OF_ALL) + _SIDE * self._sides
         if not self._counts:
-            return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), *[np.empty(0)] * 2)
+            return VerdictColumns.none(self._sides)
         counts, peaks = np.concatenate(self._counts, axis=1), np.concatenate(self._peaks)
         firsts = np.concatenate(self._firsts, axis=1)
         at = first_places(counts[0])
         groups, counts = counts[0, at], np.add.reduceat(counts[1:], at, axis=1)
         peaks, firsts = np.maximum.reduceat(peaks, at), np.minimum.reduceat(firsts, at, axis=1) if self._sides else firsts
-        figures = np.empty((width, len(groups)), dtype=np.int64)
-        figures[: len(OF_ALL)] = counts[: len(OF_ALL)]
+        figures = [*counts[: len(OF_ALL)]]
         for number, runs in enumerate(self._runs):
             throttled, over = counts[len(OF_ALL) + 2 * number :][:2]
             first = np.where(throttled > 0, firsts[number], NONE)
-            figures[len(OF_ALL) + _SIDE * number :][:_SIDE] = throttled, over, first, *runs.columns(groups)
+            figures += [throttled, over, over, over, first, *runs.columns(groups)]
         # A sampled rate does not depend on the limit, and a broker throttles only above the limit.
-        return ExactColumns(groups, figures, peaks, safe=peaks)
+        return VerdictColumns(groups, np.stack(figures), peaks, safe=peaks)
 
 
 def _added(values: Flags | Integers, at: Integers) -> Integers:

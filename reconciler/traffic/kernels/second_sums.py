@@ -35,12 +35,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from reconciler.traffic.kernels.exact_totals import NONE, Episodes, first_places
+from reconciler.traffic.kernels.exact_totals import NONE, Episodes, VerdictColumns, first_places
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, LONGEST_THROTTLE_MS, Doubles, Era, Flags, Integers, Window
 
 SECOND_BITS: Final = 33
@@ -164,64 +163,6 @@ _SECOND: Final = (1 << SECOND_BITS) - 1
 _NEVER: Final = np.iinfo(np.int64).max
 
 
-class SideVerdict(NamedTuple):
-    """Seconds of one group under one limit, of those with traffic; each count includes the one before it.
-
-    ``first_*`` are seconds since 1970, ``None`` when there is none; an episode is a run of active seconds that are all probably
-    over, without a pause after which nothing of before is left in the rate.
-    """
-
-    certain: int = 0
-    expected: int = 0
-    possible: int = 0
-    first_certain: int | None = None
-    first_expected: int | None = None
-    first_possible: int | None = None
-    longest_s: int = 0
-    longest_from: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupVerdict:
-    """One group: its traffic, and a verdict for each side's limit.
-
-    ``near``: seconds whose estimated rate reaches the rate that was asked about.
-    """
-
-    group: int
-    active: int
-    amount: int
-    peak_upper: float
-    peak_expected: float
-    sides: tuple[SideVerdict, ...]
-    near: int = 0
-
-
-def verdict_schema(sides: int) -> pa.Schema:
-    """One row a group, by number, with ``NONE`` for ``None``."""
-    of_sides = (f"{name}_{side}" for side in range(sides) for name in SideVerdict._fields)
-    whole = (pa.field(name, pa.int64()) for name in ("number", "active", "amount", "near", *of_sides))
-    return pa.schema([*whole, *(pa.field(name, pa.float64()) for name in ("peak_upper", "peak_expected"))])
-
-
-def verdicts_of(table: pa.Table | pa.RecordBatch) -> Iterator[GroupVerdict]:
-    """One by one. ``table``: as ``verdict_schema`` has it."""
-    width = len(SideVerdict._fields)
-    for group, active, amount, near, *sides, upper, expected in zip(
-        *(column.to_numpy(zero_copy_only=False).tolist() for column in table.columns), strict=True
-    ):
-        known: list[Any] = [None if value == NONE else value for value in sides]
-        yield GroupVerdict(
-            group=group,
-            active=active,
-            amount=amount,
-            peak_upper=upper,
-            peak_expected=expected,
-            sides=tuple(SideVerdict(*known[begin : begin + width]) for begin in range(0, len(known), width)),
-            near=near,
-        )
-
-
 class SecondStream:
     """Cells in rising order of (group, second), in batches that may end anywhere: seconds whole, with what reaches into them."""
 
@@ -291,44 +232,39 @@ class SecondsJudge:
         """
         self._judge(self._stream.feed(keys, amounts))
 
-    def verdicts(self) -> Iterator[GroupVerdict]:
-        """One a group that had cells, by number. Ends the stream."""
-        return verdicts_of(self.columns())
-
-    def columns(self) -> pa.RecordBatch:
-        """The same as ``verdict_schema`` has it."""
+    def columns(self) -> VerdictColumns:
+        """One row a group that had cells, by number. Ends the stream."""
         self._judge(self._stream.held)
-        schema = verdict_schema(len(self._side_of))
         if not self._totals:
-            return pa.RecordBatch.from_pylist([], schema=schema)
-        totals, peaks = np.concatenate(self._totals, axis=1), np.concatenate(self._peaks, axis=1)
+            return VerdictColumns.none(len(self._side_of))
+        totals = np.concatenate(self._totals, axis=1)
         first = first_places(totals[0])
         groups, whole = totals[0, first], np.add.reduceat(totals[1:], first, axis=1)
         sides = []
         for side, runs in zip(self._sides, self._runs, strict=True):
-            counted, earliest = np.split(np.concatenate(side, axis=1), 2)
-            moments = np.minimum.reduceat(earliest, first, axis=1)
-            known = np.add.reduceat(counted, first, axis=1), np.where(moments == _NEVER, NONE, moments)
-            sides.append(np.concatenate((*known, runs.columns(groups))))
-        top = np.maximum.reduceat(peaks, first, axis=1)
-        columns = [groups, *whole, *(row for number in self._side_of for row in sides[number]), *top]
-        return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=schema)
+            counts, earliest = np.split(np.concatenate(side, axis=1), [3])
+            counted, (probably, possibly) = np.add.reduceat(counts, first, axis=1), np.minimum.reduceat(earliest, first, axis=1)
+            over = np.where(probably == _NEVER, possibly, probably)
+            moments = np.where(over == _NEVER, NONE, over * 1000)
+            sides.append(np.stack((np.zeros_like(groups), *counted, moments, *runs.columns(groups))))
+        peaks = np.maximum.reduceat(np.concatenate(self._peaks), first)
+        return VerdictColumns(groups, np.concatenate((whole, *(sides[number] for number in self._side_of))), peaks, safe=peaks)
 
     def _judge(self, cells: Integers) -> None:
         if not cells.size:
             return
-        bounded, amounts = self._stream.bounds(cells), cells[1]
+        bounded = self._stream.bounds(cells)
         groups, seconds = cells[0] >> SECOND_BITS, cells[0] & _SECOND
         first = first_places(groups)
         here = groups[first]
         near = np.zeros_like(here)
         if self._near is not None:
             near = np.add.reduceat((bounded.expected >= self._near[groups]).astype(np.int64), first)
-        self._totals.append(np.stack((here, np.diff(first, append=len(groups)), np.add.reduceat(amounts, first), near)))
-        self._peaks.append(np.stack([np.maximum.reduceat(rates, first) for rates in (bounded.upper, bounded.expected)]))
+        self._totals.append(np.stack((here, np.diff(first, append=len(groups)), near)))
+        self._peaks.append(np.maximum.reduceat(bounded.upper, first))
         for throttled, side, runs in zip(self._throttled, self._sides, self._runs, strict=True):
             over = bounded.over(throttled.at(groups))
             counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in over]
-            earliest = [np.minimum.reduceat(np.where(flags, seconds, _NEVER), first) for flags in over]
+            earliest = [np.minimum.reduceat(np.where(flags, seconds, _NEVER), first) for flags in over[1:]]
             side.append(np.stack((*counted, *earliest)))
             runs.feed(groups, seconds, over[1])

@@ -19,7 +19,16 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import OF_ALL, Batch, Episodes, ExactColumns, ReplayTotals, pack
+from reconciler.traffic.kernels.exact_totals import (
+    OF_ALL,
+    Batch,
+    Episodes,
+    GroupVerdict,
+    ReplayTotals,
+    SideVerdict,
+    VerdictColumns,
+    pack,
+)
 from reconciler.traffic.kernels.sampled_rate import (
     DEFAULT_WINDOW,
     Doubles,
@@ -30,7 +39,7 @@ from reconciler.traffic.kernels.sampled_rate import (
     java_round,
     narrow_to_int,
 )
-from reconciler.traffic.kernels.second_sums import ROUNDING, GroupVerdict, SideVerdict
+from reconciler.traffic.kernels.second_sums import ROUNDING
 
 _LONGEST_DELAY_S: Final = (2**31 - 1) / 1000
 """A longer delay wraps around, and a negative one delays no request."""
@@ -231,7 +240,7 @@ NEAR: Final = 0.9
 """Of an earlier limit: a second is near it where a bucket of so much less does not allow it. Paced clients overdraw none."""
 
 
-def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window: Window) -> tuple[ExactColumns, JudgedBatch]:
+def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window: Window) -> tuple[VerdictColumns, JudgedBatch]:
     """One bucket before and after the change. Its peak is the least limit that would never have left it overdrawn.
 
     Its safe limit is the least that would have throttled nothing. Its one row's sides are before, after and ``REFUSED``.
@@ -262,14 +271,13 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
     # Sums of doubles are exact here: partitions are far below 2^53.
     sums = np.bincount(places, weights=amounts).astype(np.int64)
     begins = (distinct - distinct[:1]).astype(np.float64)
-    upper, expected = least_limit(begins, begins + 1, sums, window), least_limit(begins, begins, sums, window)
+    upper = least_limit(begins, begins + 1, sums, window)
     sides = tuple(_side(distinct, sums, limit, window) for limit in limits)
     return GroupVerdict(
         group=group,
         active=len(distinct),
-        amount=int(sums.sum()),
-        peak_upper=upper,
-        peak_expected=expected,
+        peak=upper,
+        safe=upper,
         sides=sides,
         near=int(seconds_over(distinct, sums, NEAR * limits[0], window)[1].sum()),
     )
@@ -310,18 +318,16 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
     if math.isnan(limit):
         return SideVerdict()
     flags, over, maybe = seconds_over(seconds, amounts, limit, window)
-    certain, possible = np.flatnonzero(flags), np.flatnonzero(maybe)
+    first = next((int(seconds[marked][0]) * 1000 for marked in (over, maybe) if marked.any()), None)
     # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.
     runs = Episodes(math.ceil(window.expiry_ms / 1000))
     runs.feed(np.zeros_like(seconds), seconds, over)
     (longest_s,), (longest_from,) = runs.columns(np.zeros(1, dtype=np.int64)).tolist()
     return SideVerdict(
-        certain=len(certain),
+        certain=int(flags.sum()),
         expected=int(over.sum()),
-        possible=len(possible),
-        first_certain=int(seconds[certain[0]]) if len(certain) else None,
-        first_expected=int(seconds[over][0]) if over.any() else None,
-        first_possible=int(seconds[possible[0]]) if len(possible) else None,
+        possible=int(maybe.sum()),
+        first_ms=first,
         longest_s=longest_s,
         longest_from=longest_from if longest_s else None,
     )
