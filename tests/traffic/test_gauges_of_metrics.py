@@ -72,7 +72,7 @@ def test_a_sample_far_above_the_limit_is_certain_and_one_below_is_inconclusive(
         "Inconclusive: 1 of 3 changed quotas (too little recorded traffic)."
     )
     messages = {one["id"]: one["message"] for one in document["findings"]}
-    assert "proves a rate of at least" in messages["would-throttle"]
+    assert "a recorded sample of the broker's own rate proves a throttle. The highest sample is" in messages["would-throttle"]
     assert "against a limit of 1000 B/s" in messages["may-throttle"]
 
 

@@ -173,7 +173,7 @@ def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() 
     (found,) = throttled([maybe, dataclasses.replace(maybe, broker=2)])
     assert (found.id, found.severity) == ("may-throttle", "info")
     assert "may have been throttled while producing, on broker 1 for up to 7 s of 67 min with traffic" in found.message
-    assert "--exact decides. 118 KiB/s is safe." in found.message
+    assert "--exact decides. 118 KiB/s would have been safe." in found.message
     certain = dataclasses.replace(maybe, verdict=Verdict.THROTTLED, broker=3)
     assert [one.id for one in throttled([certain, maybe])] == ["would-throttle"]
     assert throttled([dataclasses.replace(maybe, changed=False)]) == []

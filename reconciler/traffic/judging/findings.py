@@ -32,7 +32,7 @@ from reconciler.model import (
     flag_part,
     worst_of_buckets,
 )
-from reconciler.text import amount_part, bound_text, count_of, duration, number_text, rate_part
+from reconciler.text import amount_part, bound_text, duration, number_text, rate_part
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.judged_quotas import Quota
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
@@ -106,41 +106,38 @@ def _message(quota: _HitQuota, rows: Sequence[BucketVerdict], *, of_requests: bo
         state=state,
         doing=_WHILE[QuotaKey(worst.key)],
         broker=broker_words(worst.broker),
-        why=_proof(rows) if quota.certain else _doubt(rows, of_requests=of_requests),
+        why=_evidence(rows, certain=quota.certain, of_requests=of_requests),
     )
 
 
-def _doubt(rows: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
-    """Return the evidence that clients may be throttled: whole seconds, or samples of the brokers' own rates."""
+def _evidence(rows: Sequence[BucketVerdict], *, certain: bool, of_requests: bool) -> Message:
+    """Return why clients are throttled, or may be: what requests and seconds show, or metrics and what brokers state."""
     worst, key = rows[0], QuotaKey(rows[0].key)
+    over, metrics, recommended = worst.over, worst.metrics, worst.advice.recommended
     limit = rate_part(key, worst.limits.after or 0.0)
-    if worst.metrics is None or worst.recorded.requests:
-        return compose(
-            " for up to {possible} of {active} with traffic, probably for {over}. The rate is at most {peak} against a limit of "
-            "{limit}, and whole seconds do not decide. {exact}{safe}.",
-            possible=duration(worst.over.possible),
-            active=duration(worst.over.active),
-            over=duration(worst.over.seconds),
-            peak=bound_text(key, worst.peak.rate, up=True),
-            limit=limit,
-            exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests else "",
-            safe=_safe_part(key, rows, "is safe"),
-        )
-    metrics, recommended = worst.metrics, worst.advice.recommended
-    seen = "no sample is above the limit, and samples miss what happens between them"
-    if metrics.over:
-        seen = f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} are above the limit"
+    if worst.peak.bound is PeakBound.LOWER:
+        words = " The highest sample is {highest} against a limit of {limit}."
+        highest = "" if metrics is None else compose(words, highest=rate_part(key, metrics.highest), limit=limit)
+        advice = "" if recommended is None else compose(" Recommended: {value}.", value=amount_part(key, recommended))
+        return compose(": {reason}.{highest}{advice}", reason=worst.reason or "", highest=highest, advice=advice)
+    active = f"{duration(over.active)} with traffic"
+    long = f"up to {duration(over.possible)} of {active}, probably for {duration(over.seconds)}"
+    if certain:
+        since = f"{over.longest_from:%H:%M:%S}" if over.longest_from else "?"
+        long = f"{duration(over.seconds)} of {active} (longest from {since} UTC for {duration(over.longest_s)})"
     return compose(
-        ": {seen}. The highest sample is {highest} against a limit of {limit}.{advice}",
-        seen=seen,
-        highest=rate_part(key, metrics.highest),
+        " for {long}: peak {bound}{peak} against a limit of {limit}. {exact}{safe}.",
+        long=long,
+        bound=worst.peak.bound.words,
+        peak=bound_text(key, worst.peak.rate, up=None if worst.peak.bound is PeakBound.EXACT else True),
         limit=limit,
-        advice="" if recommended is None else compose(" Recommended: {value}.", value=amount_part(key, recommended)),
+        exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests and not certain else "",
+        safe=_safe_part(key, rows),
     )
 
 
-def _safe_part(key: QuotaKey, rows: Sequence[BucketVerdict], is_safe: str) -> Filling:
-    """Return the limit that would have been enough, as a sentence. ``is_safe``: its verb."""
+def _safe_part(key: QuotaKey, rows: Sequence[BucketVerdict]) -> Filling:
+    """Return the limit that would have been enough, as a sentence."""
     if any(map(_lacks_safe, rows)):
         if rows[0].recorded.uncharged:
             return "No safe value is known, because some recorded rows could not be counted"
@@ -149,41 +146,12 @@ def _safe_part(key: QuotaKey, rows: Sequence[BucketVerdict], is_safe: str) -> Fi
     value = amount_part(key, safe_limit(key, safe)[0])
     if any(row.recorded.censored for row in rows):
         return compose("At least {value} is needed, since quotas throttled these clients when they were recorded", value=value)
-    return compose("{value} {is_safe}", value=value, is_safe=is_safe)
+    return compose("{value} would have been safe", value=value)
 
 
 def _lacks_safe(row: BucketVerdict) -> bool:
     return bool(row.recorded.uncharged) or (
         row.advice.safe is None and row.advice.recommended is None and row.advice.reason is not None
-    )
-
-
-def _proof(rows: Sequence[BucketVerdict]) -> Message:
-    """Return the evidence that clients are throttled: requests and seconds, or metrics and what brokers state."""
-    worst, key = rows[0], QuotaKey(rows[0].key)
-    over, peak, limit = worst.over, rate_part(key, worst.peak.rate), rate_part(key, worst.limits.after or 0.0)
-    if worst.peak.bound is not PeakBound.LOWER:
-        return compose(
-            " for {over} of {active} with traffic (longest from {longest_from} UTC for {longest}): peak {bound}{peak} against "
-            "a limit of {limit}. {safe}.",
-            over=duration(over.seconds),
-            active=duration(over.active),
-            longest_from=f"{over.longest_from:%H:%M:%S}" if over.longest_from else "?",
-            longest=duration(over.longest_s),
-            bound=worst.peak.bound.words,
-            peak=bound_text(key, worst.peak.rate, up=None if worst.peak.bound is PeakBound.EXACT else True),
-            limit=limit,
-            safe=_safe_part(key, rows, "would have been safe"),
-        )
-    if worst.metrics is None or worst.peak.rate <= (worst.limits.after or 0.0):
-        # A broker itself stated it, and no rate proves it.
-        return compose(": {reason}.", reason=worst.reason or "")
-    return compose(
-        ": a sample of {highest} proves a rate of at least {peak} against a limit of {limit}. {often} samples are above it.",
-        highest=rate_part(key, worst.metrics.highest),
-        peak=peak,
-        limit=limit,
-        often=f"{worst.metrics.over} of {worst.metrics.samples}",
     )
 
 
