@@ -14,7 +14,7 @@ import datetime
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, 
 from reconciler.resolution import AddressTable, QuotaTable
 from reconciler.text import count_of, length_text, list_some, rate
 from reconciler.traffic.judging.grouping import Grouping, Series, groups_before
+from reconciler.traffic.kernels.exact_totals import GroupVerdict
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.log_evidence import WHOLE_STEP
@@ -259,20 +260,6 @@ def hold_back(verdicts: Sequence[BucketVerdict]) -> list[BucketVerdict]:
     return rows
 
 
-class GroupSeconds(Protocol):
-    """What is known of a group that was judged."""
-
-    @property
-    def active(self) -> int:
-        """Seconds with traffic."""
-        ...
-
-    @property
-    def near(self) -> int:
-        """Seconds near its old limit."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """Clients that shared an old limit. ``limit``: ``None`` where there was none, or it is not known."""
@@ -319,7 +306,7 @@ class Recording:
 
 
 def throttled_recording(
-    index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, GroupSeconds], *, stated: bool
+    index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, GroupVerdict], *, stated: bool
 ) -> Recording | None:
     """Return the members of a target, of one old limit, that a quota throttled most. ``None``: it throttled none of them.
 
