@@ -23,9 +23,9 @@ def plan_markdown(plan: Plan, **options: Any) -> str:
     return comment_text(plan_comment(plan, **options))
 
 
-def findings_markdown(findings: Sequence[Finding], **options: Any) -> str:
+def findings_markdown(findings: Sequence[Finding]) -> str:
     """The comment about findings."""
-    return comment_text(findings_comment(findings, **options))
+    return comment_text(findings_comment(findings))
 
 
 def plan_body(plan: Plan) -> str:

@@ -10,7 +10,6 @@ import datetime
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import ClassVar, Final
 
 from reconciler.errors import ForgeError, UsageError
@@ -19,7 +18,6 @@ from reconciler.features.pull_requests.line_edits import FileDiff, LinePlace, re
 from reconciler.features.pull_requests.rest_api import RestApi
 from reconciler.model import MergedRequest
 
-_PAGE: Final = 100
 _GONE: Final = frozenset({404, 410})
 
 
@@ -276,10 +274,10 @@ class Forge(RestApi):
             )
         return matches[0] if matches else None
 
-    def comments(self, request: Request, *, most: int | None = None) -> list[Comment]:
-        """The comments that users and programs wrote, oldest first; of the first ``most`` only."""
+    def comments(self, request: Request) -> list[Comment]:
+        """The comments that users and programs wrote, oldest first."""
         doing = f"read the comments of {self.request} {request.number} of {self.repository}"
-        pages = islice(self.pages(f"{self._list(request)}per_page={_PAGE}", doing=doing), most)
+        pages = self.pages(f"{self.path}{self.comments_path.format(number=request.number)}per_page=100", doing=doing)
         own = (page for page in pages if not (isinstance(page, dict) and page.get("system") is True))
         # A comment can come twice when others are removed between two pages.
         comments = {comment.id: comment for comment in (self._comment(page, request, doing) for page in own)}
@@ -288,40 +286,21 @@ class Forge(RestApi):
     def create(self, request: Request, body: str) -> Comment:
         """A new comment."""
         doing = f"add a comment to {self.request} {request.number} of {self.repository}"
-        path = self._list(request).partition("?")[0]
+        path = (self.path + self.comments_path.format(number=request.number)).partition("?")[0]
         return self._comment(self.send("POST", path, {"body": body}, doing=doing), request, doing)
 
-    def update(self, request: Request, comment_id: int, body: str) -> Comment | None:
-        """Another body for a comment; ``None`` when the comment is gone."""
-        doing = f"change a comment of {self.request} {request.number} of {self.repository}"
-        answer = self._if_there(self._item(request, comment_id), body, doing=doing)
-        return None if answer is None else self._comment(answer, request, doing)
-
-    def delete(self, request: Request, comment_id: int) -> None:
-        """Remove a comment; one that is gone already is not an error."""
-        doing = f"remove a comment of {self.request} {request.number} of {self.repository}"
-        self._if_there(self._item(request, comment_id), None, doing=doing)
-
-    def change_review(self, request: Request, comment_id: int, body: str | None) -> None:
-        """Give a comment on a line another body, or remove it (``None``); one that is gone is not an error."""
-        doing = f"change a suggestion on {self.request} {request.number} of {self.repository}"
-        self._if_there(self.path + self.review_path.format(number=request.number, id=comment_id), body, doing=doing)
-
-    def _if_there(self, path: str, body: str | None, *, doing: str) -> object:
-        """Change a comment, or remove it (``None``); ``None`` also when it is gone."""
+    def change_comment(self, request: Request, comment: Comment, body: str | None) -> bool:
+        """Give a comment another body, or remove it (``None``). False when it is gone."""
+        doing = f"{'change' if body else 'remove'} a comment of {self.request} {request.number} of {self.repository}"
+        path = self.comment_path if comment.path is None else self.review_path
         method, document = ("DELETE", None) if body is None else (self.change, {"body": body})
         try:
-            return self.send(method, path, document, doing=doing)
+            self.send(method, self.path + path.format(number=request.number, id=comment.id), document, doing=doing)
         except ForgeError as error:
             if error.status in _GONE:
-                return None
+                return False
             raise
-
-    def _list(self, request: Request) -> str:
-        return self.path + self.comments_path.format(number=request.number)
-
-    def _item(self, request: Request, comment_id: int) -> str:
-        return self.path + self.comment_path.format(number=request.number, id=comment_id)
+        return True
 
     def _comment(self, document: object, request: Request, doing: str) -> Comment:
         match document:

@@ -187,12 +187,10 @@ def _event(name: str | None) -> Job:
 
 
 def job_of_event(document: object) -> Job:
-    """Return what an event names: ``pull_request``, ``issue_comment``, ``workflow_run`` or ``push``, as in GitHub's webhooks."""
+    """Return what an event names: ``pull_request``, ``workflow_run`` or ``push``, as in GitHub's webhooks."""
     match document:
         case {"pull_request": {"number": int(number), **pull}}:
             return Job(request=number, commit=_commit(text_of(pull, "head", "sha")))
-        case {"issue": {"number": int(number), "pull_request": {}}}:
-            return Job(request=number)
         case {"workflow_run": {"pull_requests": [{"number": int(number)}], **run}}:
             return Job(request=number, commit=_commit(text_of(run, "head_sha")))
         case {"workflow_run": {**run}}:

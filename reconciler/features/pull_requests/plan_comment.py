@@ -163,14 +163,11 @@ def plan_comment(
     return dataclasses.replace(content, empty=silent, suggestions=source if source.is_needed else None)
 
 
-def findings_comment(
-    findings: Sequence[Finding], *, cluster: str | None = None, links: RepositoryLinks | None = None, budget: int = BUDGET
-) -> Content:
-    """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
+def findings_comment(findings: Sequence[Finding], *, links: RepositoryLinks | None = None) -> Content:
+    """Findings alone, e.g. of manifests that cannot be planned."""
     verdict = CommentVerdict.BLOCKED if errors_in(findings) else CommentVerdict.NOT_CHECKED
-    marker = Marker(cluster=cluster, verdict=verdict)
     writer = _CommentWriter(findings=tuple(findings), verdict=verdict, links=links or RepositoryLinks())
-    return writer.content(marker, full=FULL_FINDINGS, budget=budget)
+    return writer.content(Marker(cluster=None, verdict=verdict), full=FULL_FINDINGS, budget=BUDGET)
 
 
 @dataclass(slots=True, kw_only=True)

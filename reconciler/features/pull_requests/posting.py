@@ -195,14 +195,13 @@ def _rewrite(forge: Forge, request: Request, wanted: CommentRequest, own: list[C
     if not overtaken:
         text = wanted.text(read_content(kept.body))
     same = text.rstrip() == kept.body.replace("\r\n", "\n").rstrip()
-    updated = kept if same or overtaken else forge.update(request, kept.id, text)
-    if updated is None:
+    if not (same or overtaken or forge.change_comment(request, kept, text)):
         return None
     for comment in rest:
-        forge.delete(request, comment.id)
+        forge.change_comment(request, comment, None)
     result = CommentResult.LEFT if overtaken else CommentResult.UNCHANGED if same else CommentResult.UPDATED
     reason = "the comment is about a newer commit" if overtaken else ""
-    return CommentOutcome(result=result, state=status.state, reason=reason, id=kept.id, url=updated.url)
+    return CommentOutcome(result=result, state=status.state, reason=reason, id=kept.id, url=kept.url)
 
 
 def _is_about(comment: Comment, cluster: str | None, author: str) -> bool:

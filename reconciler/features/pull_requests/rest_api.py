@@ -128,12 +128,10 @@ class RestApi(abc.ABC):
 
     def _answer(self, method: str, url: str, document: Mapping[str, object] | None) -> Answer:
         headers = {"user-agent": f"kafka-quotas/{reconciler.__version__}", **self.headers(self._token)}
-        body = None
         if document is not None:
             headers["content-type"] = "application/json; charset=utf-8"
-            body = json.dumps(document).encode()
         begun = time.monotonic()
-        answer = self._http.send(method, url, headers=headers, body=body)
+        answer = self._http.send(method, url, headers=headers, body=None if document is None else json.dumps(document).encode())
         log_event(
             _log,
             "forge answered",
@@ -168,14 +166,12 @@ class RestApi(abc.ABC):
 
     def _advice(self, status: int) -> str:
         """Return what to do about a request that was refused with this HTTP status."""
-        match status:
-            case 401:
-                return "the server refuses the token. Check that it has not expired and is of this server"
-            case 403:
-                return f"the token may not do this. {self.needed}"
-            case 404:
-                return f"{self.subject} does not exist, or the token may not see it. {self.needed}"
-        return f"{self.title} does not take this"
+        words = {
+            401: "the server refuses the token. Check that it has not expired and is of this server",
+            403: f"the token may not do this. {self.needed}",
+            404: f"{self.subject} does not exist, or the token may not see it. {self.needed}",
+        }
+        return words.get(status, f"{self.title} does not take this")
 
     def _hidden(self, text: str) -> str:
         """Text of a server, without the token if it sends that back."""
@@ -193,18 +189,14 @@ def _limit_of(answer: Answer, *, now: datetime.datetime, times: int) -> float | 
     """The seconds to wait at a rate limit, or ``None``; ``times``: how often one was met before."""
     if answer.status not in (403, 429):
         return None
-    seconds = _seconds(answer.headers.get("retry-after"))
-    reset = _seconds(_header(answer, "ratelimit-reset"))
-    if seconds is None and reset is not None and _header(answer, "ratelimit-remaining") == "0":
+    after, reset = (header or "" for header in (answer.headers.get("retry-after"), _header(answer, "ratelimit-reset")))
+    if _SECONDS.fullmatch(after):
+        return float(after)
+    if _SECONDS.fullmatch(reset) and _header(answer, "ratelimit-remaining") == "0":
         # A second more, since the moment is given in whole seconds and clocks differ.
-        seconds = max(0.0, reset - now.timestamp()) + 1.0
-    if seconds is None and (answer.status == 429 or b"secondary rate limit" in answer.body[:10_000].lower()):
-        seconds = _MINUTE * 2**times
-    return seconds
-
-
-def _seconds(header: str | None) -> float | None:
-    return float(header) if header is not None and _SECONDS.fullmatch(header.strip()) else None
+        return max(0.0, float(reset) - now.timestamp()) + 1.0
+    is_limit = answer.status == 429 or b"secondary rate limit" in answer.body[:10_000].lower()
+    return _MINUTE * 2**times if is_limit else None
 
 
 def _reason(document: object) -> str:

@@ -34,7 +34,7 @@ def keep_suggestions(
             marker = f"{own}{_digest(suggestion.subject)} -->"
             count += _keep(forge, request, suggestion, known.pop(marker, None), marker)
         for comment in known.values():
-            forge.change_review(request, comment.id, None)
+            forge.change_comment(request, comment, None)
     except ForgeError as error:
         return count, f"Suggestions were not all posted: {error}"
     return count, None
@@ -46,9 +46,9 @@ def _keep(forge: Forge, request: Request, suggestion: Suggestion, posted: Commen
     if posted is not None:
         if (posted.path, posted.line) == (place.path, place.line):
             if posted.body.replace("\r\n", "\n").rstrip() != body.rstrip():
-                forge.change_review(request, posted.id, body)
+                forge.change_comment(request, posted, body)
             return True
-        forge.change_review(request, posted.id, None)
+        forge.change_comment(request, posted, None)
     try:
         forge.comment_line(request, place, body)
     except ForgeError as error:

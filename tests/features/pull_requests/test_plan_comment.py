@@ -212,10 +212,10 @@ def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> No
     assert markdown.index("`bad` `quotas.yaml:9`: the worst") < markdown.index("`info`")
     assert "of 100,001 findings" in markdown
     assert rows(markdown)[0][1] == "a producer"
-    alone = findings_markdown((*many, worst), cluster="prod")
+    alone = findings_markdown((*many, worst))
     assert len(alone.encode()) <= BUDGET
     assert "Findings: 1 error, 100000 info" in alone
-    assert read_marker(alone) == Marker(cluster="prod", verdict=CommentVerdict.BLOCKED)
+    assert read_marker(alone) == Marker(cluster=None, verdict=CommentVerdict.BLOCKED)
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,6 @@ RUN = {"head_sha": COMMIT, "head_branch": "change", "event": "pull_request", "he
     ("document", "job"),
     [
         ({"pull_request": {"number": 7, "head": {"sha": COMMIT}}}, Job(request=7, commit=COMMIT)),
-        ({"issue": {"number": 7, "pull_request": {"url": "x"}}}, Job(request=7)),
         ({"workflow_run": {**RUN, "pull_requests": [{"number": 7}]}}, Job(request=7, commit=COMMIT)),
         ({"workflow_run": {**RUN, "pull_requests": []}}, Job(commit=COMMIT, head="stranger:change")),
         ({"workflow_run": {**RUN, "event": "push"}}, Job(commit=COMMIT, head="stranger:change", pushed=True)),
