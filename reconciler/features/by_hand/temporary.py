@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,8 +12,9 @@ from reconciler.errors import FileAccessError, UsageError
 from reconciler.features.manifest_edits import (
     clusters_of_values,
     entry_of_value,
+    in_place,
     read_manifest,
-    revise_file,
+    rewrite_file,
     with_override,
     with_revisions,
 )
@@ -94,26 +95,24 @@ def temporary_values(request: AlterRequest, target: ClusterTarget, *, until: dat
         notes.append(_note(key, quota, value, until))
     sources = {quota.source.file: quota.source for quota in places.values() if quota.source in sharing}
 
-    def edited(file: str) -> Callable[[bytes, Sequence[ScalarEdit]], bytes]:
-        def edit(content: bytes, some: Sequence[ScalarEdit]) -> bytes:
-            content = expand_scalars(content, some) if some else content
-            values = overrides.get(file)
-            path = entry_of_value(content, sources[file]) if values else None
-            if not values:
-                return content
-            if path is None:
-                place = sources[file]
-                raise ScalarEditError(ScalarEdit(line=place.line, column=place.column, old="quotas", new="overrides"))
-            return with_override(content, path, target.spec.name or "", values)
+    def edited(file: str, content: bytes) -> bytes:
+        content = expand_scalars(content, edits[file]) if file in edits else content
+        if file not in overrides:
+            return content
+        place = sources[file]
+        path = entry_of_value(content, place)
+        if path is None:
+            raise ScalarEditError(ScalarEdit(line=place.line, column=place.column, old="quotas", new="overrides"))
+        return with_override(content, path, target.spec.name or "", overrides[file])
 
-        return edit
-
-    files = sorted({*edits, *overrides})
-    revisions = tuple(
-        revise_file(file, read_manifest(file), edits.get(file, ()), edited(file), paths=target.paths) for file in files
-    )
+    revisions = []
+    for file in sorted({*edits, *overrides}):
+        before = read_manifest(file)
+        with in_place(file):
+            after = edited(file, before)
+        revisions.append(rewrite_file(file, before, after, paths=target.paths))
     _require_valid(revisions, target.loaded, target.spec.name)
-    return TemporaryValues(revisions=revisions, notes=tuple(notes))
+    return TemporaryValues(revisions=tuple(revisions), notes=tuple(notes))
 
 
 def _require_valid(revisions: Sequence[FileRevision], loaded: LoadedManifests, cluster: str | None) -> None:

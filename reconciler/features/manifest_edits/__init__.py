@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     )
     from reconciler.features.manifest_edits.files import (
         clusters_of_values,
+        in_place,
         read_manifest,
-        revise_file,
         rewrite_file,
         write_revisions,
     )

@@ -6,8 +6,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,26 +16,16 @@ from reconciler.logs import log_event
 from reconciler.model import FileRevision, Span, escaped
 from reconciler.text import shown
 from reconciler.workflows import LoadedManifests, nearest_repository
-from reconciler.yaml import ScalarEdit, ScalarEditError
+from reconciler.yaml import ScalarEditError
 
 _log: Final = logging.getLogger(__name__)
 
 
-def revise_file(
-    file: str,
-    before: bytes,
-    edits: Sequence[ScalarEdit],
-    edit: Callable[[bytes, Sequence[ScalarEdit]], bytes],
-    *,
-    paths: Sequence[str],
-) -> FileRevision:
-    """A file of the manifests in ``paths`` with edits; nothing is written.
-
-    Raises ``FileAccessError`` for a file that cannot be edited or written, or that is a link out of the repository.
-    """
-    unchanged = rewrite_file(file, before, before, paths=paths)
+@contextlib.contextmanager
+def in_place(file: str) -> Iterator[None]:
+    """Raise ``FileAccessError`` for an edit of a file that cannot be made in place."""
     try:
-        return replace(unchanged, after=edit(before, edits))
+        yield
     except ScalarEditError as error:
         place = Span(file=file, line=error.edit.line, column=error.edit.column)
         msg = f"{place}: {shown(error.edit.old)} cannot be replaced in place. Write {error.edit.new} there by hand"
@@ -44,7 +33,10 @@ def revise_file(
 
 
 def rewrite_file(file: str, before: bytes, after: bytes, *, paths: Sequence[str]) -> FileRevision:
-    """A file of the manifests in ``paths`` with other content; nothing is written. Raises as ``revise_file``."""
+    """A file of the manifests in ``paths`` with other content; nothing is written.
+
+    Raises ``FileAccessError`` for a file that cannot be written, or that is a link out of the repository.
+    """
     target = _target(file, paths)
     _require_writable(file, target)
     return FileRevision(path=file, target=target, before=before, after=after)

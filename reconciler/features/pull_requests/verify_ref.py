@@ -8,9 +8,9 @@ a commit that was its newest counts. A commit that came with a merge never was: 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -21,7 +21,7 @@ from reconciler.errors import FileAccessError, ForgeError, UntrustedError, Usage
 from reconciler.features.pull_requests.forge import quoted
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.files import write_whole
-from reconciler.ports import Clock, SystemClock
+from reconciler.ports import SystemClock
 from reconciler.render import line
 from reconciler.text import shown
 from reconciler.workflows import Git, repository_around
@@ -55,16 +55,6 @@ class VerifyRefArguments:
     snapshot: Path | None = option("--snapshot", metavar="FILE", help="write the verified snapshot to this file")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReference:
-    """A reference that was verified: the run of the default branch that stored it, and the commit of that run."""
-
-    run: int
-    run_commit: str
-    snapshot: bytes | None
-    """Its file ``snapshot.json``, where it has one."""
-
-
 class _Runs(GitHub):
     """Runs of workflows and the artifacts that they left, by GitHub's OpenAPI description (``workflow-run``, ``artifact``)."""
 
@@ -83,18 +73,7 @@ class _Runs(GitHub):
 
 
 def run(args: VerifyRefArguments) -> Result:
-    """Verify; exit 3 when no trusted run stored the reference, 1 when that could not be asked."""
-    stored = verify_reference(args, environment=os.environ, clock=SystemClock())
-    if args.snapshot is not None:
-        if stored.snapshot is None:
-            raise FileAccessError(f"{args.ref} has no file {_SNAPSHOT}")
-        write_whole(args.snapshot, [stored.snapshot.decode()])
-    words = f"Run {stored.run} of commit {stored.run_commit[:12]} stored {args.ref}."
-    return Result(view=lambda: [line(words)])
-
-
-def verify_reference(args: VerifyRefArguments, *, environment: Mapping[str, str], clock: Clock) -> StoredReference:
-    """Read a fetched reference in full (``refs/...``), and ask GitHub about the run that it names.
+    """Verify a fetched reference; exit 3 when no trusted run stored it, 1 when that could not be asked.
 
     Raises ``UntrustedError`` when no trusted run stored the reference, or the proof has expired, ``GitError`` when the reference
     or the branch is not there, ``UsageError``, ``MissingDependencyError``, and ``ForgeError`` when GitHub could not be asked.
@@ -107,12 +86,9 @@ def verify_reference(args: VerifyRefArguments, *, environment: Mapping[str, str]
     git = repository_around(".")
     commit = git.commit(ref)
     number = _run_named_by(git, commit, ref)
-    github = _Runs.connect(environment, clock=clock, patience=_PATIENCE_S)
-    try:
+    with contextlib.closing(_Runs.connect(os.environ, clock=SystemClock(), patience=_PATIENCE_S)) as github:
         run_commit = _trusted_commit(github, number, args, branch["name"], git)
         expiries = github.expiries(number, artifact_name(commit))
-    finally:
-        github.close()
     if not expiries:
         raise _untrusted(ref, f"run {number} did not store commit {commit}")
     if False not in expiries:
@@ -120,7 +96,12 @@ def verify_reference(args: VerifyRefArguments, *, environment: Mapping[str, str]
             f"{ref} is not trusted any more: the artifact by which run {number} proves that it stored the reference has expired. "
             f"{_AGAIN}"
         )
-    return StoredReference(run=number, run_commit=run_commit, snapshot=git.file(commit, _SNAPSHOT))
+    if args.snapshot is not None:
+        snapshot = git.file(commit, _SNAPSHOT)
+        if snapshot is None:
+            raise FileAccessError(f"{ref} has no file {_SNAPSHOT}")
+        write_whole(args.snapshot, [snapshot.decode()])
+    return Result(view=lambda: [line(f"Run {number} of commit {run_commit[:12]} stored {ref}.")])
 
 
 def _trusted_commit(github: _Runs, number: int, args: VerifyRefArguments, branch: str, git: Git) -> str:

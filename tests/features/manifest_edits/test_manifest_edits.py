@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError
-from reconciler.features.manifest_edits import read_manifest, revise_file, write_revisions
+from reconciler.features.manifest_edits import read_manifest, rewrite_file, write_revisions
 from reconciler.model import FileRevision
 from reconciler.yaml import ScalarEdit, edit_scalars
 
@@ -16,7 +16,8 @@ EDIT = ScalarEdit(line=2, column=9, old="1KiB", new="2KiB")
 
 
 def revised(path: Path) -> FileRevision:
-    return revise_file(str(path), read_manifest(str(path)), [EDIT], edit_scalars, paths=[str(path.parent)])
+    before = read_manifest(str(path))
+    return rewrite_file(str(path), before, edit_scalars(before, [EDIT]), paths=[str(path.parent)])
 
 
 def test_line_ends_permissions_a_byte_order_mark_and_a_link_inside_stay(tmp_path: Path) -> None:
