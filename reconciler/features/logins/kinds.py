@@ -11,7 +11,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,20 +29,15 @@ _SERVICE: Final = "kafka-cluster"
 _VALID_SECONDS: Final = 900
 _VERSION: Final = "2020_10_22"
 _AGENT: Final = "kafka-quotas"
-_SESSION: Final = "kafka-quotas"
 _REGION: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IamLogin(BrokerLogin):
-    """Which identity: that of a profile, a role to assume, or without both the one that botocore finds first."""
+    """Which identity: that of a profile, which may assume a role, or without one that which botocore finds first."""
 
     mechanism: str = "AWS_MSK_IAM"
     profile: str | None = None
-    role_arn: str | None = None
-    role_session: str = _SESSION
-    external_id: str | None = field(default=None, repr=False)
-    sts_region: str | None = None
 
     @property
     def actions(self) -> Mapping[str, str]:
@@ -61,7 +56,6 @@ class IamIdentity:
         self._login = login
         self._lock = threading.Lock()
         self._session: Any = None
-        self._credentials: Any = None
 
     @property
     def mechanism(self) -> str:
@@ -70,76 +64,39 @@ class IamIdentity:
 
     def begin(self, host: str) -> SaslExchange:
         """Begin a login at a server. Raises ``AuthenticationError``, or ``MissingDependencyError`` without the package."""
-        return _IamExchange(iam_message(self, host))
+        return _IamExchange(self.message(host))
 
-    def credentials(self) -> Any:
-        """The frozen credentials now. Raises ``AuthenticationError``, or ``MissingDependencyError``."""
-        _require_botocore()
+    def message(self, host: str) -> bytes:
+        """The one message to a server: what a signed request would have, in JSON. Raises as ``begin``."""
+        if importlib.util.find_spec("botocore") is None:
+            raise MissingPackageError("Logging in with AWS_MSK_IAM needs", "botocore")
+        from botocore.auth import SigV4QueryAuth
+        from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.session import Session
 
         with self._lock:
             try:
-                if self._credentials is None:
-                    self._credentials = self._find()
-                return self._credentials.get_frozen_credentials()
+                self._session = self._session or Session(profile=self._login.profile)
+                credentials = self._session.get_credentials()
+                frozen = credentials and credentials.get_frozen_credentials()
+                region = match[1] if (match := _REGION.search(host)) else self._session.get_config_variable("region")
             except (BotoCoreError, ClientError) as error:
                 # Of botocore's sentences those about credentials have names and addresses only.
                 raise AuthenticationError(f"No AWS credentials: {escaped(str(error))}") from None
-
-    def region(self, host: str) -> str:
-        """The region in the broker's name, else botocore's. Raises ``AuthenticationError``."""
-        if match := _REGION.search(host):
-            return match[1]
-        region = self._open().get_config_variable("region")
-        if not region:
-            raise AuthenticationError(
-                f"The AWS region of {escaped(host)} is unknown: its name does not show one. Set AWS_DEFAULT_REGION"
-            )
-        return str(region)
-
-    def _open(self) -> Any:
-        _require_botocore()
-        from botocore.session import Session
-
-        if self._session is None:
-            self._session = Session(profile=self._login.profile)
-        return self._session
-
-    def _find(self) -> Any:
-        session, login = self._open(), self._login
-        credentials = session.get_credentials()
-        if credentials is None:
+        if not frozen:
             raise AuthenticationError(
                 "No AWS credentials: neither the environment, a profile, a web identity nor instance metadata has any. "
                 "Name a profile with awsProfileName in sasl.jaas.config, or set AWS_PROFILE"
             )
-        if login.role_arn is None:
-            return credentials
-        from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-
-        extra = {"RoleSessionName": login.role_session}
-        if login.external_id is not None:
-            extra["ExternalId"] = login.external_id
-
-        def client(name: str, **options: Any) -> Any:
-            return session.create_client(name, **{"region_name": login.sts_region, **options})
-
-        fetcher = AssumeRoleCredentialFetcher(client, credentials, login.role_arn, extra_args=extra)
-        return DeferredRefreshableCredentials(fetcher.fetch_credentials, method="assume-role")
-
-
-def iam_message(identity: IamIdentity, host: str) -> bytes:
-    """The client's one message of AWS_MSK_IAM: what a signed request would have, in JSON. Raises ``AuthenticationError``."""
-    region = identity.region(host)
-    credentials = identity.credentials()
-    from botocore.auth import SigV4QueryAuth
-    from botocore.awsrequest import AWSRequest
-
-    request = AWSRequest(method="GET", url=f"https://{host}/", params={"Action": _ACTION})
-    SigV4QueryAuth(credentials, _SERVICE, region, expires=_VALID_SECONDS).add_auth(request)
-    signed = dict(parse_qsl(urlsplit(str(request.url)).query))
-    message = {"version": _VERSION, "host": host, "user-agent": _AGENT, **{name.lower(): value for name, value in signed.items()}}
-    return json.dumps(message, separators=(",", ":")).encode()
+        if not region:
+            raise AuthenticationError(
+                f"The AWS region of {escaped(host)} is unknown: its name does not show one. Set AWS_DEFAULT_REGION"
+            )
+        request = AWSRequest(method="GET", url=f"https://{host}/", params={"Action": _ACTION})
+        SigV4QueryAuth(frozen, _SERVICE, region, expires=_VALID_SECONDS).add_auth(request)
+        signed = {name.lower(): value for name, value in parse_qsl(urlsplit(str(request.url)).query)}
+        return json.dumps({"version": _VERSION, "host": host, "user-agent": _AGENT, **signed}, separators=(",", ":")).encode()
 
 
 class _IamExchange:
@@ -160,23 +117,14 @@ class _IamExchange:
         return self._message
 
 
-def _require_botocore() -> None:
-    if importlib.util.find_spec("botocore") is None:
-        raise MissingPackageError("Logging in with AWS_MSK_IAM needs", "botocore")
-
-
 def _read_iam(settings: JavaProperties, line: JaasLine) -> IamLogin:
     """The options of Amazon's login module."""
     if settings.get("security.protocol").upper() != "SASL_SSL":
         raise settings.refused("security.protocol", "logins with IAM need SASL_SSL")
-    options = line.options
-    return IamLogin(
-        profile=options.get("awsProfileName") or None,
-        role_arn=options.get("awsRoleArn") or None,
-        role_session=options.get("awsRoleSessionName") or _SESSION,
-        external_id=options.get("awsRoleExternalId") or None,
-        sts_region=options.get("awsStsRegion") or None,
-    )
+    for name in line.options:
+        if name.startswith("awsRole"):
+            raise settings.refused(line.setting, f"{name} is not supported: name a profile with role_arn in awsProfileName")
+    return IamLogin(profile=line.options.get("awsProfileName") or None)
 
 
 KINDS: Final = (

@@ -5,9 +5,6 @@ from __future__ import annotations
 import base64
 import datetime
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -18,7 +15,7 @@ from botocore.credentials import CredentialProvider, Credentials
 from reconciler.backends.broker.connections import login_settings
 from reconciler.backends.broker.settings import client_properties
 from reconciler.errors import AuthenticationError, UsageError
-from reconciler.features.logins.kinds import IamIdentity, IamLogin, iam_message
+from reconciler.features.logins.kinds import IamIdentity, IamLogin
 
 KEY = "AKIAEXAMPLEEXAMPLE"
 SECRET = "s3cr3t-horse-of-aws"
@@ -73,7 +70,7 @@ def test_the_message_has_the_signature_of_the_vendors_signer_for_that_host(sessi
     in_environment(monkeypatch, session_token)
     monkeypatch.setattr(MSKAuthTokenProvider, "ENDPOINT_URL_TEMPLATE", f"https://{BROKER}/")
     vendors, _ = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(REGION, _Given(session_token))
-    message = json.loads(iam_message(IamIdentity(IamLogin()), BROKER))
+    message = json.loads(IamIdentity(IamLogin()).message(BROKER))
     theirs = {name.lower(): value for name, value in signed_parts(vendors).items() if name != "User-Agent"}
 
     assert {name: value for name, value in message.items() if name not in ("version", "user-agent")} == theirs
@@ -81,73 +78,29 @@ def test_the_message_has_the_signature_of_the_vendors_signer_for_that_host(sessi
     assert SECRET not in json.dumps(message)
 
 
-class Aws(ThreadingHTTPServer):
-    """STS, which gives credentials of a role."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        super().__init__(("127.0.0.1", 0), _AwsHandler)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _AwsHandler(BaseHTTPRequestHandler):
-    server: Aws
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        action = dict(parse_qsl(body))["Action"]
-        keys = f"<AccessKeyId>{KEY}</AccessKeyId><SecretAccessKey>{SECRET}</SecretAccessKey><SessionToken>{TOKEN}</SessionToken>"
-        given = f"<Credentials>{keys}<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials>"
-        text = f"<{action}Response><{action}Result>{given}</{action}Result></{action}Response>"
-        self.server.asked.append(body)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *_arguments: object) -> None:
-        """Print nothing."""
-
-
-@pytest.fixture
-def aws() -> Iterator[Aws]:
-    with Aws() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def test_a_role_of_the_jaas_line_is_assumed(aws, monkeypatch):
-    in_environment(monkeypatch)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", aws.url)
-    jaas = f'{MODULE} required awsRoleArn="arn:aws:iam::1:role/quotas" awsStsRegion="{REGION}" awsRoleExternalId="partner";'
-    login = client_properties(
-        {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": jaas}, source="f"
-    ).security.sasl
+def test_a_profile_of_the_jaas_line_is_used_and_a_role_beside_it_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "credentials").write_text(f"[quotas]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
+    jaas = f'{MODULE} required awsProfileName="quotas";'
+    login = client_properties(settings | {"sasl.jaas.config": jaas}, source="f").security.sasl
     assert isinstance(login, IamLogin)
-
-    assert IamIdentity(login).credentials().access_key == KEY
-    (asked,) = aws.asked
-    assert "Action=AssumeRole&" in asked
-    assert "ExternalId=partner" in asked
+    assert KEY in IamIdentity(login).message(BROKER).decode()
+    with pytest.raises(UsageError, match="awsRoleArn is not supported: name a profile"):
+        client_properties(settings | {"sasl.jaas.config": f'{MODULE} required awsRoleArn="arn";'}, source="f")
 
 
 def test_without_credentials_the_sentence_names_where_they_were_sought():
     with pytest.raises(AuthenticationError, match="neither the environment, a profile, a web identity nor instance metadata"):
-        IamIdentity(IamLogin()).credentials()
+        IamIdentity(IamLogin()).message(BROKER)
 
 
 def test_a_host_that_shows_no_region_needs_one(monkeypatch):
     in_environment(monkeypatch)
     with pytest.raises(AuthenticationError, match=r"region of kafka\.internal is unknown.*AWS_DEFAULT_REGION"):
-        iam_message(IamIdentity(IamLogin()), "kafka.internal")
+        IamIdentity(IamLogin()).message("kafka.internal")
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    assert f"/{REGION}/kafka-cluster/" in iam_message(IamIdentity(IamLogin()), "kafka.internal").decode()
+    assert f"/{REGION}/kafka-cluster/" in IamIdentity(IamLogin()).message("kafka.internal").decode()
 
 
 def test_the_message_goes_through_the_librarys_mechanism(monkeypatch):
