@@ -51,8 +51,10 @@ METHODS: Final = (
 _OF_CLIENTS: Final = frozenset({EntityType.USER.value, EntityType.CLIENT_ID.value})
 GROUP_TAG: Final = "group"
 _INTERNAL: Final = "__"
-_NAMING_USERS: Final = CLIENT_PRECEDENCE[:3]
-_BEFORE_CLIENT_IDS: Final = CLIENT_PRECEDENCE[3:7]
+_NAMING_USER: Final = 3
+"""The last level that names a user."""
+_WEAKEST: Final = 8
+"""The level of the default client-id."""
 
 
 class QuotaType(enum.StrEnum):
@@ -144,17 +146,14 @@ class CallbackLimits:
 
     def resolve(self, user: str, client_id: str) -> Resolved:
         """The bucket and its limit. No entity is named, since a callback computes as it likes."""
-        tags = self._asked(
-            "quota_metric_tags", lambda: self._callback.quota_metric_tags(self._type, Principal(name=user), client_id)
-        )
-        bucket = _bucket(tags, type(self._callback).__qualname__)
+        callback, who = self._callback, type(self._callback).__qualname__
+        principal = Principal(name=user)
+        tags = call_callback(callback, "quota_metric_tags", lambda: callback.quota_metric_tags(self._type, principal, client_id))
+        bucket = _bucket(tags, who)
         if bucket not in self._limits:
-            limit = self._asked("quota_limit", lambda: self._callback.quota_limit(self._type, dict(tags)))
-            self._limits[bucket] = _checked_limit(limit, bucket, type(self._callback).__qualname__)
+            limit = call_callback(callback, "quota_limit", lambda: callback.quota_limit(self._type, dict(tags)))
+            self._limits[bucket] = _checked_limit(limit, bucket, who)
         return Resolved(bucket=bucket, computed=self._limits[bucket])
-
-    def _asked(self, method: str, call: Callable[[], _Answer]) -> _Answer:
-        return call_callback(self._callback, method, call)
 
 
 def callback_limits(
@@ -230,45 +229,45 @@ class DefaultQuotaCallback:
 
     def quota_metric_tags(self, quota_type: QuotaType, principal: Principal, client_id: str) -> Mapping[str, str]:
         """The user's tag, the client id's, or both."""
-        user = principal.name
-        tags = {
-            GroupedBy.USER: _tags(user, ""),
-            GroupedBy.CLIENT_ID: _tags("", client_id),
-            GroupedBy.USER_AND_CLIENT_ID: _tags(user, client_id),
-        }
         kinds = [kind for kind, count in self._kinds[quota_type].items() if count]
-        if len(kinds) <= 1:
-            return tags[next(iter(kinds), GroupedBy.CLIENT_ID)]
-        quotas = self._quotas[quota_type]
-        used = (level.grouped_by for level in CLIENT_PRECEDENCE if level.names_for(user, client_id) in quotas)
-        return tags[next(used, GroupedBy.CLIENT_ID)]
+        if len(kinds) > 1:
+            kinds = [level.grouped_by for level in self.levels_for(quota_type, principal.name, client_id)]
+        kind = kinds[0] if kinds else GroupedBy.CLIENT_ID
+        return {
+            USER_TAG: "" if kind is GroupedBy.CLIENT_ID else principal.name,
+            CLIENT_ID_TAG: "" if kind is GroupedBy.USER else client_id,
+        }
 
     def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
         """Looked up by the tags, the most specific entity first."""
-        user, client = metric_tags.get(USER_TAG, ""), metric_tags.get(CLIENT_ID_TAG, "")
-        if not user and not client:
-            return None
-        kind = GroupedBy.CLIENT_ID if not user else GroupedBy.USER if not client else GroupedBy.USER_AND_CLIENT_ID
+        level = self.level_of_tags(quota_type, metric_tags)
+        return None if level is None else self._quotas[quota_type].get(level.names_for(*_names(metric_tags)))
+
+    def levels_for(self, quota_type: QuotaType, user: str, client_id: str) -> list[PrecedenceLevel]:
+        """Return the levels with a quota for these names, the strongest first."""
         quotas = self._quotas[quota_type]
-        looked_up = (level.names_for(user, client) for level in CLIENT_PRECEDENCE if level.grouped_by is kind)
-        return next((quotas[names] for names in looked_up if names in quotas), None)
+        return [level for level in CLIENT_PRECEDENCE if level.names_for(user, client_id) in quotas]
+
+    def level_of_tags(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> PrecedenceLevel | None:
+        """Return the level that limits a bucket, ``None`` without one."""
+        user, client_id = _names(metric_tags)
+        if not user and not client_id:
+            return None
+        kind = GroupedBy.CLIENT_ID if not user else GroupedBy.USER_AND_CLIENT_ID if client_id else GroupedBy.USER
+        return next((level for level in self.levels_for(quota_type, user, client_id) if level.grouped_by is kind), None)
 
     def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
         """Keep it."""
         pair = _pair(entity)
-        if pair not in self._quotas[quota_type]:
-            self._kinds[quota_type][_kind(pair)] += 1
+        self._kinds[quota_type][level_of_names(*pair).grouped_by] += pair not in self._quotas[quota_type]
         self._quotas[quota_type][pair] = value
 
     def remove_quota(self, quota_type: QuotaType, entity: Entity) -> None:
         """Forget it."""
         pair = _pair(entity)
         existed = self._quotas[quota_type].pop(pair, None) is not None
-        if self._remembers:
-            # Such brokers remember the kind of a quota that there never was, too.
-            self._kinds[quota_type][_kind(pair)] += not existed
-        elif existed:
-            self._kinds[quota_type][_kind(pair)] -= 1
+        # Brokers that remember kinds remember that of a quota that there never was, too.
+        self._kinds[quota_type][level_of_names(*pair).grouped_by] += (not existed) if self._remembers else -existed
 
     def quota_reset_required(self, quota_type: QuotaType) -> bool:
         """Never: quotas change by the calls above alone."""
@@ -281,16 +280,12 @@ class DefaultQuotaCallback:
         return False
 
 
-def _tags(user: str, client_id: str) -> Mapping[str, str]:
-    return {USER_TAG: user, CLIENT_ID_TAG: client_id}
+def _names(metric_tags: Mapping[str, str]) -> tuple[str, str]:
+    return metric_tags.get(USER_TAG, ""), metric_tags.get(CLIENT_ID_TAG, "")
 
 
 def _pair(entity: Entity) -> _Pair:
     return entity.name(EntityType.USER.value), entity.name(EntityType.CLIENT_ID.value)
-
-
-def _kind(pair: _Pair) -> GroupedBy:
-    return level_of_names(*pair).grouped_by
 
 
 class GroupQuotaCallback(DefaultQuotaCallback):
@@ -314,34 +309,27 @@ class GroupQuotaCallback(DefaultQuotaCallback):
     def group_of(self, quota_type: QuotaType, user: str, client_id: str) -> str | None:
         """The group whose limit applies. A quota that names the user (levels 1 to 3) decides before the user's group.
 
-        A group of client-ids decides after levels 4 to 7.
+        A group of client-ids decides after levels 4 to 7. A client without a client-id is reached by no level that looks at it.
         """
-        limits = self._limits[quota_type]
-        if not limits or any(self._has(quota_type, level, user, client_id) for level in _NAMING_USERS):
-            return None
-        group = self._group(MemberKind.USER, MemberKind.USER_PREFIX, user)
-        if group is not None and group in limits:
-            return group
-        if not client_id or any(self._has(quota_type, level, user, client_id) for level in _BEFORE_CLIENT_IDS):
-            return None
-        group = self._group(MemberKind.CLIENT_ID, MemberKind.CLIENT_ID_PREFIX, client_id)
-        return group if group is not None and group in limits else None
+        levels = [
+            level.number
+            for level in self.levels_for(quota_type, user, client_id)
+            if client_id or level.grouped_by is GroupedBy.USER
+        ]
+        strongest = min(levels, default=_WEAKEST)
+        group = self._group(MemberKind.USER, MemberKind.USER_PREFIX, user) if strongest > _NAMING_USER else None
+        if group not in self._limits[quota_type] and client_id and strongest >= _WEAKEST:
+            group = self._group(MemberKind.CLIENT_ID, MemberKind.CLIENT_ID_PREFIX, client_id)
+        return group if group in self._limits[quota_type] else None
 
     def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
         """The limit of a group or of an entity. In proportion to the leaders, where they are known and it has a total."""
         group = metric_tags.get(GROUP_TAG)
         if group is not None:
             return self._part(quota_type, group, self._limits[quota_type].get(group))
-        limit = super().quota_limit(quota_type, metric_tags)
-        if limit is None or not self._totals[quota_type]:
-            return limit
-        user, client_id = metric_tags.get(USER_TAG, ""), metric_tags.get(CLIENT_ID_TAG, "")
-        grouped = GroupedBy.CLIENT_ID if not user else GroupedBy.USER_AND_CLIENT_ID if client_id else GroupedBy.USER
-        levels = [level for level in CLIENT_PRECEDENCE if level.grouped_by is grouped]
-        winner = next(
-            filter(None, (level.entity_for(user, client_id) for level in levels if self._has(quota_type, level, user, client_id)))
-        )
-        return self._part(quota_type, winner, limit)
+        level, limit = self.level_of_tags(quota_type, metric_tags), super().quota_limit(quota_type, metric_tags)
+        winner = None if level is None else level.entity_for(*_names(metric_tags))
+        return limit if winner is None else self._part(quota_type, winner, limit)
 
     def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
         """Keep a quota, or what a reserved user's quota means."""
@@ -377,19 +365,11 @@ class GroupQuotaCallback(DefaultQuotaCallback):
         self._shares = _LeaderShares(cluster)
         return any(self._totals.values())
 
-    def _has(self, quota_type: QuotaType, level: PrecedenceLevel, user: str, client_id: str) -> bool:
-        """Whether a quota of this level applies. A client without a client-id is reached by no level that looks at it."""
-        is_reached = client_id != "" or level.grouped_by is GroupedBy.USER
-        return is_reached and level.names_for(user, client_id) in self._quotas[quota_type]
-
     def _group(self, whole: MemberKind, prefix: MemberKind, name: str) -> str | None:
         """A whole name before a prefix, a longer prefix before a shorter one, and of two groups the first by name."""
         keys = [(whole, name), *((prefix, name[:length]) for length in range(len(name), 0, -1))]
-        for key in keys:
-            groups = sorted(group for group, count in self._groups.get(key, {}).items() if count > 0)
-            if groups:
-                return groups[0]
-        return None
+        found = (sorted(group for group, count in self._groups.get(key, {}).items() if count > 0) for key in keys)
+        return next((groups[0] for groups in found if groups), None)
 
     def _part(self, quota_type: QuotaType, subject: Entity | str, stored: float | None) -> float | None:
         totals = self._totals[quota_type].get(subject)
