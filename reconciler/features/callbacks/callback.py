@@ -368,8 +368,8 @@ class GroupQuotaCallback(DefaultQuotaCallback):
     def _group(self, whole: MemberKind, prefix: MemberKind, name: str) -> str | None:
         """A whole name before a prefix, a longer prefix before a shorter one, and of two groups the first by name."""
         keys = [(whole, name), *((prefix, name[:length]) for length in range(len(name), 0, -1))]
-        found = (sorted(group for group, count in self._groups.get(key, {}).items() if count > 0) for key in keys)
-        return next((groups[0] for groups in found if groups), None)
+        by_key = (sorted(group for group, count in self._groups.get(key, {}).items() if count > 0) for key in keys)
+        return next((groups[0] for groups in by_key if groups), None)
 
     def _part(self, quota_type: QuotaType, subject: Entity | str, stored: float | None) -> float | None:
         totals = self._totals[quota_type].get(subject)
