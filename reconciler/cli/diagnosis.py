@@ -13,8 +13,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Final, TextIO
 
+from reconciler.cli import output
 from reconciler.logs import LIBRARIES, JsonFormatter, TextFormatter, hush_libraries
-from reconciler.model import escaped
 
 OURS: Final = "reconciler"
 _FROM_LIBRARIES: Final = 2
@@ -57,11 +57,10 @@ def diagnosed(verbosity: int, *, as_json: bool, is_service: bool = False) -> Ite
 
 def print_error(message: str, error: BaseException, verbosity: int) -> None:
     """Print what ended a command on stderr, after its traceback where that is wanted."""
-    # Where stderr takes nothing (a log on a full disk), the exit code still reports the failure.
-    with contextlib.suppress(OSError):
-        if verbosity >= _FROM_LIBRARIES:
+    if verbosity >= _FROM_LIBRARIES:
+        with contextlib.suppress(OSError):
             traceback.print_exception(error)
-        print(f"kafka-quotas: {escaped(message)}", file=sys.stderr)
+    output.tell(message)
 
 
 def _handler(stream: TextIO, *, as_json: bool) -> logging.Handler:

@@ -113,22 +113,21 @@ class Parser(argparse.ArgumentParser):
             within = [action for action in self._actions if getattr(action, "container", None) is group]
             yield group, [action for action in within if not (self.listed and action is self.commands)]
 
-    def options(self) -> Iterable[argparse.Action]:
-        """Options in the order in which they were added."""
-        return [action for action in self._actions if action.option_strings]
-
     def format_help(self) -> str:
         """The help for the width of the terminal: own options first, those of the connection and the output last."""
-        return help_text(self)
+        return _help_text(self)
 
     def print_short_help(self) -> None:
         """Print the help that fits a screen."""
-        self._print_message(short_text(self), sys.stdout)
+        self._print_message(_help_text(self, is_short=True), sys.stdout)
 
     def format_usage(self) -> str:
         """Return ``usage: kafka-quotas compact --traffic PATH [OPTION ...]``: options that a command needs are spelled out."""
-        needed = [action for action in self.options() if action.required]
-        words = [f"{action.option_strings[0]} {action.metavar}" for action in needed]
+        words = [
+            f"{action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.option_strings and action.required
+        ]
         words += ["[OPTION ...]", *(_argument(action) for action in self._actions if not action.option_strings)]
         shown = (word.replace(" ", _NO_BREAK) for word in (self.prog, *words))
         return _filled(f"usage: {' '.join(shown)}", _width(), hanging=" " * 7)
@@ -141,7 +140,8 @@ class Parser(argparse.ArgumentParser):
         word = unknown[0].partition("=")[0]
         if not word.startswith("-"):
             return f"unexpected argument {shown(word)}"
-        return f"unknown option {shown(word)}{near_miss(word, self._long_options())}"
+        known = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
+        return f"unknown option {shown(word)}{near_miss(word, known)}"
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message to stderr; exit 64."""
@@ -164,47 +164,53 @@ class Parser(argparse.ArgumentParser):
         choices = f". Write one of {', '.join(known)}"
         raise argparse.ArgumentError(action, f"unknown value {shown(str(value))}{near or choices}")
 
-    def _long_options(self) -> Iterator[str]:
-        for action in self._actions:
-            if action.help != argparse.SUPPRESS:
-                yield from (option for option in action.option_strings if option.startswith("--"))
 
+def _help_text(parser: Parser, *, is_short: bool = False) -> str:
+    """Everything about one command, as wide as the terminal, and at most 100 columns; or what fits a screen.
 
-def help_text(parser: Parser) -> str:
-    """Return everything about one command, as wide as the terminal, and at most 100 columns."""
+    That is the purpose, the options that most need, or the commands, and two examples.
+    """
+    from reconciler.cli.registry import find_command
+
     width = _width()
-    parts = [parser.format_usage(), _filled(parser.description or "", width)]
-    parts += [_commands(title, commands, width) for title, commands in (parser.listed() if parser.listed else {}).items()]
-    parts.append(_sections(parser, width))
-    parts += _closing(parser, width)
-    return "\n".join(part for part in parts if part)
-
-
-def short_text(parser: Parser) -> str:
-    """Return the help that fits a screen: the purpose, two examples and the options that most need, or the commands."""
-    width = _width()
-    listed = {action.option_strings[-1]: action for action in parser.options()}
-    own = [action.option_strings[-1] for _, actions in _sorted_sections(parser) for action in actions if action.option_strings]
-    names = [*(name for name in own if listed[name].required), *(name for name in _FIRST if name in own), *own]
-    shown = [listed[name] for name in dict.fromkeys(names) if listed[name].help != argparse.SUPPRESS][:_SHORT]
-    parts = [parser.format_usage(), _filled(parser.description or "", width)]
+    sections = sorted(parser.sections(), key=lambda section: SECTIONS.index(section[0].title or ""))
+    groups = parser.listed() if parser.listed else {}
+    lists = [f"{title}:\n" + _rows(commands.items(), width, 12) for title, commands in groups.items()]
+    more = f"{PROGRAM} --help shows the options of every command: --color, --quiet, --verbose, --log-format."
     if parser.listed:
-        rows = ((title, ", ".join(commands)) for title, commands in parser.listed().items())
-        parts.append("".join(_filled(names, width, f"{f'{title}:':<22} ", " " * 23) for title, names in rows))
-        shown = []
+        more = f"{PROGRAM} COMMAND --help shows the options and examples of a command."
+    formatter = _Formatter(parser.prog, width=width, max_help_position=_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
+    if not is_short:
+        for group, actions in sections:
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+    elif groups:
+        names = ((f"{title}:", ", ".join(commands)) for title, commands in groups.items())
+        lists = [_rows(names, width, 22, indent="")]
     elif parser.commands is not None:
-        rows = ((name, action.description) for name, action in parser.commands.choices.items())
-        parts.append("".join(_filled(text or "", width, f"  {name:<14} ", " " * 17) for name, text in rows))
-    *examples, more, page = _closing(parser, width)
-    parts.append("".join(examples))
-    if shown:
-        formatter = _formatter(parser, width)
+        lists = [_rows(((name, each.description or "") for name, each in parser.commands.choices.items()), width, 14)]
+    else:
+        actions = [action for _, each in sections for action in each]
+        own = {each.option_strings[-1]: each for each in actions if each.option_strings and each.help != argparse.SUPPRESS}
+        first = (*(name for name in own if own[name].required), *(name for name in _FIRST if name in own), *own)
         formatter.start_section("Options")
-        formatter.add_arguments(map(_first_clause, shown))
+        formatter.add_arguments(_first_clause(own[name]) for name in tuple(dict.fromkeys(first))[:_SHORT])
         formatter.end_section()
-        parts.append(formatter.format_help())
-        more = _filled(f"All {len(own)} options: {parser.prog} --help", width)
-    return "\n".join(part for part in (*parts, more + page) if part)
+        more = f"All {len(own)} options: {parser.prog} --help" if own else more
+    command = find_command(parser.prog.removeprefix(PROGRAM).strip())
+    page, examples = (command.page, command.examples) if command is not None else ("index.md", _EXAMPLES)
+    shown = "".join(_filled(f"{what}:", width, "  ") + f"    {PROGRAM} {line}\n" for what, line in examples)
+    closing = _filled(more, width) + _filled(f"Documentation: {PROGRAM} explain {page.removesuffix('.md')}", width)
+    parts = (parser.format_usage(), _filled(parser.description or "", width), *lists, formatter.format_help())
+    return "\n".join(part for part in (*parts, f"Examples:\n{shown}", closing) if part)
+
+
+def _rows(pairs: Iterable[tuple[str, str]], width: int, column: int, *, indent: str = "  ") -> str:
+    """Words behind names, which take ``column`` cells."""
+    hanging = " " * (len(indent) + column + 1)
+    return "".join(_filled(words, width, f"{indent}{name:<{column}} ", hanging) for name, words in pairs)
 
 
 def _first_clause(action: argparse.Action) -> argparse.Action:
@@ -231,45 +237,6 @@ class _Formatter(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return _filled(text, width, indent).rstrip("\n")
-
-
-def _sorted_sections(parser: Parser) -> list[tuple[argparse._ArgumentGroup, list[argparse.Action]]]:
-    return sorted(parser.sections(), key=lambda section: SECTIONS.index(section[0].title or ""))
-
-
-def _formatter(parser: Parser, width: int) -> _Formatter:
-    return _Formatter(parser.prog, width=width, max_help_position=_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
-
-
-def _sections(parser: Parser, width: int) -> str:
-    formatter = _formatter(parser, width)
-    for group, actions in _sorted_sections(parser):
-        formatter.start_section(group.title)
-        formatter.add_text(group.description)
-        formatter.add_arguments(actions)
-        formatter.end_section()
-    return formatter.format_help()
-
-
-def _commands(title: str, commands: Mapping[str, str], width: int) -> str:
-    rows = [f"{title}:\n"]
-    for name, summary in commands.items():
-        rows.append(_filled(summary, width, f"  {name:<12}", " " * 14))
-    return "".join(rows)
-
-
-def _closing(parser: Parser, width: int) -> Iterator[str]:
-    from reconciler.cli.registry import find_command
-
-    command = find_command(parser.prog.removeprefix(PROGRAM).strip())
-    page, examples = (command.page, command.examples) if command is not None else ("index.md", _EXAMPLES)
-    shown = [_filled(f"{what}:", width, "  ") + f"    {PROGRAM} {line}\n" for what, line in examples]
-    yield "Examples:\n" + "".join(shown)
-    if not parser.listed:
-        yield _filled(f"{PROGRAM} --help shows the options of every command: --color, --quiet, --verbose, --log-format.", width)
-    else:
-        yield _filled(f"{PROGRAM} COMMAND --help shows the options and examples of a command.", width)
-    yield _filled(f"Documentation: {PROGRAM} explain {page.removesuffix('.md')}", width)
 
 
 def _filled(text: str, width: int, indent: str = "", hanging: str | None = None) -> str:
