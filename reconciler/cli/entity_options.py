@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.cli import output
 from reconciler.cli.declaration import option
 from reconciler.errors import UsageError
 from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
@@ -16,6 +17,8 @@ from reconciler.text import near_miss, shown
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"
 _UNESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
+SET: Final = "--set"
+_COMMAS: Final = {"--names": ". Give a name with a comma by --name TYPE=NAME", SET: ". A comma in a name is written \\,"}
 
 _Part = tuple[str, str, TypeMatch]
 """The option as typed, the entity type, and what is asked of it."""
@@ -73,86 +76,54 @@ def entity_of(args: EntityOptions, *, may_be_empty: Collection[str] = ()) -> Ent
     ``UsageError`` for an unknown type, one type twice, an empty name, a name that no request can have, and an ip beside another
     type.
     """
+    return _entity(_checked(_exact_parts(args), may_be_empty))
+
+
+def _entity(parts: Iterable[_Part]) -> Entity | None:
     names: dict[str, EntityName] = {}
-    for _, entity_type, wanted in _checked(_exact_parts(args), may_be_empty):
+    for _, entity_type, wanted in parts:
         names[entity_type] = DEFAULT if wanted.kind is MatchKind.DEFAULT else wanted.text
     return Entity.of(names) if names else None
 
 
 def selector_of(args: FilterOptions) -> Selector:
     """The filter of all options here; without any it selects everything, and nothing when strict. Raises ``UsageError``."""
-    parts = _checked((*_exact_parts(args), *_filter_parts(args)), ())
-    return Selector(types=tuple((entity_type, wanted) for _, entity_type, wanted in parts), strict=args.entity_strict)
+    parts = (
+        *_exact_parts(args),
+        *_bare("--any", args.entity_any, MatchKind.ANY),
+        *_bare("--named", args.entity_named, MatchKind.NAMED),
+        *_pairs("--prefix", args.entity_prefix, MatchKind.PREFIX),
+    )
+    types = tuple((entity_type, wanted) for _, entity_type, wanted in _checked(parts, ()))
+    return Selector(types=types, strict=args.entity_strict)
 
 
 def literal_default_warnings(args: EntityOptions) -> Iterator[str]:
     """A sentence for each name ``<default>``: it is an ordinary name, and most likely not what was meant."""
-    for _, entity_type, wanted in _exact_parts(args):
-        if wanted.kind is MatchKind.NAME and wanted.text == _LITERAL_DEFAULT:
-            yield _literal_default(entity_type, f"--defaults {entity_type}")
+    entity = _entity(_exact_parts(args))
+    return _literal_defaults(entity, "--defaults {}") if entity is not None else iter(())
 
 
-def default_in_text_warnings(entities: Iterable[Entity]) -> Iterator[str]:
-    """The same for entities of ``entity_in_text``."""
-    for entity in entities:
-        for entity_type, name in entity.parts:
-            if name == _LITERAL_DEFAULT:
-                yield _literal_default(entity_type, f"written as {entity_type} alone, without a name")
-
-
-def _literal_default(entity_type: str, instead: str) -> str:
-    return f"'{_LITERAL_DEFAULT}' is taken as the literal name of a {entity_type}. The default {entity_type} is {instead}"
-
-
-def entity_in_text(option: str, text: str) -> Entity:
-    """The entity of ``TYPE=NAME,...`` in an option's value; a type alone is its default. A backslash precedes a name's comma.
-
-    Raises ``UsageError`` as ``entity_of``.
-    """
-    parts = _checked(_parts_in_text(option, text), ())
-    return Entity.of({each: DEFAULT if wanted.kind is MatchKind.DEFAULT else wanted.text for _, each, wanted in parts})
-
-
-def _parts_in_text(option: str, text: str) -> Iterator[_Part]:
-    for part in _UNESCAPED_COMMA.split(text):
-        entity_type, equals, name = part.partition("=")
-        if entity_type not in _TYPES:
-            near = near_miss(entity_type, _TYPES)
-            raise UsageError(
-                f"{option}: {shown(entity_type)} is not an entity type. The types are {', '.join(_TYPES)}, and a comma in a "
-                f"name is written \\,{near}"
-            )
-        if equals and not name:
-            raise UsageError(f"{option}: the name of the {entity_type} is empty. Write {entity_type} alone for the default")
-        kind = MatchKind.NAME if equals else MatchKind.DEFAULT
-        yield (f"{option} {part}", entity_type, TypeMatch(kind=kind, text=name.replace("\\,", ",")))
+def _literal_defaults(entity: Entity, instead: str) -> Iterator[str]:
+    for kind, name in entity.parts:
+        if name == _LITERAL_DEFAULT:
+            yield f"'{name}' is taken as the literal name of a {kind}. The default {kind} is {instead.format(kind)}"
 
 
 def _exact_parts(args: EntityOptions) -> Iterator[_Part]:
-    for text in args.entity_name:
-        yield _pair("--name", text, MatchKind.NAME)
-    for text in args.entity_names:
-        for pair in text.split(","):
-            yield _pair("--names", pair, MatchKind.NAME)
+    yield from _pairs("--name", args.entity_name, MatchKind.NAME)
+    yield from _pairs("--names", (pair for text in args.entity_names for pair in text.split(",")), MatchKind.NAME)
     yield from _bare("--defaults", args.entity_defaults, MatchKind.DEFAULT)
 
 
-def _filter_parts(args: FilterOptions) -> Iterator[_Part]:
-    yield from _bare("--any", args.entity_any, MatchKind.ANY)
-    yield from _bare("--named", args.entity_named, MatchKind.NAMED)
-    for text in args.entity_prefix:
-        yield _pair("--prefix", text, MatchKind.PREFIX)
-
-
-def _pair(option: str, text: str, kind: MatchKind) -> _Part:
-    entity_type, equals, name = text.partition("=")
-    if not equals:
-        msg = f"{option} takes TYPE={'PREFIX' if kind is MatchKind.PREFIX else 'NAME'}, not {shown(text)}"
-        if option == "--names":
-            msg += ". A name with a comma in it is given by --name TYPE=NAME"
-        raise UsageError(msg)
-    _require_type(option, entity_type)
-    return (f"{option} {text}", entity_type, TypeMatch(kind=kind, text=name))
+def _pairs(option: str, texts: Iterable[str], kind: MatchKind) -> Iterator[_Part]:
+    for text in texts:
+        entity_type, equals, name = text.partition("=")
+        if not equals:
+            words = f"{option} takes TYPE={'PREFIX' if kind is MatchKind.PREFIX else 'NAME'}, not {shown(text)}"
+            raise UsageError(words + _COMMAS.get(option, ""))
+        _require_type(option, entity_type)
+        yield (f"{option} {text}", entity_type, TypeMatch(kind=kind, text=name))
 
 
 def _bare(option: str, texts: Iterable[str], kind: MatchKind) -> Iterator[_Part]:
@@ -168,8 +139,9 @@ def _require_type(option: str, entity_type: str) -> None:
     if entity_type in _TYPES:
         return
     near = near_miss(entity_type, _TYPES)
-    comma = ". Give a name with a comma by --name TYPE=NAME" if option == "--names" else ""
-    raise UsageError(f"{option}: {shown(entity_type)} is not an entity type. The types are {', '.join(_TYPES)}{near}{comma}")
+    raise UsageError(
+        f"{option}: {shown(entity_type)} is not an entity type. The types are {', '.join(_TYPES)}{near}{_COMMAS.get(option, '')}"
+    )
 
 
 def _checked(parts: Iterable[_Part], may_be_empty: Collection[str]) -> tuple[_Part, ...]:
@@ -191,7 +163,10 @@ def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:
     if wanted.kind is MatchKind.PREFIX and not wanted.text:
         raise UsageError(f"an empty prefix matches every name: write --named {entity_type}, or --any {entity_type}")
     if wanted.kind is MatchKind.NAME and not wanted.text and entity_type not in may_be_empty:
-        raise UsageError(f"the name of the {entity_type} is empty, which no entity's is. The default is --defaults {entity_type}")
+        raise UsageError(
+            f"the name of the {entity_type} is empty, which no entity's is. The default is --defaults {entity_type}, or in --set "
+            f"{entity_type} alone"
+        )
     try:
         size = len(wanted.text.encode())
     except UnicodeEncodeError:
@@ -200,7 +175,6 @@ def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:
         raise UsageError(f"{shown(option)} has {size} bytes. Kafka's protocol takes at most {LONGEST_STRING}")
 
 
-SET: Final = "--set"
 _FORM: Final = "ENTITY:KEY=VALUE, such as user=alice:producer_byte_rate=5MiB"
 
 
@@ -215,7 +189,10 @@ SETTINGS: Final = option(
 
 
 def parse_settings(texts: Sequence[str]) -> dict[Entity, Mapping[str, float]]:
-    """The values by entity and key. Raises ``UsageError`` for another form, a bad entity, key or value, and one set twice."""
+    """The values by entity and key. A name ``<default>`` is warned of.
+
+    Raises ``UsageError`` for another form, a bad entity, key or value, and one set twice.
+    """
     from reconciler.workflows import make_alter_request
 
     values: dict[Entity, dict[str, str]] = {}
@@ -227,6 +204,8 @@ def parse_settings(texts: Sequence[str]) -> dict[Entity, Mapping[str, float]]:
         quotas[key] = value
     settings = {}
     for entity, quotas in values.items():
+        for warning in _literal_defaults(entity, "written as {} alone, without a name"):
+            output.tell(f"warning: {warning}")
         try:
             settings[entity] = make_alter_request(entity, add=quotas).add
         except UsageError as error:
@@ -240,4 +219,12 @@ def _setting(text: str) -> tuple[Entity, str, str]:
     key, equals, value = setting.partition("=")
     if not colon or not equals:
         raise UsageError(f"{SET} takes {_FORM}, not {shown(text)}")
-    return entity_in_text(SET, place), key, value
+    parts = []
+    for part in _UNESCAPED_COMMA.split(place):
+        entity_type, equals, name = part.partition("=")
+        _require_type(SET, entity_type)
+        kind = MatchKind.NAME if equals else MatchKind.DEFAULT
+        parts.append((f"{SET} {part}", entity_type, TypeMatch(kind=kind, text=name.replace("\\,", ","))))
+    entity = _entity(_checked(parts, ()))
+    assert entity is not None  # a text has a part
+    return entity, key, value

@@ -36,9 +36,6 @@ FAIL_ON: Final = option(
     metavar="SEVERITY",
     help="stop on findings of this severity or a higher one: error, warning or info [default: error]",
 )
-WRITE_BASELINE: Final = option(
-    "--write-baseline", metavar="FILE", help="list the findings in this manifest, so that they count as before from now on"
-)
 ACCEPT: Final = option("--accept", section="Safety", metavar="GUARD", help="accept this guard for one run (repeatable)")
 
 

@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.model import (
-    DEFAULT,
     OTHER,
     Change,
     Direction,
     Effect,
     EffectGroup,
-    Entity,
     Known,
     KnownAddress,
     Limit,
@@ -50,10 +48,7 @@ _NOUNS: Final = {
 
 
 def effects_lines(effects: PlanEffects, *, changes: Sequence[Change]) -> tuple[Block, ...]:
-    """The section of a plan: one sentence for clients that move together, one row for each other client and key.
-
-    An effect that only restates a created limit (a client that the entity names, without a limit before) is counted.
-    """
+    """The section of a plan: one sentence for clients that move together, one row for each other client and key."""
     return tuple(_effects_lines(effects, changes))
 
 
@@ -75,24 +70,18 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
     noun = "affected client" if clients == 1 and not effects.left_out else "affected clients"
     yield _title(f"{changed}, {known} {noun}")
     yield line(pages=(f"{changed}, {known} {noun}.",))
-    created = frozenset((change.entity, key.key) for change in changes for key in change.keys if key.before is None)
-    groups = [group for group in effects.groups if not _group_restates(group, created)]
-    for group in groups:
+    for group in effects.groups:
         yield line((f"  {group_sentence(group)}", _DIRECTIONS[group.direction][1]))
         more = group.clients - len(group.examples)
         yield line(f"      {', '.join(map(str, group.examples))}{f' and {more:,} more' if more else ''}", hang=6)
     causes = {group.cause for group in effects.groups}
     alone = [effect for effect in effects.effects if effect.cause not in causes]
-    shown = [effect for effect in alone if not _restates(effect, created)]
-    rows = ((line(f"  {effect.client}", pages=(name_part(str(effect.client)),)), *_row(effect)) for effect in shown)
+    rows = ((line(f"  {effect.client}", pages=(name_part(str(effect.client)),)), *_row(effect)) for effect in alone)
     yield table(_COLUMNS, rows, indent=6, titled=False)
-    restating = sum(group.clients for group in effects.groups) - sum(group.clients for group in groups)
-    if folded := len(alone) - len(shown) + restating:
-        yield line((f"  {count_of(folded, 'effect')} not listed: a new limit above, for a client that it names", Style.FAINT))
     total = len(effects.effects) + effects.left_out
     if left_out := total - sum(group.clients for group in effects.groups) - len(alone):
         yield line((f"  and {count_of(left_out, 'more effect')} not listed", Style.FAINT))
-    names_anyone = [effect.client for effect in shown] + [client for group in groups for client in group.examples]
+    names_anyone = [effect.client for effect in alone] + [client for group in effects.groups for client in group.examples]
     if earlier:
         yield line((f"  {count_of(earlier, 'effect')} as before: of limits that differ without this change", Style.FAINT))
     if any(map(_is_any_other_client, names_anyone)):
@@ -146,20 +135,6 @@ def _limit(key: str, limit: Limit | None) -> str:
         return "unlimited"
     level = "" if "ip" in limit.entity.types else f", level {limit.level}"
     return f"{amount(key, limit.value)} from {limit.entity}{level}"
-
-
-def _restates(effect: Effect, created: frozenset[tuple[Entity, str]]) -> bool:
-    limit, client = effect.after, effect.client
-    if effect.before is not None or limit is None or (limit.entity, effect.key) not in created:
-        return False
-    names = {"ip": client.ip} if isinstance(client, KnownAddress) else {"user": client.user, "client-id": client.client_id}
-    return all(name is not DEFAULT and names.get(entity_type) == name for entity_type, name in limit.entity.parts)
-
-
-def _group_restates(group: EffectGroup, created: frozenset[tuple[Entity, str]]) -> bool:
-    if group.before is not None or group.after is None:
-        return False
-    return (group.after.entity, group.key) in created and not group.after.entity.has_default
 
 
 def _is_any_other_client(client: Known) -> bool:

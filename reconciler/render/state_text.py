@@ -5,14 +5,12 @@ Text: the entity, below it a line for each key, then an empty line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
-from reconciler.model import CurrentState, Entity, ValueExpiry, in_canonical_order
+from reconciler.model import CurrentState, in_canonical_order
 from reconciler.render.layout import Column, Style, Table, table
-from reconciler.text import amount, entity_text, live_expiry_text, number_text, word
+from reconciler.text import amount, entity_text, number_text, word
 
-_NO_EXPIRIES: Final[Mapping[tuple[Entity, str], ValueExpiry]] = {}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -33,18 +31,12 @@ def state_as_text(state: CurrentState, *, color: bool = False) -> Iterator[str]:
         yield f"{before}{entity_text(entity)}{after}\n{''.join(lines)}\n"
 
 
-def state_table(state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry] = _NO_EXPIRIES) -> Table:
-    """Return a table of limits with units beside the entities' names, in canonical order. A column has ``expiries``, if any."""
+def state_table(state: CurrentState) -> Table:
+    """Return a table of limits with units beside the entities' names, in canonical order."""
     rows: list[tuple[tuple[str, Style] | str, ...]] = []
     for entity in in_canonical_order(state.entities):
         quotas = sorted(state.entities[entity].items())
         names = (str(entity), *[""] * (len(quotas) - 1))
-        for name, (key, value) in zip(names, quotas, strict=True):
-            row = (name, Style.STRONG), key, amount(key, value)
-            expiry = expiries.get((entity, key))
-            rows.append((*row, "" if expiry is None else live_expiry_text(key, expiry)) if expiries else row)
-    return table((*_TABLE, _TEMPORARY) if expiries else _TABLE, rows, indent=0)
-
-
-_TABLE: Final = (Column(title="entity", least=16), Column(title="key", least=12), Column(title="limit", least=10))
-_TEMPORARY: Final = Column(title="temporary", least=16)
+        rows += [((name, Style.STRONG), key, amount(key, value)) for name, (key, value) in zip(names, quotas, strict=True)]
+    columns = (Column(title="entity", least=16), Column(title="key", least=12), Column(title="limit", least=10))
+    return table(columns, rows, indent=0)

@@ -112,6 +112,6 @@ if TYPE_CHECKING:
         read_trusted_mapping,
     )
     from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files
-    from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, uses_leaders, with_leaders
+    from reconciler.workflows.units import divide_totals, live_expiries, uses_leaders, with_leaders
 
 __getattr__ = lazy_face(__name__)

@@ -14,10 +14,7 @@ from reconciler.model import (
     DEFAULT,
     Alteration,
     ApplyReport,
-    ApplyResult,
     Change,
-    ChangeOutcome,
-    ChangeStatus,
     CurrentState,
     DesiredEntity,
     DesiredQuota,
@@ -33,7 +30,7 @@ from reconciler.model import (
 from reconciler.planning import change_of_one, nothing_to_do_notes, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.resolution import callback_notes, entity_refusal, needs_broker, unsendable
+from reconciler.resolution import callback_notes, entity_refusal, unsendable
 from reconciler.text import near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, Dialogue, write
 from reconciler.workflows.connect import ClusterTarget, read_state
@@ -136,7 +133,7 @@ def alter_entities(
     current = read_state(target.spec, cluster)
     plan = alter_plan(requests, current, approval, target=target, clock=clock)
     dialogue.show(plan)
-    return _explained(write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress))
+    return write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress)
 
 
 def alter_plan(
@@ -196,15 +193,3 @@ def stated_by(changes: Sequence[Change], place: Span) -> DesiredState:
         for change in changes
     }
     return DesiredState(entities=entities, complete=False)
-
-
-def _looked_up_in_vain(outcome: ChangeOutcome) -> bool:
-    return outcome.status is ChangeStatus.FAILED and needs_broker(outcome.change.entity)
-
-
-def _explained(report: ApplyReport) -> ApplyReport:
-    """A refusal by the cluster, with what we know about it behind its words."""
-    if report.result is not ApplyResult.FAILED or not any(map(_looked_up_in_vain, report.outcomes)):
-        return report
-    advice = "The controller and each broker look up the name of an ip by themselves. Write a literal address"
-    return replace(report, message=f"{report.message}. {advice}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +38,7 @@ from reconciler.model import (
 from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.resolution import GROUP_CALLBACK, ProportionalTotal, QuotaView, is_reserved, stored_rule
-from reconciler.text import amount, count_of, list_some, live_expiry_text, moment_text
+from reconciler.text import amount, count_of, list_some, moment_text
 from reconciler.workflows.load import adjusted, stop_on
 from reconciler.workflows.trusted import Before
 
@@ -282,9 +281,6 @@ def _gives_leaders(release: tuple[int, int] | None) -> bool:
     return release is None or first <= release < last
 
 
-_MOST_NOTES: Final = 10
-
-
 def accepted_fallbacks(changes: Iterable[Change], before: Before | None, current: CurrentState) -> frozenset[tuple[Entity, str]]:
     """The keys that fall back as the manifests declared before the expiry, where the cluster has exactly the expired value.
 
@@ -347,14 +343,6 @@ def _temporary(declared: DesiredEntity, key: QuotaKey, expiry: DeclaredExpiry) -
     """The value that applies for a while only; ``None`` where it could not be computed."""
     quota = expiry.other if expiry.expired else declared.quotas.get(key)
     return quota.value if isinstance(quota, DesiredQuota) else None
-
-
-def expiry_notes(expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> Iterator[str]:
-    """A sentence for each of some values that expire, for outputs without a column for it."""
-    for (entity, key), expiry in itertools.islice(expiries.items(), _MOST_NOTES):
-        yield f"{key} of {entity} is temporary: {live_expiry_text(key, expiry)}"
-    if len(expiries) > _MOST_NOTES:
-        yield f"{count_of(len(expiries) - _MOST_NOTES, 'more value is', 'more values are')} temporary"
 
 
 def before_expiries(desired: DesiredState, live: Mapping[Entity, Quotas]) -> DesiredState:

@@ -147,24 +147,6 @@ def test_resolve_shows_that_a_limit_is_temporary(until, live, state, expiry, tmp
     assert (f"temporary expired on {PAST} and was not taken back yet" in text) == (expiry == AFTER)
 
 
-@pytest.mark.parametrize(("then", "follows"), [("10MiB", "10 MiB/s"), (None, "no value of its own")])
-def test_describe_has_a_column_for_people_and_a_note_beside_what_programs_read(then, follows, tmp_path):
-    manifests(tmp_path, FUTURE, then=then)
-    set_live(tmp_path, 20 * MIB)
-    arguments = ("describe", "quotas", "--current", "live.json")
-    table = invoke(*arguments, "--format", "table", cwd=tmp_path)
-    plain = invoke(*arguments, "--format", "text", cwd=tmp_path)
-    quiet = invoke(*arguments, "--format", "text", "--quiet", cwd=tmp_path)
-
-    (row,) = [line for line in table.out.splitlines() if "alice" in line]
-    assert row.endswith(f"until {FUTURE}: then {follows}")
-    assert f"until {FUTURE}" not in table.err
-    assert plain.out == quiet.out
-    assert FUTURE not in plain.out
-    assert f"note: {KEY} of user=alice is temporary: until {FUTURE}: then {follows}" in plain.err
-    assert FUTURE not in quiet.err
-
-
 def test_a_total_that_follows_is_named_as_written(tmp_path):
     manifests(tmp_path, PAST, then={"clusterTotal": "60MiB"})
     found = invoke("validate", "quotas", cwd=tmp_path)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import added_groups, argument, group, option
-from reconciler.cli.entity_options import SETTINGS, default_in_text_warnings, parse_settings
+from reconciler.cli.entity_options import SETTINGS, parse_settings
 from reconciler.cli.results import OutFile, Result
 from reconciler.cli.traffic_options import (
     SINCE,
@@ -27,7 +26,7 @@ from reconciler.errors import GitError, MissingDependencyError, TrafficError, Un
 from reconciler.hooks import added
 
 if TYPE_CHECKING:
-    from reconciler.model import BacktestReport, CurrentState, Entity
+    from reconciler.model import BacktestReport, CurrentState
     from reconciler.workflows import Access, Intent
 
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif")
@@ -122,7 +121,7 @@ def _judge(args: BacktestArguments) -> Result:
     if args.plots is not None:
         plots = _checked_plots(args.plots)
     access = connection.access(args.current)
-    settings = _read_settings(args.settings) if args.settings else {}
+    settings = parse_settings(args.settings) if args.settings else {}
     intent = None
     is_known = bool(settings) or (situation is not None and bool(args.current or connection.named))
     if not is_known or args.paths or connection.cluster is not None or args.trusted_ref is not None:
@@ -156,13 +155,6 @@ def _judge(args: BacktestArguments) -> Result:
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     result = result_of_backtest(report, details=args.details)
     return replace(result, exit=exit_codes.NOT_DONE if stopped else exit_codes.DONE)
-
-
-def _read_settings(texts: Sequence[str]) -> dict[Entity, Mapping[str, float]]:
-    settings = parse_settings(texts)
-    for warning in default_in_text_warnings(settings):
-        output.tell(f"warning: {warning}")
-    return settings
 
 
 def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Result:

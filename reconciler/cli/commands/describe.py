@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from reconciler.errors import UsageError
 from reconciler.hooks import added, load
 
 if TYPE_CHECKING:
-    from reconciler.model import CurrentState, Entity, Selector, ValueExpiry
+    from reconciler.model import CurrentState, Selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +53,12 @@ def run(args: DescribeArguments) -> Result:
         state = replace(state, cluster=state.cluster.named(spec.name))
     if args.history:
         return _history(args, state, has_manifests=target.managed)
-    expiries: Mapping[tuple[Entity, str], ValueExpiry] = {}
-    if target.managed:
-        from reconciler.workflows import live_expiries
-
-        expiries = live_expiries(target.desired, state)
-    is_table = args.format == "table" or (args.format == "auto" and sys.stdout.isatty())
-    _say_what_else(state, {} if is_table else expiries)
-    if is_table:
+    _say_what_else(state)
+    if args.format == "table" or (args.format == "auto" and sys.stdout.isatty()):
         from reconciler.render import state_table
 
         if state.entities:
-            output.print_lines([state_table(state, expiries)])
+            output.print_lines([state_table(state)])
         return Result()
     return Result(forms={args.format: lambda: _pieces(args.format, state, query)})
 
@@ -83,18 +77,13 @@ def _history(args: DescribeArguments, state: CurrentState, *, has_manifests: boo
     return Result(notes=result.notes)
 
 
-def _say_what_else(state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:
+def _say_what_else(state: CurrentState) -> None:
     """Print warnings and notes that are not part of the result."""
     for node in state.unreadable:
         output.tell(f"warning: {node.message}")
     if not output.is_quiet():
         for note in state.notes:
             output.tell(f"note: {note}")
-        if expiries:
-            from reconciler.workflows import expiry_notes
-
-            for note in expiry_notes(expiries):
-                output.tell(f"note: {note}")
         if not state.entities:
             output.tell("no entity matches")
 

@@ -49,7 +49,6 @@ class PlanArguments:
     trusted_ref: str | None = option_groups.TRUSTED_REF
     base: str | None = option_groups.BASE
     baseline: str | None = BASELINE
-    write_baseline: str | None = option_groups.WRITE_BASELINE
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="plan every cluster (not with --cluster)")
     current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 when there are changes")
@@ -66,7 +65,7 @@ def run(args: PlanArguments) -> Result:
         from reconciler.policy import check_guard_ids
 
         check_guard_ids(args.accept)
-    args.clusters.check(current=args.current, write_baseline=args.write_baseline)
+    args.clusters.check(current=args.current)
     args.clusters.access(args.current)
     wanted = Wanted(
         paths=args.paths,
@@ -78,18 +77,11 @@ def run(args: PlanArguments) -> Result:
         progress.step("reading the manifests")
         baseline = baseline_reader(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
         return result_for(
-            wanted,
-            lambda intent: _result(args, _plan(args, intent, baseline(intent.trusted), progress), intent),
-            args.format,
-            args.out,
+            wanted, lambda intent: _result(args, _plan(args, intent, baseline(intent.trusted), progress)), args.format, args.out
         )
 
 
-def _result(args: PlanArguments, plan: Plan, intent: Intent) -> Result:
-    if args.write_baseline is not None:
-        from reconciler.cli.commands.validate import write_baseline
-
-        return Result(notes=(write_baseline(args.write_baseline, plan.findings, intent.loaded, whole=False),))
+def _result(args: PlanArguments, plan: Plan) -> Result:
     from reconciler.model import Severity
     from reconciler.workflows import stop_on
 

@@ -32,7 +32,9 @@ class ValidateArguments:
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="check for this Cluster manifest only [default: for every one]"
     )
-    write_baseline: str | None = option_groups.WRITE_BASELINE
+    write_baseline: str | None = option(
+        "--write-baseline", metavar="FILE", help="list the findings in this manifest, so that they count as before from now on"
+    )
     format: str = option_groups.format_option(VALIDATE_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(VALIDATE_FORMATS)
 
@@ -52,7 +54,7 @@ def run(args: ValidateArguments) -> Result:
     counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}
     if args.write_baseline is not None:
         whole = args.cluster is None and checked.loaded.complete
-        return Result(notes=(write_baseline(args.write_baseline, checked.findings, checked.loaded, whole=whole),))
+        return Result(notes=(_write_baseline(args.write_baseline, checked.findings, checked.loaded, whole=whole),))
     return Result(
         exit=exit_codes.DONE,
         view=lambda: validation_lines(checked.findings, **counts),
@@ -64,7 +66,7 @@ def run(args: ValidateArguments) -> Result:
     )
 
 
-def write_baseline(file: str, findings: Sequence[Finding], loaded: LoadedManifests, *, whole: bool) -> str:
+def _write_baseline(file: str, findings: Sequence[Finding], loaded: LoadedManifests, *, whole: bool) -> str:
     """Write the findings baseline, and return a sentence about it. ``whole``: other entries go.
 
     Raises ``ManifestError`` for errors, and ``UsageError`` for a file that would not count.

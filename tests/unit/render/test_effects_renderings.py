@@ -84,24 +84,6 @@ def test_the_text_sets_changed_entities_against_affected_clients() -> None:
     assert "\x1b" not in text(EFFECTS)
 
 
-def test_effects_that_only_restate_a_new_limit_are_counted() -> None:
-    key = KeyChange(key=KEY, before=None, after=2.0**20, reason=Reason.NOT_IN_CURRENT)
-    limit = Limit(value=2.0**20, entity=user("bob"), level=3)
-
-    def moved(name: str, before: Limit | None) -> Effect:
-        return Effect(client=KnownClient(user=name, client_id="app"), key=KEY, before=before, after=limit)
-
-    first, stricter = moved("bob", None), moved("bob", Limit(value=2.0**21, entity=user(), level=6))
-    changes = (Change(entity=user("bob"), action=Action.CREATE, keys=(key,)),)
-    folded = plain(plan_view(plan(*changes, effects=PlanEffects(effects=(first,)))).lines)
-    assert "1 changed entity, 1 affected client\n" in folded
-    assert "1 effect not listed: a new limit above, for a client that it names\n" in folded
-    assert "unlimited ->" not in folded
-    assert "2 MiB/s from user=<default>, level 6 -> 1 MiB/s" in plain(
-        plan_view(plan(*changes, effects=PlanEffects(effects=(stricter,)))).lines
-    )
-
-
 def test_clients_of_one_cause_are_one_sentence_in_text_markdown_and_document() -> None:
     before = {user(f"u{number}"): {"request_percentage": 5.0} for number in range(8)}
     consumer = "consumer_byte_rate"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
+from reconciler.errors import BackendError
 from reconciler.model.entity import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
@@ -57,26 +57,3 @@ def test_a_broker_is_asked_for_no_more_than_its_filters_can_say(
     assert asked == EntityFilter(
         components=(FilterComponent(entity_type="user", kind=sent[0], name=sent[1]),), strict=query.strict
     )
-
-
-REFUSED = RequestRefusedError("the cluster refused the request with error 42: words", error_code=42)
-TOO_LARGE = RequestRefusedError("the cluster refused the request with error -1: words", error_code=-1)
-UNSUPPORTED = UnsupportedClusterError("the cluster refused the request with error 35: words")
-
-
-@pytest.mark.parametrize(
-    ("error", "query", "explained"),
-    [
-        (REFUSED, about("user", MatchKind.NAME, "bob"), True),
-        (TOO_LARGE, about("user", MatchKind.ANY), False),
-        (UNSUPPORTED, about("ip", MatchKind.ANY), True),
-        (UNSUPPORTED, about("group", MatchKind.ANY), True),
-        (UNSUPPORTED, about("user", MatchKind.ANY), False),
-    ],
-)
-def test_only_what_is_about_the_filter_is_explained_by_it(error: BackendError, query: Selector, explained: bool) -> None:
-    with pytest.raises(type(error)) as raised:
-        describe_cluster(Broker(error), query)
-
-    assert str(raised.value).startswith(str(error))
-    assert ("Kafka filters by" in str(raised.value)) == explained
