@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import reconciler
 from reconciler import errors
-from reconciler.cli import declaration, exit_codes, output
+from reconciler.cli import declaration, exit_codes
 from reconciler.cli.parser import Parser
 from reconciler.cli.registry import actions_of, command_groups, commands, find_command
 from reconciler.hooks import Command, added, load
@@ -83,7 +83,7 @@ def work_of(command: Command) -> tuple[Callable[[Any], Result], type]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; usage errors and ``--help`` leave through ``SystemExit``."""
     if sys.stdout is None:  # Python's way of saying that file descriptor 1 is closed
-        output.tell("standard output is closed: there is nowhere to print a result. Nothing was done")
+        _tell("standard output is closed: there is nowhere to print a result. Nothing was done")
         return exit_codes.NOT_DONE
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or pipe that cannot spell a name shows its escape; it is no reason to fail.
@@ -108,14 +108,14 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
     try:
         args = build_parser(command).parse_args(arguments)
     except errors.UsageError as error:
-        output.tell(str(error))
+        _tell(str(error))
         return exit_codes.USAGE
     action = getattr(args, "action", None)
     entry = find_command(args.command if action is None or not actions_of(args.command) else f"{args.command} {action}")
     assert entry is not None  # argparse let it through
     for sink in sinks:
         sink.needs_reader = entry.needs_reader
-    from reconciler.cli import diagnosis
+    from reconciler.cli import diagnosis, output
 
     verbosity = args.verbose_before + getattr(args, "verbose", 0)
     console = output.console(color=args.color, quiet=args.quiet, log_format=args.log_format)
@@ -155,7 +155,7 @@ def _run_command(entry: Command, args: argparse.Namespace, verbosity: int) -> in
 def _interrupted(interrupt: KeyboardInterrupt) -> int:
     """Print which step an interrupt ended, and then what the step leaves behind."""
     notes = sorted(getattr(interrupt, "__notes__", ()), key=lambda note: not note.startswith("interrupted"))
-    output.tell(". ".join(notes if notes and notes[0].startswith("interrupted") else ["interrupted", *notes]))
+    _tell(". ".join(notes if notes and notes[0].startswith("interrupted") else ["interrupted", *notes]))
     return exit_codes.INTERRUPTED
 
 
@@ -177,6 +177,12 @@ def _report(error: Exception, entry: Command, verbosity: int) -> int:
     if isinstance(error, errors.UsageError):
         return exit_codes.USAGE
     return exit_codes.REFUSED if isinstance(error, errors.RefusedError) else exit_codes.NOT_DONE
+
+
+def _tell(message: str) -> None:
+    from reconciler.cli import output
+
+    output.tell(message)
 
 
 def entry_point() -> None:
