@@ -15,10 +15,10 @@ user=payments {'consumer_byte_rate': 40000000.0, 'producer_byte_rate': 20000000.
 Ask who is limited by what. ``read`` once for many questions:
 
 >>> with connect("b1:9092") as quotas:
-...     state = quotas.read()
->>> state.resolve(entity(user="payments", client_id="app")).quotas["producer_byte_rate"].value
+...     answers = quotas.read().answers()
+>>> answers.answer(entity(user="payments", client_id="app")).quotas["producer_byte_rate"].value
 20000000.0
->>> state.resolve(entity(user="other", client_id="app")).quotas["producer_byte_rate"].level
+>>> answers.answer(entity(user="other", client_id="app")).quotas["producer_byte_rate"].level
 6
 
 Change one entity: first as a plan, with its guards, then for good. ``apply`` returns only when every broker shows the change, and
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from reconciler.client.manifest_cluster import ManifestCluster as ManifestCluster, manifests as manifests
     from reconciler.client.naming import ANY as ANY, NAMED as NAMED, entity as entity, matching as matching, prefix as prefix
     from reconciler.client.outcomes import PlannedChange as PlannedChange, to_json as to_json, verdict_rows as verdict_rows
-    from reconciler.client.states import QuotaState as QuotaState
     from reconciler.model import (
         DEFAULT as DEFAULT,
         OTHER as OTHER,
@@ -93,6 +92,7 @@ if TYPE_CHECKING:
     )
     from reconciler.resolution import (
         Candidate as Candidate,
+        EffectiveQuotas as EffectiveQuotas,
         KeyAnswer as KeyAnswer,
         QuotaView as QuotaView,
         Resolution as Resolution,

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from reconciler.client.outcomes import LoggedProgress, PlannedChange, succeeded
-from reconciler.client.states import QuotaState, access_of, listed
 from reconciler.errors import UsageError
 from reconciler.model import ApplyReport, CurrentState, Entity, Selector
 from reconciler.ports import QuotaCluster, SystemClock
+from reconciler.resolution import QuotaView
 from reconciler.workflows import (
     EVERYTHING,
     UNASKED,
+    Access,
     AlterRequest,
     Approval,
     ClusterTarget,
@@ -59,10 +60,10 @@ class ClusterQuotas:
         state = self._asking(lambda cluster: describe_cluster(cluster, selector))
         return dataclasses.replace(state, cluster=state.cluster.named(self._target.spec.name))
 
-    def read(self) -> QuotaState:
-        """Read everything once, for many questions. Raises ``BackendError``."""
+    def read(self) -> QuotaView:
+        """Read everything once: ``read().answers()`` resolves the quotas of clients. Raises ``BackendError``."""
         name = self._target.spec.name
-        return QuotaState(self._asking(lambda cluster: current_view(cluster.current_state(), source=cluster, name=name)))
+        return self._asking(lambda cluster: current_view(cluster.current_state(), source=cluster, name=name))
 
     def plan_alter(self, changes: Mapping[Entity, Mapping[str, str | float | None]]) -> PlannedChange:
         """Plan to set keys of entities. Nothing is written before ``apply``.
@@ -152,3 +153,27 @@ def connect(
         check_cluster_id(target.spec, connected.identity())
         undo.pop_all()
     return ClusterQuotas(connected, target)
+
+
+def access_of(
+    bootstrap_server: str | None, zookeeper: str | None, command_config: str | Path | None, *, snapshot: str | Path | None = None
+) -> Access:
+    """Return the way to a cluster. Raises ``UsageError`` for settings that exclude each other."""
+    places = [source for source in (bootstrap_server, zookeeper, snapshot) if source is not None]
+    if len(places) > 1 or (snapshot is not None and command_config is not None):
+        msg = "give one of bootstrap_server, zookeeper and snapshot. The argument command_config is for the first two"
+        raise UsageError(msg)
+    return Access(
+        bootstrap_server=bootstrap_server,
+        zookeeper=zookeeper,
+        command_config=None if command_config is None else str(command_config),
+        current=None if snapshot is None else str(snapshot),
+    )
+
+
+def listed(name: str, values: Sequence[str | Path]) -> tuple[str, ...]:
+    """The values as text. Raises ``UsageError`` for a single one."""
+    if isinstance(values, str):
+        # A string is a sequence of strings, too, and would be read letter by letter.
+        raise UsageError(f"{name} is a list: [{values!r}]")
+    return tuple(map(str, values))

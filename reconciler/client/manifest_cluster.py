@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.apply import ApplySettings, StepDown
+from reconciler.client.live import access_of, listed
 from reconciler.client.outcomes import LoggedProgress, PlannedChange, names_of_guards, succeeded
-from reconciler.client.states import QuotaState, access_of, listed
 from reconciler.errors import UsageError
 from reconciler.hooks import added, load
 from reconciler.model import ApplyReport, BacktestReport, CurrentState, Drift, MetricServer
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
 from reconciler.ports import SystemClock
+from reconciler.resolution import QuotaView
 from reconciler.text import list_some
 from reconciler.workflows import (
     UNASKED,
@@ -74,16 +75,16 @@ class ManifestCluster:
         """Compare with a baseline: a file or a git reference."""
         return ManifestCluster(self._where, baseline=baseline)
 
-    def state(self, name: str = "current") -> QuotaState:
+    def state(self, name: str = "current") -> QuotaView:
         """Read a state to resolve clients in: ``current``, ``manifests`` alone, or ``planned``, once they are applied.
 
         Raises as ``plan``, and ``UsageError`` for another name.
 
-        >>> answer = manifests(["quotas"]).state("manifests").resolve(entity(user="payments", client_id="settlement"))
+        >>> answer = manifests(["quotas"]).state("manifests").answers().answer(entity(user="payments", client_id="settlement"))
         >>> answer.quotas["producer_byte_rate"].value
         20971520.0
         """
-        return QuotaState(Sources(self._where).view(name))
+        return Sources(self._where).view(name)
 
     def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False) -> PlannedChange:
         """Compute the changes that ``apply`` would write, and the guards, with those of ``accept`` accepted.

@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped, name_part
-from reconciler.render.layout import Block, Fold, Line, Style, View, chip, heading, line
+from reconciler.render.layout import Block, Column, Fold, Line, Style, View, chip, heading, line, table
 from reconciler.text import count_of
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
 MOST_OF_A_RULE: Final = 20
 """Findings of one rule and severity that a terminal shows. JSON, SARIF and the other documents have all of them."""
 
-_WIDTH: Final = 100
 _LONGEST_REASON: Final = 90
 _SHORTEST_REASON: Final = 24
-"""Columns of a reason in the list of all ids; where a terminal has fewer, the list has none."""
+"""Columns of a reason in the list of all ids; where a terminal has fewer, it stands below its id."""
 
 _ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift", Topic.PAGE: "page"}
 _TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
@@ -106,25 +105,18 @@ def validation_lines(findings: Sequence[Finding], *, files: int, clusters: int, 
     return (*findings_lines(findings), line((counts_sentence(findings), style), f" in {checked}"))
 
 
-def explanation_lines(explanation: Explanation, *, width: int | None = None) -> tuple[Line, ...]:
-    """The whole of one: heading, reason, example; prose is 100 columns wide, or as wide as the terminal."""
-    return tuple(_explanation_lines(explanation, min(width or _WIDTH, _WIDTH)))
-
-
-def _explanation_lines(explanation: Explanation, width: int) -> Iterator[Line]:
+def explanation_lines(explanation: Explanation) -> Iterator[Line]:
+    """Yield the whole of one: heading, reason, example."""
     if explanation.topic is Topic.PAGE:
         yield from _page_lines(explanation.text)
         return
     yield line((explanation.id, Style.STRONG), f" ({_kind(explanation)})")
     yield line()
-    yield from (line(text) for text in textwrap.wrap(explanation.text, width, break_on_hyphens=False))
+    yield line(explanation.text, hang=0)
     if explanation.topic is Topic.GUARD:
         yield line()
-        accept = (
-            f"To accept it for one run, pass --accept {explanation.id}. "
-            "To accept it for longer, use spec.accept of the Cluster manifest."
-        )
-        yield from (line(text) for text in textwrap.wrap(accept, width, break_on_hyphens=False))
+        once = f"To accept it for one run, pass --accept {explanation.id}. "
+        yield line(once, "To accept it for longer, use spec.accept of the Cluster manifest.", hang=0)
     elif explanation.adjustable:
         yield line()
         yield line("To set another severity, write in kafka-quotas.yaml:")
@@ -156,22 +148,17 @@ def _example(example: Example) -> Iterator[Line]:
         yield from (line(f"    {row}") for row in text.splitlines())
 
 
-def index_lines(every: Sequence[Explanation], pages: Sequence[str], *, width: int | None = None) -> tuple[Line, ...]:
-    """Every id with its severity and, where the terminal has room, the beginning of its reason, by topic. Then the pages."""
-    longest = max((len(explanation.id) for explanation in every), default=0)
-    lines: list[Line] = []
+def index_lines(every: Sequence[Explanation], pages: Sequence[str]) -> Iterator[Block]:
+    """Yield every id with its severity and the beginning of its reason, by topic. Then the pages."""
+    columns = (Column(title="id"), Column(title="severity"), Column(title="reason", least=_SHORTEST_REASON))
     for topic, title in _TOPICS.items():
-        chosen = [explanation for explanation in every if explanation.topic is topic]
-        if chosen:
-            lines += [line()] if lines else []
-            lines.append(line((title, Style.STRONG)))
-            lines += [_row(explanation, longest, width) for explanation in chosen]
-    return (*lines, line(), line(("Pages", Style.STRONG)), *(line(f"  {name}") for name in pages))
+        yield line((title, Style.STRONG))
+        rows = ((e.id, e.severity.value if e.severity else "", _reason(e)) for e in every if e.topic is topic)
+        yield table(columns, rows, titled=False)
+        yield line()
+    yield line(("Pages", Style.STRONG))
+    yield from (line(f"  {name}") for name in pages)
 
 
-def _row(explanation: Explanation, longest: int, width: int | None) -> Line:
-    name = f"  {explanation.id:<{longest}}  {f'{explanation.severity.value:<9}' if explanation.severity else ''}"
-    room = _LONGEST_REASON if width is None else min(width - len(name), _LONGEST_REASON)
-    if room < _SHORTEST_REASON:
-        return line(name.rstrip())
-    return line(name, (textwrap.shorten(explanation.text, room, placeholder=" ..."), Style.FAINT))
+def _reason(explanation: Explanation) -> tuple[str, Style]:
+    return textwrap.shorten(explanation.text, _LONGEST_REASON, placeholder=" ..."), Style.FAINT

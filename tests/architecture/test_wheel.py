@@ -31,7 +31,8 @@ def lower(server: str) -> ApplyReport | None:
     with connect(server, command_config="client.properties") as quotas:
         for found, values in quotas.describe(matching(user=NAMED, strict=True)).entities.items():
             print(found, values.get("producer_byte_rate", 0.0) / 2)
-        limit: KeyAnswer | None = quotas.read().resolve(entity(user="alice", client_id=DEFAULT)).quotas.get("producer_byte_rate")
+        answers = quotas.read().answers()
+        limit: KeyAnswer | None = answers.answer(entity(user="alice", client_id=DEFAULT)).quotas.get("producer_byte_rate")
         change: PlannedChange = quotas.plan_alter({entity(user="alice"): {"producer_byte_rate": "10MiB"}})
         try:
             return change.apply(accept=["large-reduction"])

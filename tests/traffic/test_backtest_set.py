@@ -102,7 +102,7 @@ def test_manifests_of_the_folder_do_not_count_unless_they_are_named(folder: Path
         ("user=alice:connection_creation_rate=5", "cannot be set for user=alice"),
         ("usr=alice:producer_byte_rate=5", "'usr' is not an entity type"),
         ("user=a,O=b:producer_byte_rate=5", "name is written \\,"),
-        ("user=:producer_byte_rate=5", "Write user alone for the default"),
+        ("user=:producer_byte_rate=5", "in --set user alone"),
         ("user=a,user=b:producer_byte_rate=5", "An entity has one name a type"),
         ("ip=1.2.3.4,user=a:producer_byte_rate=5", "an ip cannot be combined"),
         ("user=a", "--set takes ENTITY:KEY=VALUE"),

@@ -42,7 +42,6 @@ _CHAPTERS: Final = {
     "A live cluster": "reconciler.client.live",
     "Manifests and their cluster": "reconciler.client.manifest_cluster",
     "Results": "reconciler.client.outcomes",
-    "States in memory": "reconciler.client.states",
     "Naming entities": "reconciler.client.naming",
 }
 

