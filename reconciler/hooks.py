@@ -64,14 +64,7 @@ class Command(NamedTuple):
 def added(kind: str) -> Iterator[Any]:
     """Yield the values that features list under a name, such as ``COMMANDS``, in the order of the features' names.
 
-    ``MAPPINGS`` has a function that makes ``traffic.traffic_files.OpenFiles`` of a mapping file. ``SOURCES`` has classes of
-    traffic, as ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples, as
-    ``workflows.metrics_server.fetch_from_server``, and ``METRIC_JUDGES`` has one that judges them (``traffic.request_traffic``).
-    ``SESSION_BACKTESTS`` has a function that judges a frame on a Spark session that runs already (``features.spark_frames``).
-    ``SITUATIONS`` has dataclasses of options of ``backtest``, as ``features.simulating.options.SituationOptions``.
-    ``FINDING_LISTS`` has pairs of a format and a function as ``features.ci.reports.render_sarif``. ``STEP_WATCHERS`` has a
-    function that makes a ``ports.StepWatcher``, as ``features.insight.step_watch.watch_steps``. ``MANIFEST_KINDS`` has triples of
-    a kind, its schema and its shape. Each is ``module:name``.
+    ``CONTRIBUTING.md`` lists the names, and who asks for each. A value that is loaded when it is needed is ``module:name``.
     """
     for feature in _features():
         yield from vars(feature).get(kind, ())

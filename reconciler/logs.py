@@ -1,19 +1,16 @@
 """Diagnostic records: which request went to which server, how long it took, and what came back.
 
-Every module that logs has ``_log: Final = logging.getLogger(__name__)``, so loggers are named after the modules below
-``reconciler``, and one record reads ``log_event(_log, "broker answered", api="DescribeClientQuotas", milliseconds=3.1)``:
+A module logs with ``_log: Final = logging.getLogger(__name__)``, and one record reads
+``log_event(_log, "broker answered", api="DescribeClientQuotas", milliseconds=3.1)``:
 
-- The message is a short constant text without arguments. It is the name of the event, and safe to search and count by.
-- The data are in ``record.data``: a dictionary of JSON values (``event_data`` reads it). Keys are ``lower_case``; a key of a
-  quantity names its unit: ``milliseconds``, ``wait_seconds``, ``bytes``. An address is ``address``: ``host:port``.
+- The message is a short constant text: the name of the event. ``record.data`` has JSON values by ``lower_case`` keys, which name
+  their unit (``milliseconds``, ``wait_seconds``, ``bytes``). An address is ``address``: ``host:port``.
 - ``DEBUG``: each request and its answer. ``INFO``: a connection made or lost, a retry, another broker or controller. Nothing is
-  logged at ``WARNING`` or above: what a user has to know is in the result or in the error.
-- Secrets are never data: no password, token, SASL bytes, or value of a properties file. Names of entities may be; texts are
-  escaped here, so none can forge a line.
-- A record costs nothing while its level is off. Guard data that is expensive to make with ``log.isEnabledFor``.
+  logged above: what a user has to know is in the result or in the error.
+- Secrets are never data: no password, token, SASL bytes, or value of a properties file. Texts are escaped here, so none can forge
+  a line. A record costs nothing while its level is off.
 
-``JsonFormatter`` and ``TextFormatter`` print such records, and those of libraries, one on a line. This module configures nothing:
-programs do, with ``hush_libraries`` and handlers of their own.
+This module configures nothing: programs do, with ``hush_libraries`` and handlers of their own.
 """
 
 from __future__ import annotations

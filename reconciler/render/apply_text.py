@@ -79,8 +79,6 @@ def _watch_lines(watch: WatchRecord) -> Iterator[Line]:
 def _report_headline(report: ApplyReport) -> tuple[str, Style]:
     total = len(report.outcomes)
     took = "" if report.seconds is None else f" in {duration(max(report.seconds, 0.1))}"
-    where = "on every broker" if report.brokers is None else f"on {count_of(report.brokers, 'broker')}"
-    where = "in ZooKeeper" if report.origin is ObservedFrom.ZOOKEEPER else where
     counts = ", ".join(f"{report.count(status)} {status.value.replace('_', ' ')}" for status in ChangeStatus)
     match report.result:
         case ApplyResult.NOTHING_TO_DO:
@@ -89,7 +87,7 @@ def _report_headline(report: ApplyReport) -> tuple[str, Style]:
         case ApplyResult.DONE if report.validate_only:
             return (f"The cluster would accept {all_changes(total)}. Nothing was written.", Style.GOOD)
         case ApplyResult.DONE:
-            return (f"Applied {count_of(total, 'change')}{took}, verified {where}.", Style.GOOD)
+            return (f"Applied {count_of(total, 'change')}{took}, verified {_where(report)}.", Style.GOOD)
         case ApplyResult.REFUSED:
             return ("Refused. Nothing was written.", Style.BAD)
         case ApplyResult.FAILED:
@@ -179,19 +177,17 @@ def apply_sentence(report: ApplyReport, *, name: str) -> str:
     if report.result is ApplyResult.NOTHING_TO_DO:
         return "the cluster needed no change"
     if report.result is ApplyResult.DONE:
-        count = report.count(ChangeStatus.APPLIED)
         took = f" in {duration(report.seconds)}" if report.seconds is not None else ""
-        return f"{_entities(count)} written{took}, {_read_back(report, count)}"
+        read_back = f"verified {_where(report)}" if report.verified else "not read back"
+        return f"{_entities(report.count(ChangeStatus.APPLIED))} written{took}, {read_back}"
     reasons = ": ".join(text.strip().rstrip(".") for text in (report.failure_reason, report.message) if text)
     return f"{_written(report)}{f'; {reasons}' if reasons else ''}"
 
 
-def _read_back(report: ApplyReport, count: int) -> str:
-    if not report.verified:
-        return "not read back"
-    if report.brokers is not None:
-        return f"verified on {count_of(report.brokers, 'broker')}"
-    return f"and every broker shows {'it' if count == 1 else 'them'}"
+def _where(report: ApplyReport) -> str:
+    if report.origin is ObservedFrom.ZOOKEEPER:
+        return "in ZooKeeper"
+    return "on every broker" if report.brokers is None else f"on {count_of(report.brokers, 'broker')}"
 
 
 def _written(report: ApplyReport) -> str:

@@ -24,7 +24,6 @@ from reconciler.model import (
     QuotaKey,
     Quotas,
     Severity,
-    Span,
     compose,
     flag_part,
     join_messages,
@@ -128,7 +127,7 @@ def _findings(
                 limits=join_messages(_overrides(overridden, live[entity]), "; "),
                 remove=_REMOVE,
             ),
-            span=_source(desired, override.limit.entity, key),
+            span=desired.entities[override.limit.entity].quotas[QuotaKey(key)].source,
             entity=entity,
             key=key,
         )
@@ -188,7 +187,3 @@ def _quotas(live: Quotas) -> Message:
     return join_messages(
         compose("{key} {value}", key=key_part(key), value=amount_part(key, value)) for key, value in sorted(live.items())
     )
-
-
-def _source(desired: DesiredState, entity: Entity, key: str) -> Span:
-    return desired.entities[entity].quotas[QuotaKey(key)].source

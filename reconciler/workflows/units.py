@@ -153,21 +153,16 @@ def _unknown_brokers(desired: DesiredState) -> Iterator[Finding]:
 
 
 def _notes(spec: ClusterSpec, current: CurrentState, kept: int, kept_by_leaders: int) -> Iterator[Message]:
-    if kept_by_leaders:
-        yield compose(
-            "{values} computed for other leaders of partitions and {stay}, because of {policy}.",
-            values=f"{count_of(kept_by_leaders, 'value')} {'was' if kept_by_leaders == 1 else 'were'}",
-            stay="stays" if kept_by_leaders == 1 else "stay",
-            policy=flag_part(f"rebalance: {spec.rebalance.value}"),
-        )
-    if kept:
-        yield compose(
-            "{values} computed for another number of brokers than {brokers} and {stay}, because of {policy}.",
-            values=f"{count_of(kept, 'value')} {'was' if kept == 1 else 'were'}",
-            brokers=len(current.brokers),
-            stay="stays" if kept == 1 else "stay",
-            policy=flag_part(f"rebalance: {spec.rebalance.value}"),
-        )
+    others = {"other leaders of partitions": kept_by_leaders, f"another number of brokers than {len(current.brokers)}": kept}
+    for other, count in others.items():
+        if count:
+            yield compose(
+                "{values} computed for {other} and {stay}, because of {policy}.",
+                values=count_of(count, "value was", "values were"),
+                other=other,
+                stay="stays" if count == 1 else "stay",
+                policy=flag_part(f"rebalance: {spec.rebalance.value}"),
+            )
     if current.leaders is not None:
         yield from _leader_notes(current.leaders, len(current.brokers))
 
@@ -258,22 +253,14 @@ def leader_notes(
     if not any(isinstance(stored_rule(entity), ProportionalTotal) for entity in quotas if is_reserved(entity)):
         return
     if leaders is not None:
-        yield compose(
-            "Totals in proportion to leaders are judged by the leaders of today on each broker. "
-            "The history does not have the leaders of its own time."
+        how = "the leaders of today on each broker. The history does not have the leaders of its own time"
+    else:
+        how = "the stored number on all brokers, which is the largest part: " + (
+            "the leaders of partitions are not known. Read the live cluster with --bootstrap-server"
+            if _gives_leaders(release)
+            else "brokers of this Kafka version do not give the plugin the leaders"
         )
-        return
-    if not _gives_leaders(release):
-        yield compose(
-            "Totals in proportion to leaders are judged by the stored number on all brokers, which is the largest part: brokers "
-            "of this Kafka version do not give the plugin the leaders."
-        )
-        return
-    yield compose(
-        "Totals in proportion to leaders are judged by the stored number on all brokers, which is the largest part: the leaders "
-        "of partitions are not known. Read the live cluster with {option}.",
-        option=flag_part("--bootstrap-server"),
-    )
+    yield compose("Totals in proportion to leaders are judged by {how}.", how=how)
 
 
 def _gives_leaders(release: tuple[int, int] | None) -> bool:

@@ -69,17 +69,13 @@ def _result(args: DriftArguments, drift: Drift) -> Result:
     from reconciler.render import drift_outputs, drift_view, findings_of_drift
 
     return Result(
-        exit=_exit_code(args, drift),
+        exit=exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE,
         view=lambda: drift_view(drift),
         document=lambda: DRIFT.write(drift),
         findings=lambda: (*findings_of_drift(drift), *drift.findings),
         forms={"outputs": lambda: drift_outputs(drift)},
         beside=drift.findings,
     )
-
-
-def _exit_code(args: DriftArguments, drift: Drift) -> int:
-    return exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE
 
 
 def _drift(args: DriftArguments, intent: Intent, given: GivenBaseline | None, progress: Progress) -> Drift:
