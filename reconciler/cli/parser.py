@@ -166,7 +166,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _help_text(parser: Parser, *, is_short: bool = False) -> str:
-    """Everything about one command, as wide as the terminal, and at most 100 columns; or what fits a screen.
+    """Return all help of one command, as wide as the terminal, and at most 100 columns; or what fits a screen.
 
     That is the purpose, the options that most need, or the commands, and two examples.
     """

@@ -70,4 +70,4 @@ def stored_rule_notes(state: CurrentState, reader: QuotaReader, spec: ClusterSpe
             setting=flag_part(f"client.quota.callback.class={GROUP_CALLBACK}"),
         )
     elif reserved and state.callback_unknown is not None and not written:
-        yield compose("It is not known whether the brokers have the plugin of groups. Without it these quotas have no effect.")
+        yield compose("Nothing shows whether the brokers have the plugin of groups. Without it these quotas have no effect.")

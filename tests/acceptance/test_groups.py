@@ -100,7 +100,7 @@ def test_describe_explains_reserved_users(stored: Path) -> None:
 
     text = notes()
     assert "of these entities stand for groups and totals of the plugin of groups" in text
-    assert "It is not known whether the brokers have the plugin of groups" in text
-    assert "not known" not in notes("quotas")
+    assert "Nothing shows whether the brokers have the plugin of groups" in text
+    assert "Nothing shows" not in notes("quotas")
     assert "group" not in invoke("describe", "--current", "live.json", cwd=stored).err
     assert invoke("describe", "--current", "stored.json", "--quiet", cwd=stored).err == ""

@@ -44,7 +44,7 @@ def test_the_class_is_asked_for_once_for_a_state() -> None:
     [
         (None, "The brokers do not have the plugin of groups, so quotas of reserved users have no effect."),
         ("io.example.Own", "The brokers resolve quotas with their own class io.example.Own"),
-        (AuthorizationError("not allowed"), "It is not known whether the brokers have the plugin of groups."),
+        (AuthorizationError("not allowed"), "Nothing shows whether the brokers have the plugin of groups."),
     ],
 )
 def test_the_class_of_the_brokers_decides(answer: str | AuthorizationError | None, words: str) -> None:
