@@ -154,8 +154,8 @@ class ManifestCluster:
         With a ``baseline``, merged changes that are not applied yet and changes by hand are distinguished. Raises as ``plan``.
 
         >>> drift = manifests(["quotas"]).drift()
-        >>> [(str(each.entity), each.drift.value, key.desired, key.live) for each in drift.entities for key in each.keys]
-        [('user=payments', 'differs', 20971520.0, 20000000.0)]
+        >>> [(str(each.entity), each.drift.value) for each in drift.entities]
+        [('user=payments', 'differs'), ('user=<default>', 'unmanaged')]
         """
         intent = with_lint(self._intent())
         given = self._given(intent)
