@@ -1,11 +1,11 @@
-"""A Grafana dashboard of the series that the rules record: rates with their limits, throttles, unused limits."""
+"""A Grafana dashboard of the series that the rules record: rates with their limits, and throttles."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
-from reconciler.features.monitoring.prometheus_rules import GROUP_LIMIT, NEVER_USED, RATE, THROTTLE_TIME, UTILIZATION
+from reconciler.features.monitoring.prometheus_rules import GROUP_LIMIT, RATE, THROTTLE_TIME, UTILIZATION
 from reconciler.model import QuotaKey
 
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
@@ -66,12 +66,6 @@ _PANELS: Final = (
     _rate_panel(QuotaKey.CONSUMER_BYTE_RATE, "Fetched", "Bps"),
     _rate_panel(QuotaKey.REQUEST_PERCENTAGE, "Request time in percent of a thread", "percent"),
     _rate_panel(QuotaKey.CONTROLLER_MUTATION_RATE, "Partition mutations", "mut/s"),
-    _panel(
-        "Limits without use",
-        f"Limits for which {NEVER_USED} fires.",
-        "short",
-        (f'ALERTS{{alertname="{NEVER_USED}",alertstate="firing",{_CLUSTER}}}', "{{entity}} {{key}}"),
-    ),
 )
 
 

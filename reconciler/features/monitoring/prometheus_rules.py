@@ -30,8 +30,6 @@ RATE: Final = "kafka_quota_rate"
 THROTTLE_TIME: Final = "kafka_quota_throttle_time_ms"
 GROUP_LIMIT: Final = "kafka_quota_group_limit"
 UTILIZATION: Final = "kafka_quota_utilization"
-PEAK: Final = "kafka_quota_peak_utilization"
-NEVER_USED: Final = "KafkaQuotaNeverUsed"
 
 _LIMITS_A_GROUP: Final = 1_000
 """Prometheus evaluates the rules of a group one after another, and groups beside each other."""
@@ -125,20 +123,15 @@ def render_prometheus_rules(quotas: QuotaRules) -> RuleFile:
             continue
         limits += rules
         levels.add(level.number)
-    groups: list[tuple[str, str, Sequence[Rule]]] = [("rates", "1m", [*_rates(quotas, levels), *_alerts(quotas)])]
-    groups += [
-        (f"limits {at // _LIMITS_A_GROUP + 1}", "1m", limits[at:][:_LIMITS_A_GROUP])
-        for at in range(0, len(limits), _LIMITS_A_GROUP)
-    ]
-    groups += [("use", "1h", _never_used(quotas))]
+    groups: dict[str, Sequence[Rule]] = {"rates": [*_rates(quotas, levels), *_alerts(quotas)]}
+    for at in range(0, len(limits), _LIMITS_A_GROUP):
+        groups[f"limits {at // _LIMITS_A_GROUP + 1}"] = limits[at : at + _LIMITS_A_GROUP]
     lines = [
         f"# Written by kafka-quotas rules for cluster {escaped(quotas.cluster)}. Do not edit: write it anew.\n",
         "# docs/monitor.md explains the series and the alerts.\ngroups:\n",
     ]
-    for name, interval, of_group in groups:
-        lines.append(
-            f"  - name: {scalar_text(f'kafka-quotas {name} of {quotas.cluster}')}\n    interval: {interval}\n    rules:\n"
-        )
+    for name, of_group in groups.items():
+        lines.append(f"  - name: {scalar_text(f'kafka-quotas {name} of {quotas.cluster}')}\n    interval: 1m\n    rules:\n")
         lines += (line for rule in of_group for line in _rule_lines(rule))
     return RuleFile(text="".join(lines), limits=len(limits), left_out=tuple(left_out))
 
@@ -217,23 +210,6 @@ def _alerts(quotas: QuotaRules) -> Iterator[Rule]:
             "labels": {"severity": "warning"},
             "annotations": {"summary": summary, "description": description},
         }
-
-
-def _never_used(quotas: QuotaRules) -> Sequence[Rule]:
-    whose = "(entity, key)"
-    # Neither a limit nor rates that began later than that can be judged.
-    judged = f"max by (entity, key, level, owner) ({quotas.of(LIMIT)})\nand on () {quotas.of(RATE)} offset 7d"
-    expr = f"{judged}\nand on {whose} {quotas.of(LIMIT)} offset 7d\nunless on {whose} (max_over_time({quotas.of(PEAK)}[7d]) > 0)"
-    peak = f"max by {whose} (max_over_time({quotas.of(UTILIZATION)}[1h]))"
-    annotations = {
-        "summary": "Nothing used {{ $labels.key }} of {{ $labels.entity }} for 7d.",
-        "description": "No client had traffic under this limit. Remove the quota, or correct its names.",
-    }
-    labels = {"cluster": quotas.cluster}
-    return (
-        {"record": PEAK, "expr": peak, "labels": labels},
-        {"alert": NEVER_USED, "expr": expr, "labels": {**labels, "severity": "info"}, "annotations": annotations},
-    )
 
 
 def _quoted(text: str) -> str:
