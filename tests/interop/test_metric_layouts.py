@@ -145,7 +145,6 @@ def test_each_layout_gives_the_verdict_and_is_recognised(name: str, exported: Ex
     assert ("queue-size" in kinds) is (name in {"koperator", "no rules"})
     assert ("names" in health) is (name in {"client-id first", "user first"})
     assert "controller_mutation_rate" in health["keys"]["message"]
-    assert health["scrapes"]["message"] == "Scrapes are 1 s apart."
 
 
 def test_unknown_names_are_counted_and_the_printed_rules_repair_them(exported: Exporter, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from reconciler.documents import AuditRecord
 from reconciler.errors import GitError, ReconcilerError
 from reconciler.features.drift_requests.adoption import PROPOSED, Adoption, adopt
 from reconciler.features.drift_requests.request_text import folded, proposal_body, proposal_title
-from reconciler.features.insight.runs import runs_of
+from reconciler.features.insight.value_history import runs_of
 from reconciler.features.pull_requests.proposal_branch import Proposals, ProposalText, proposals_from
 from reconciler.model import CurrentState, Drift, EntityDrift, slug_of
 from reconciler.ports import QuotaReader, SystemClock

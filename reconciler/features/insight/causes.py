@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import GitError, ManifestError, TrafficError, UsageError
+from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.features.insight.evidence import PAUSE_S, SHOWN_S, SourceEvidence, Stretch, moment_at, over_seconds
 from reconciler.features.insight.incident import IncidentGroup, LimitOrigin, MissingEvidence
 from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen, limit_origin
@@ -51,7 +51,12 @@ def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool) -
 
 
 def _groups_of_part(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch, *, is_recorded: bool) -> list[IncidentGroup]:
-    verdicts = _verdicts_of(evidence, part, overlap)
+    from reconciler.features.insight.recorded_time import incident_verdicts
+
+    verdicts: dict[object, BucketVerdict] = {}
+    if part.proposal is not None and overlap.end > overlap.begin:
+        begin, end = moment_at(overlap.begin), moment_at(overlap.end) + _SECOND
+        verdicts = incident_verdicts(evidence.recorded, evidence.request_of(part.proposal), begin=begin, end=end)
     made: dict[object, IncidentGroup] = {}
     for line in evidence.timelines:
         if line.part is not part:
@@ -71,20 +76,6 @@ def _groups_of_part(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch,
         for cause in _explaining(limited, kind, broker, longest_ms, is_log=evidence.is_log)
     ]
     return [replace(group, is_cause=group in causes) for group in groups]
-
-
-def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> dict[object, BucketVerdict]:
-    """Return the verdicts of the time of the incident by place. Empty where there is nothing to judge."""
-    from reconciler.features.insight.recorded_time import incident_report
-
-    if part.proposal is None or overlap.end <= overlap.begin:
-        return {}
-    begin, end = moment_at(overlap.begin), moment_at(overlap.end) + _SECOND
-    try:
-        report = incident_report(evidence.recorded, evidence.request_of(part.proposal), begin=begin, end=end)
-    except TrafficError:
-        return {}
-    return {verdict.place: verdict for verdict in report.verdicts}
 
 
 def _throttles_in(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> set[tuple[str, int, int]]:

@@ -36,25 +36,15 @@ def _count(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownLoads:
-    """Which quota groups are shown, and how."""
+class HeadroomArguments:
+    """The command line of ``headroom``."""
 
+    paths: tuple[str, ...] = option_groups.connection_paths(", and the owners")
     top: int | None = option("--top", type=_count, metavar="N", help="show only the N that are nearest to their limits")
     over: float | None = option(
         "--over", type=share, metavar="SHARE", help="show only those above this share of the limit, such as 80%%"
     )
     owner: tuple[str, ...] = option("--owner", metavar="NAME", help="show only quotas that this owner declares (repeatable)")
-
-    @property
-    def share(self) -> float:
-        """The share of a limit above which a group counts."""
-        return 1.0 if self.over is None else self.over
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateSource:
-    """Where rates come from."""
-
     traffic: tuple[str, ...] = option(
         "--traffic",
         **traffic_options.TRAFFIC,
@@ -64,15 +54,6 @@ class RateSource:
     )
     match: tuple[str, ...] = traffic_options.MATCH
     http_config: Path | None = traffic_options.HTTP_CONFIG
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadroomArguments:
-    """The command line of ``headroom``."""
-
-    paths: tuple[str, ...] = option_groups.connection_paths(", and the owners")
-    shown: ShownLoads = group(ShownLoads)
-    source: RateSource = group(RateSource)
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: every_cluster.ChosenClusters = group(every_cluster.ChosenClusters)
     current: str | None = option_groups.CURRENT
@@ -88,38 +69,38 @@ def run(args: HeadroomArguments) -> Result:
     from reconciler.model import ClusterFailure
 
     args.connection.check(current=args.current)
-    shown, several = args.shown, args.connection.all_clusters
+    several = args.connection.all_clusters
     read = _observe_every(args) if several else (_observe(args),)
-    results = tuple(each if isinstance(each, ClusterFailure) else _chosen(each, shown) for each in read)
+    results = tuple(each if isinstance(each, ClusterFailure) else _chosen(each, args) for each in read)
     known = [each for each in results if not isinstance(each, ClusterFailure)]
     groups = nearest_first((each, group) for each in known for group in each.groups)
 
     def document(each: Headroom | ClusterFailure) -> Json:
         if isinstance(each, ClusterFailure):
             return cluster_failure_to_json(each)
-        return HEADROOM.write(replace(each, groups=tuple(group for of, group in groups[: shown.top] if of is each)))
+        return HEADROOM.write(replace(each, groups=tuple(group for of, group in groups[: args.top] if of is each)))
 
     code = exit_codes.DONE
     if any(isinstance(each, ClusterFailure) and not each.skipped for each in results):
         code = exit_codes.NOT_DONE
-    elif args.detailed_exitcode and any(group.is_above(shown.share) for _, group in groups):
+    elif args.detailed_exitcode and any(group.is_above(1.0 if args.over is None else args.over) for _, group in groups):
         code = exit_codes.DIFFERENCES
     return Result(
         exit=code,
-        view=lambda: headroom_lines(results, groups, top=shown.top, over=shown.over),
+        view=lambda: headroom_lines(results, groups, top=args.top, over=args.over),
         document=lambda: clusters_to_json(map(document, results)) if several else document(results[0]),
     )
 
 
-def _chosen(headroom: Headroom, shown: ShownLoads) -> Headroom:
+def _chosen(headroom: Headroom, args: HeadroomArguments) -> Headroom:
     """Return the groups above the share and the limits that the owners declare, as far as these are named."""
-    owners = shown.owner
+    owners = args.owner
     return replace(
         headroom,
         groups=tuple(
             group
             for group in headroom.groups
-            if (not owners or group.owner in owners) and (shown.over is None or group.is_above(shown.over))
+            if (not owners or group.owner in owners) and (args.over is None or group.is_above(args.over))
         ),
         unused=tuple(limit for limit in headroom.unused if not owners or limit.owner in owners),
     )
@@ -130,7 +111,7 @@ def _observe_every(args: HeadroomArguments) -> Sequence[Headroom | ClusterFailur
     from reconciler.features.insight.observe import observe_cluster
     from reconciler.workflows import Access, References
 
-    given = {"--traffic": args.source.traffic, "--match": args.source.match, "--http-config": args.source.http_config}
+    given = {"--traffic": args.traffic, "--match": args.match, "--http-config": args.http_config}
     if unusable := [name for name, value in given.items() if value]:
         raise UsageError(f"--all-clusters reads spec.traffic of each Cluster manifest: leave {unusable[0]} out")
     wanted = every_cluster.Wanted(
@@ -187,15 +168,15 @@ def _observe(args: HeadroomArguments) -> Headroom:
 
     access = args.connection.access(args.current)
     sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
-    view, source = sources.view("current"), args.source
+    view = sources.view("current")
     spec, trusted = sources.cluster()
     configured = configured_rates(spec, trusted)
     rates = replace(
         configured,
-        traffic=source.traffic or configured.traffic,
-        match=tuple(map(label_matcher, source.match)),
-        http_config=source.http_config,
+        traffic=args.traffic or configured.traffic,
+        match=tuple(map(label_matcher, args.match)),
+        http_config=args.http_config,
     )
-    if rates.is_recorded and (source.match or source.http_config):
+    if rates.is_recorded and (args.match or args.http_config):
         raise UsageError("--match and --http-config of headroom are for metrics, and --traffic names files: leave them out")
     return observe(view, sources.owners(), rates)

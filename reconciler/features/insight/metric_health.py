@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -13,11 +11,9 @@ from reconciler.features.insight.rate_sources import RateReading, RateRequest, r
 from reconciler.features.prometheus import Layout, Unattributed
 from reconciler.formats import value_text
 from reconciler.model import CLIENT_KEYS, Entity, QuotaKey, escaped
-from reconciler.text import count_of, list_some, percent_text
+from reconciler.text import count_of, list_some
 from reconciler.traffic import Kind, Measure
 
-_WINDOW_S: Final = 11
-"""A gauge is the rate of 11 samples of a second: scrapes further apart do not see every moment."""
 _SHOWN: Final = 10
 _TITLES: Final = {
     Layout.QUOTA_LABELS: "jmx_exporter, rules as in the example kafka-2_0_0, or koperator",
@@ -79,7 +75,6 @@ def reading_checks(reading: RateReading, *, quotas: Quotas, brokers: Sequence[in
         yield from _names(reading)
         yield from _brokers(reading, brokers)
         yield from _keys(reading, quotas)
-        yield from _scrapes(reading)
     elif not reading.problems:
         yield failed("series", "The source has no series of quota groups.", _default_quota(CLIENT_KEYS))
 
@@ -168,17 +163,3 @@ def _default_quota(keys: Sequence[QuotaKey]) -> str:
         "A quota of the default client-id far above any network makes brokers measure every client-id, and overrides no other "
         f"quota:\nkafka-quotas alter --defaults client-id --bootstrap-server HOST:9092{values}"
     )
-
-
-def _scrapes(reading: RateReading) -> Iterator[DoctorCheck]:
-    times = max(([at for at, _ in samples] for samples in reading.series.values()), key=len, default=[])
-    if len(times) < 3:
-        return
-    interval = statistics.median(after - before for before, after in itertools.pairwise(times))
-    words = f"Scrapes are {round(interval, 1):g} s apart"
-    if interval > _WINDOW_S:
-        part = percent_text(_WINDOW_S / interval, digits=0)
-        words += (
-            f", and a rate covers {_WINDOW_S} s: they see {part} of all moments, so no sample proves that nothing was throttled"
-        )
-    yield passed("scrapes", f"{words}.")

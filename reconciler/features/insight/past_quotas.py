@@ -149,7 +149,6 @@ def declared_quota(at: ManifestsAt, cluster: str | None, entity: Entity, key: st
 
 _ORIGINS: Final = {ObservedFrom.SNAPSHOT: "the snapshot", ObservedFrom.BROKER: "the brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper"}
 _MOST_PARTS: Final = 200
-_AS_NOW: Final = "the manifests as they are now"
 _WHICH_COMMIT: Final = "which commit set the limit"
 
 
@@ -255,7 +254,7 @@ def _declared_parts(
         chosen = commits_then(paths, whole.begin, whole.end, runs)
     except (GitError, UsageError) as error:
         missing.append(MissingEvidence(what=_WHICH_COMMIT, because=str(error), remedy="give PATH in a whole git repository"))
-        return [(replace(whole, words=_AS_NOW), desired_for(loaded, sources.cluster)[1])]
+        return [(whole, DesiredState())]
     if len(chosen) > _MOST_PARTS:
         raise UsageError(f"The manifests changed {len(chosen):,} times between --since and --until: narrow it")
     if not sources.runs:
@@ -338,9 +337,7 @@ _TOTALS: Final = MissingEvidence(
 
 
 def _assumed(current: CurrentState | None, parts: Sequence[QuotaPart], client: Entity) -> str | None:
-    """Words for quotas of a later time that may limit the client: of manifests without a history, or read from the cluster."""
-    if parts[0].words == _AS_NOW and parts[0].limits_of(client):
-        return _AS_NOW
+    """Words for quotas that were read from the cluster at a later time, and may limit the client."""
     if current is None or current.observed.at <= parts[0].begin:
         return None
     is_used = any(

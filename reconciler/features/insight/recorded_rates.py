@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,6 @@ from reconciler.model import (
     Entity,
     EntityType,
     HistoryNeeds,
-    Message,
     QuotaKey,
     compose,
     peak_of,
@@ -68,7 +67,9 @@ def observe_recorded(view: QuotaView, owners: Mapping[Entity, str], request: Rat
     answers = view.answers()
     measured = [(_load(verdict, answers, owners), peak_of(verdict)) for verdict in report.verdicts if not verdict.undecided]
     groups = pass_on_throttles(_with_throttles(measured, throttles or (), answers, is_log=is_log))
-    notes = [*_notes(end, has_throttles=throttles is not None)]
+    is_old = datetime.datetime.now(datetime.UTC) - end > _OLD
+    notes = [compose(_IS_OLD if is_old else _LARGEST, at=f"{end:%Y-%m-%d %H:%M:%S}")]
+    notes += [compose(_NO_THROTTLES)] if throttles is None else []
     return replace(
         headroom_of(view, owners, groups, notes, at_s=end.timestamp()),
         # A broker without requests writes no line, so the newest line of any of them counts.
@@ -108,13 +109,6 @@ def span_options(
     options = configured_backtest(spec, trusted, traffic=traffic, reading=reading)
     server = None if options.prometheus is None else replace(options.prometheus, since=since, until=until)
     return replace(options, prometheus=server, between=None)
-
-
-def _notes(end: datetime.datetime, *, has_throttles: bool) -> Iterator[Message]:
-    is_old = datetime.datetime.now(datetime.UTC) - end > _OLD
-    yield compose(_IS_OLD if is_old else _LARGEST, at=f"{end:%Y-%m-%d %H:%M:%S}")
-    if not has_throttles:
-        yield compose(_NO_THROTTLES)
 
 
 def _load(verdict: BucketVerdict, answers: EffectiveQuotas, owners: Mapping[Entity, str]) -> GroupLoad:

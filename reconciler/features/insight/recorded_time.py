@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.features.insight.past_quotas import QuotaPart
-from reconciler.model import GAUGE, BacktestReport, BucketVerdict, RateSeries
+from reconciler.model import GAUGE, BucketVerdict, RateSeries
 from reconciler.traffic import (
     CHARGED,
     DUPLICATE,
@@ -85,13 +85,17 @@ def group_timelines(
         yield from (GroupTimeline(part=part, verdict=verdict, seconds=rates.get(verdict.place)) for verdict in asked)
 
 
-def incident_report(
+def incident_verdicts(
     recorded: TrafficSource, question: BacktestRequest, *, begin: datetime.datetime, end: datetime.datetime
-) -> BacktestReport:
-    """The backtest of an incident, request by request where requests are known."""
+) -> dict[object, BucketVerdict]:
+    """The verdicts of an incident by place, request by request where requests are known. Empty where nothing was recorded."""
     exact = isinstance(recorded, RequestTraffic)
-    part = between(recorded, begin - _window_of(question), end)
-    return Backtest(part, replace(question, exact=exact)).report()
+    try:
+        part = between(recorded, begin - _window_of(question), end)
+        report = Backtest(part, replace(question, exact=exact)).report()
+    except TrafficError:
+        return {}
+    return {verdict.place: verdict for verdict in report.verdicts}
 
 
 def recorded_throttles(

@@ -106,29 +106,18 @@ class _Tally:
     throttled_s: float = 0.0
     rate: float = 0.0
 
-    def group(self, seconds: float, accepted: float) -> WatchedGroup:
-        load = self.load
-        return WatchedGroup(
-            bucket=name_of_group(load),
-            key=load.key.value,
-            broker=load.broker,
-            rate=self.rate,
-            limit=load.limit,
-            throttled=min(self.throttled_s / seconds, 1.0),
-            accepted=accepted,
-        )
-
 
 @dataclass(slots=True, kw_only=True)
 class _StepTime:
-    """What of one step has been seen. ``since_s``, ``end_s``: seconds since 1970 by the clock of the source."""
+    """What of one step has been seen. ``since_s``, ``end_s``: seconds since 1970 by the clock of the source.
 
-    step: int
+    ``until_s``: by broker, up to when its samples are counted.
+    """
+
     since_s: float
     end_s: float
     tallies: dict[tuple[object, ...], _Tally] = field(default_factory=dict)
     until_s: dict[str, float] = field(default_factory=dict)
-    """By broker, up to when its samples are counted."""
 
 
 class SourceWatcher:
@@ -177,7 +166,7 @@ class SourceWatcher:
         view = replace(self._view, entities=quotas_after(self._view.entities, changes))
         since += datetime.timedelta(seconds=self._ahead_s)
         start = self._clock.monotonic()
-        span = _StepTime(step=step, since_s=since.timestamp(), end_s=self._now_s() + seconds + self._ahead_s)
+        span = _StepTime(since_s=since.timestamp(), end_s=self._now_s() + seconds + self._ahead_s)
         while True:
             self._clock.sleep(self._pause(span))
             try:
@@ -189,7 +178,7 @@ class SourceWatcher:
                 late = sorted(name for name in self._shown if seen.shown_until.get(name, 0.0) < span.end_s)
                 if not late or self._is_certain(span, seconds):
                     self._view = view
-                    return self._watched(span, seen)
+                    return self._watched(step, span, seen)
                 problem = f"{list_some([*map(escaped, late)], _SHOWN)}: no sample that is new enough"
             waited = self._clock.monotonic() - start
             if waited > seconds + self._pace.patience_s:
@@ -225,20 +214,29 @@ class SourceWatcher:
             counted[load.broker] = at_s
         span.until_s |= counted
 
-    def _watched(self, span: _StepTime, seen: Headroom) -> WatchedStep:
+    def _watched(self, step: int, span: _StepTime, seen: Headroom) -> WatchedStep:
         known = [at for name, at in seen.shown_until.items() if name in self._shown]
         seconds = max(min(known, default=span.since_s) - span.since_s, self._pace.every_s / 2)
         groups = (self._group(tally, seconds) for tally in span.tallies.values() if tally.throttled_s)
         worst = sorted(groups, key=lambda group: (not group.is_too_much, group.accepted - group.throttled, group.broker))
-        return WatchedStep(step=span.step, seconds=round(seconds, 1), groups=len(span.tallies), throttled=tuple(worst[:_MOST]))
+        return WatchedStep(step=step, seconds=round(seconds, 1), groups=len(span.tallies), throttled=tuple(worst[:_MOST]))
 
     def _is_certain(self, span: _StepTime, seconds: float) -> bool:
         """Whether a group has been throttled for more than is accepted of the whole time, whatever follows."""
         return any(self._group(tally, seconds).is_too_much for tally in span.tallies.values())
 
     def _group(self, tally: _Tally, seconds: float) -> WatchedGroup:
-        name = name_of_group(tally.load), tally.load.key.value
-        return tally.group(max(seconds, 1.0), self._accepted.get(name, UNPREDICTED_SHARE))
+        load = tally.load
+        bucket, key = name_of_group(load), load.key.value
+        return WatchedGroup(
+            bucket=bucket,
+            key=key,
+            broker=load.broker,
+            rate=tally.rate,
+            limit=load.limit,
+            throttled=min(tally.throttled_s / max(seconds, 1.0), 1.0),
+            accepted=self._accepted.get((bucket, key), UNPREDICTED_SHARE),
+        )
 
     def _changed(self, seen: Headroom, changes: Sequence[Change]) -> Iterator[GroupLoad]:
         """The quota groups whose limit a change sets, or took away."""

@@ -22,17 +22,6 @@ _AROUND: Final = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentTimes:
-    """When the client was throttled."""
-
-    at: str | None = option(
-        "--at", metavar="TIME", help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
-    )
-    since: str | None = option("--since", metavar="TIME", help="look from this time on [default: 1 h before --at or --until]")
-    until: str | None = option("--until", metavar="TIME", help="look up to this time [default: 1 h after --at, else now]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WhyArguments:
     """The command line of ``why``."""
 
@@ -42,7 +31,11 @@ class WhyArguments:
         default=[],
         help="manifests in git, for the quotas of that time and the commits that set them [default: none]",
     )
-    times: IncidentTimes = group(IncidentTimes)
+    at: str | None = option(
+        "--at", metavar="TIME", help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
+    )
+    since: str | None = option("--since", metavar="TIME", help="look from this time on [default: 1 h before --at or --until]")
+    until: str | None = option("--until", metavar="TIME", help="look up to this time [default: 1 h after --at, else now]")
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     traffic: tuple[str, ...] = option(
         "--traffic",
@@ -111,13 +104,13 @@ def _compare(args: WhyArguments) -> Result:
 
     (report,) = read_runs_with_predictions((args.run or "",))
     named = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
-    if args.times.at is not None or named is not None:
+    if args.at is not None or named is not None:
         raise UsageError("--run compares all groups of a run, so it takes neither --at nor --name")
     now = datetime.datetime.now(datetime.UTC)
-    since = report.facts.ended if args.times.since is None else parse_time("--since", args.times.since, now=now)
+    since = report.facts.ended if args.since is None else parse_time("--since", args.since, now=now)
     if since is None:
         raise UsageError(f"{shown(args.run or '')} has no time of its end. Pass --since TIME")
-    until = now if args.times.until is None else parse_time("--until", args.times.until, now=now)
+    until = now if args.until is None else parse_time("--until", args.until, now=now)
     if until <= since:
         raise UsageError("--until is not later than the end of the run")
     with output.LiveProgress() as progress:
@@ -135,7 +128,7 @@ def _compare(args: WhyArguments) -> Result:
 def _request(args: WhyArguments) -> IncidentRequest:
     from reconciler.features.insight.evidence import IncidentRequest
     from reconciler.features.insight.past_quotas import QuotaSources
-    from reconciler.features.insight.runs import read_runs
+    from reconciler.features.insight.value_history import read_runs
     from reconciler.workflows import require_client
 
     if args.entity.entity_defaults:
@@ -143,7 +136,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
     client = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
     if client is None:
         raise UsageError("name a client: --name user=NAME --name client-id=NAME, or --name ip=ADDRESS")
-    at, since, until = _times(args.times, now=datetime.datetime.now(datetime.UTC))
+    at, since, until = _times(args, now=datetime.datetime.now(datetime.UTC))
     runs, _ = read_runs(args.audit)
     access = args.connection.access(args.current)
     return IncidentRequest(
@@ -158,7 +151,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
 
 
 def _times(
-    args: IncidentTimes, *, now: datetime.datetime
+    args: WhyArguments, *, now: datetime.datetime
 ) -> tuple[datetime.datetime | None, datetime.datetime, datetime.datetime]:
     """``--at``, ``--since`` and ``--until``, UTC."""
     at, since, until = (

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.documents import AUDIT, AuditedRun, audit_line, parse
 from reconciler.errors import FileAccessError, UnreachableError
-from reconciler.features.insight.runs import MOST_RUNS, read_runs
+from reconciler.features.insight.value_history import MOST_RUNS, read_runs
 from reconciler.model.state import ClusterIdentity
 from tests.builders import NOON
 
