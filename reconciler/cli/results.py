@@ -38,9 +38,7 @@ def _no_findings() -> Sequence[Finding]:
 class Result:
     """A result in the forms that the command has, each made only when it is wanted, and the exit code."""
 
-    exit: int | Callable[[], int] = exit_codes.DONE
-    """A function, where printing decides."""
-
+    exit: int = exit_codes.DONE
     view: Callable[[], View | Iterable[Block]] | None = None
     """What people read, in a terminal and on pages."""
 
@@ -86,7 +84,7 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
         output.tell(note)
     if result.then is not None:
         result.then()
-    return result.exit if isinstance(result.exit, int) else result.exit()
+    return result.exit
 
 
 def _write(result: Result, files: Sequence[OutFile]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ from reconciler.errors import UsageError
 if TYPE_CHECKING:
     from reconciler.model import Entity
     from reconciler.render import Block
-    from reconciler.resolution import QuotaView, Resolution
+    from reconciler.resolution import QuotaView
     from reconciler.workflows import Sources
 
 _STATES: Final = "current (the cluster, or the snapshot of --current), manifests or planned"
@@ -93,50 +93,28 @@ def _one(view: QuotaView, entity: Entity, sources: Sources, *, explain: bool) ->
 
 
 def _all(view: QuotaView, sources: Sources, *, explain: bool) -> Result:
-    """The answers for every entity that the state names, made while they are printed."""
-    answers, seen = view.answers(), _Seen()
+    """The answers for every entity that the state names."""
+    from reconciler.features.resolving.documents import RESOLVE_LIST, ResolveList
+    from reconciler.workflows import is_unknown
+
+    answers = view.answers()
+    resolutions = tuple(answers.answer(entity, explain=explain) for entity, _ in answers.known_clients())
 
     def lines() -> Iterator[Block]:
         from reconciler.features.resolving.view import note_lines, resolution_lines, view_title
         from reconciler.render import line
 
         yield line(f"In {view_title(view)}:")
-        for entity, _ in answers.known_clients():
-            resolution = answers.answer(entity, explain=explain)
-            seen(resolution)
+        for resolution in resolutions:
             yield line()
             yield from resolution_lines(resolution, every_key=False)
         if notes := tuple(note_lines(view.notes)):
             yield line()
             yield from notes
 
-    def document() -> Iterable[str]:
-        from reconciler.features.resolving.documents import answer_list_chunks
-
-        return answer_list_chunks(view, answers, explain=explain, seen=seen)
-
     return Result(
-        exit=lambda: exit_codes.DONE if seen.anything_known else exit_codes.NOT_DONE,
+        exit=exit_codes.NOT_DONE if resolutions and all(map(is_unknown, resolutions)) else exit_codes.DONE,
         beside=sources.findings,
         view=lines,
-        forms={"json": document},
+        document=lambda: RESOLVE_LIST.write(ResolveList(view=view, notes=view.notes, resolutions=resolutions)),
     )
-
-
-class _Seen:
-    """Whether anything is known, of all answers that may have something unknown."""
-
-    def __init__(self) -> None:
-        self._unknown = False
-        self._known = False
-
-    def __call__(self, resolution: Resolution) -> None:
-        from reconciler.workflows import is_unknown
-
-        unknown = is_unknown(resolution)
-        self._unknown |= unknown
-        self._known |= not unknown
-
-    @property
-    def anything_known(self) -> bool:
-        return self._known or not self._unknown

@@ -6,13 +6,11 @@ is any name that no quota names.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
-from reconciler.resolution import EffectiveQuotas, KeyAnswer, QuotaView, Resolution
+from reconciler.resolution import KeyAnswer, QuotaView, Resolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +49,3 @@ _CODEC: Final = VALUES.extended(
 )
 RESOLVE: Final = Document(cls=ResolveAnswer, name="resolve", title="kafka-quotas resolve", codec=_CODEC)
 RESOLVE_LIST: Final = Document(cls=ResolveList, name="resolve-list", title="kafka-quotas resolve, many clients", codec=_CODEC)
-
-_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def answer_list_chunks(
-    view: QuotaView, answers: EffectiveQuotas, *, explain: bool, seen: Callable[[Resolution], None]
-) -> Iterator[str]:
-    """Yield the text of one document with an answer for each entity that the state names, a line for each.
-
-    ``seen`` gets every answer.
-    """
-    head = RESOLVE_LIST.write(ResolveList(view=view, notes=view.notes))
-    del head["resolutions"]
-    yield _COMPACT.encode(head)[:-1] + ',"resolutions":['
-    before = "\n"
-    for entity, _ in answers.known_clients():
-        resolution = answers.answer(entity, explain=explain)
-        seen(resolution)
-        yield before + _COMPACT.encode(_CODEC.row(Resolution).write(resolution))
-        before = ",\n"
-    yield "\n]}\n"

@@ -24,11 +24,6 @@ from reconciler.text import amount, live_expiry_text, unit_text
 _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection_creation_rate"))
 
 
-def resolution_lines(resolution: Resolution, *, every_key: bool) -> tuple[Block, ...]:
-    """One client with a row a key; ``every_key``: also those that are unlimited."""
-    return tuple(_lines(resolution, every_key=every_key))
-
-
 def view_title(view: QuotaView) -> str:
     """``cluster prod-eu (4L6g3nShT, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC``."""
     title, observed = cluster_title(view.cluster), view.observed
@@ -54,7 +49,8 @@ def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
 _COLUMNS: Final = (Column(title="key"), Column(title="limit", least=9), Column(title="level"), Column(title="set by", least=16))
 
 
-def _lines(resolution: Resolution, *, every_key: bool) -> Iterator[Block]:
+def resolution_lines(resolution: Resolution, *, every_key: bool) -> Iterator[Block]:
+    """One client with a row a key; ``every_key``: also those that are unlimited."""
     yield line((str(resolution.client), Style.STRONG))
     rows: list[tuple[str | tuple[str, Style], ...] | Line] = []
     for key in resolution.keys:
