@@ -82,7 +82,7 @@ def test_the_example_of_the_readme_runs(prod: Sandbox, capsys: pytest.CaptureFix
     Path("client.properties").write_text("security.protocol=PLAINTEXT\n", encoding="utf-8")
     example = example.replace(ADDRESS, prod.bootstrap_servers).replace("payments-api", "payments")
     exec(compile(example, "README.md", "exec"), {})
-    assert "consumer_byte_rate not set -> 10485760.0" in capsys.readouterr().out
+    assert "1 to create, 0 to update, 0 to delete" in capsys.readouterr().out
     assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "reports")})] == {"consumer_byte_rate": 10485760.0}
 
 
