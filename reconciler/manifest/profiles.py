@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from reconciler.formats import RecordShape, TextShape
-from reconciler.manifest.fields import profile_choice
 from reconciler.manifest.quota_values import LEGAL, QuotasShape
 from reconciler.manifest.reading import Collector, finding
 from reconciler.model import (
@@ -42,11 +41,8 @@ PROFILE: Final = RecordShape(
     None,
     "Limits for the entities that use it.",
     {
-        "profile": TextShape(
-            "The profile on which this one is based: its limits apply where quotas names no other.", parse=profile_choice
-        ),
         "quotas": QuotasShape(
-            "The limits of this profile. Null drops a limit of the profile on which it is based.", nullable=True
+            "The limits of this profile. Null drops a limit that the Repository manifest gives to the profile.", nullable=True
         ),
         "note": TextShape("What this profile is for."),
     },
@@ -55,14 +51,14 @@ PROFILE: Final = RecordShape(
 PROFILE_EXAMPLES: Final = [
     {
         "gold": {"quotas": {"producer_byte_rate": "20MiB", "consumer_byte_rate": "40MiB"}},
-        "bronze": {"profile": "gold", "quotas": {"producer_byte_rate": "2MiB"}},
+        "bronze": {"quotas": {"producer_byte_rate": "2MiB"}},
     }
 ]
 
 
 def profile(_: Collector, *, name: str, span: Span, **values: Any) -> QuotaProfile:
     """One of ``spec.profiles`` of a Repository or Cluster manifest."""
-    return QuotaProfile(name=name, quotas=values.get("quotas", {}), base=values.get("profile"), source=span)
+    return QuotaProfile(name=name, quotas=values.get("quotas", {}), source=span)
 
 
 class ProfileTable:
@@ -71,7 +67,7 @@ class ProfileTable:
     def __init__(self, layers: Sequence[Mapping[str, QuotaProfile]]) -> None:
         """``layers``: of the repository, then of the cluster. A later one changes the values of an earlier one of its name."""
         self._layers = layers
-        self._known: dict[str, ProfileValues] = {}
+        self._known: dict[str, dict[QuotaKey, WrittenQuota]] = {}
         self._reported: set[Span] = set()
         self.findings: list[Finding] = []
 
@@ -93,35 +89,21 @@ class ProfileTable:
         return {key: quota for key, quota in values.items() if key in legal}
 
     def _values(self, choice: ProfileChoice) -> ProfileValues:
-        values: ProfileValues = {}
-        for name, definitions in reversed(self._chain(choice)):
-            merged = dict(self._known.get(name, values))
-            for definition in definitions:
-                for key, quota in definition.quotas.items():
-                    if quota is None:
-                        merged.pop(key, None)
-                    else:
-                        merged[key] = override_value(merged.get(key), in_profile(quota, name))
-            values = self._known[name] = merged
-        return self._known.get(choice.name, values)
-
-    def _chain(self, choice: ProfileChoice) -> list[tuple[str, list[QuotaProfile]]]:
-        """The profile, that on which it is based, and so on, as far as their values are not known yet."""
-        chain: dict[str, list[QuotaProfile]] = {}
-        step: ProfileChoice | None = choice
-        while step is not None and step.name not in self._known:
-            if step.name in chain:
-                circle = [*list(chain)[list(chain).index(step.name) :], step.name]
-                words = "profile {name} is based on itself: {circle}"
-                self._add(finding("circular-profile", words, step.source, name=step.name, circle=" -> ".join(circle)))
-                break
-            definitions = [layer[step.name] for layer in self._layers if step.name in layer]
-            if not definitions:
-                self._add(finding("unknown-profile", self._unknown(step.name), step.source))
-                break
-            chain[step.name] = definitions
-            step = next((profile.base for profile in reversed(definitions) if profile.base is not None), None)
-        return list(chain.items()) if step is None or step.name not in self._known else [*chain.items(), (step.name, [])]
+        name = choice.name
+        if (known := self._known.get(name)) is not None:
+            return known
+        definitions = [layer[name] for layer in self._layers if name in layer]
+        if not definitions:
+            self._add(finding("unknown-profile", self._unknown(name), choice.source))
+            return {}
+        merged = self._known[name] = {}
+        for definition in definitions:
+            for key, quota in definition.quotas.items():
+                if quota is None:
+                    merged.pop(key, None)
+                else:
+                    merged[key] = override_value(merged.get(key), in_profile(quota, name))
+        return merged
 
     def _unknown(self, name: str) -> Message:
         known = sorted({known for layer in self._layers for known in layer})

@@ -71,11 +71,10 @@ _NO_EXPIRIES: Final[Mapping[QuotaKey, DeclaredExpiry]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaProfile:
-    """Named values for many entities. ``base``: the profile whose values it changes. ``None`` as a value drops a key of those."""
+    """Named values for many entities. ``None`` as a value drops a key that an earlier profile of this name has."""
 
     name: str
     quotas: Mapping[QuotaKey, WrittenQuota | None]
-    base: ProfileChoice | None = None
     source: Span
 
 
