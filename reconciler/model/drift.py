@@ -9,34 +9,31 @@ from dataclasses import dataclass, field
 from reconciler.model.cluster import Prune
 from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Span
+from reconciler.model.finding import Count, Finding, Span
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaUnit
 from reconciler.model.state import ClusterIdentity, Observed, ValueExpiry
 
 
 class DriftClass(enum.StrEnum):
-    """What became of one entity.
-
-    ``DIFFERS`` stands for the three before it without a baseline to distinguish them by. ``ADDED``: in the scope, not
-    declared, and either the next apply removes it, or it overrides a declared limit. Where it only may, it is new since the
-    baseline. ``UNMANAGED`` is not a difference.
-    """
+    """What became of one entity. ``DIFFERS`` stands for the three before it without a baseline to distinguish them by."""
 
     IN_SYNC = "in-sync"
-    """Entities in the class in-sync."""
+    """Live as declared."""
     UNAPPLIED = "unapplied"
-    """Entities in the class unapplied."""
+    """Live as at the baseline, declared otherwise now: merged, not applied."""
     CHANGED = "changed"
-    """Entities in the class changed."""
+    """Live with other values than at the baseline: changed by hand."""
     MISSING = "missing"
-    """Entities in the class missing."""
+    """In the baseline and not live: removed by hand."""
     DIFFERS = "differs"
-    """Entities in the class differs."""
+    """Not as declared, and no baseline shows why."""
     ADDED = "added"
-    """Entities in the class added."""
+    """In the scope and declared nowhere. The next apply removes it (prune: confirm or always), or it overrides a declared limit
+    (prune: never), where it only may, as a new entity since the baseline.
+    """
     UNMANAGED = "unmanaged"
-    """Entities in the class unmanaged."""
+    """Live and declared nowhere, and neither of what is added. Not a difference."""
 
     @property
     def is_difference(self) -> bool:
@@ -134,7 +131,8 @@ class Drift:
     """
     entities: tuple[EntityDrift, ...]
     """Every entity that is not in sync, in canonical order."""
-    counts: Mapping[DriftClass, int]
+    counts: Mapping[DriftClass, Count]
+    """Number of entities by class."""
     notes: tuple[str, ...] = ()
     """Sentences for people about what the result covers and what it does not."""
     findings: tuple[Finding, ...] = field(default=())

@@ -7,7 +7,7 @@ readings are then taken, and the one that freezes longer counts: in doubt nothin
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -21,6 +21,7 @@ from reconciler.model import (
     CurrentState,
     DesiredState,
     Entity,
+    Filling,
     FreezeWindow,
     KeyChange,
     Message,
@@ -52,91 +53,55 @@ FREEZE_WINDOW: Final = "freeze-window"
 def default_entity(context: GuardContext) -> Measurement:
     """A change to a default entity reaches every client that has no quota of its own."""
     changes = tuple(change for change in context.new_changes() if change.entity.has_default)
-    touched = tuple(change.entity for change in changes)
-    if all(change.action is Action.DELETE for change in changes):
-        words = "Removes {names}. Every client there without its own quota loses that limit."
-    else:
-        words = "Changes {names}. Every client there without its own quota is affected."
-    return trip_on_any(touched, why=compose(words, names=list_entities(touched)))
+    removes = all(change.action is Action.DELETE for change in changes)
+    what, effect = ("Removes", "loses that limit") if removes else ("Changes", "is affected")
+    words = f"{what} {{names}}. Every client there without its own quota {effect}."
+    return trip_on_any((change.entity for change in changes), words)
 
 
 def protected_entity(context: GuardContext) -> Measurement:
     """A change to an entity on the cluster's protected list, which is kept apart from what it protects."""
     protected = context.spec.safety.protected
-    touched = tuple(c.entity for c in context.new_changes() if any_matches(protected, c.entity))
-    return trip_on_any(
-        touched,
-        why=compose("Changes {names}, which the Cluster manifest protects.", names=list_entities(touched)),
-        set_in=context.spec.place("protected"),
-    )
+    touched = (change.entity for change in context.new_changes() if any_matches(protected, change.entity))
+    return trip_on_any(touched, "Changes {names}, which the Cluster manifest protects.", context.spec.place("protected"))
 
 
 def prune(context: GuardContext) -> Measurement:
     """Whole entities that no manifest declares, under ``prune: confirm``."""
-    gone = tuple(c.entity for c in context.changes if any(k.reason is Reason.ENTITY_NOT_IN_MANIFEST for k in c.keys))
-    return trip_on_any(
-        gone,
-        why=compose(
-            "No manifest declares {names}. Pruning would remove {them}.",
-            names=list_entities(gone),
-            them="its limits" if len(gone) == 1 else "their limits",
-        ),
-        set_in=context.spec.place("prune"),
-    )
+    gone = [c.entity for c in context.changes if any(k.reason is Reason.ENTITY_NOT_IN_MANIFEST for k in c.keys)]
+    words = f"No manifest declares {{names}}. Pruning would remove {'its' if len(gone) == 1 else 'their'} limits."
+    return trip_on_any(gone, words, context.spec.place("prune"))
 
 
 def rebalance(context: GuardContext) -> Measurement:
     """Parts of a total that change because brokers came or went, under ``rebalance: confirm``."""
-    moved = tuple(c.entity for c in context.changes if any(k.brokers_before is not None for k in c.keys))
-    return trip_on_any(
-        moved,
-        why=compose(
-            "The number of brokers changed. Each broker would get another part of the total of {names}.",
-            names=list_entities(moved),
-        ),
-        set_in=context.spec.place("rebalance"),
-    )
+    moved = (c.entity for c in context.changes if any(k.brokers_before is not None for k in c.keys))
+    words = "The number of brokers changed. Each broker would get another part of the total of {names}."
+    return trip_on_any(moved, words, context.spec.place("rebalance"))
 
 
 def scope_overlap(context: GuardContext) -> Measurement:
     """A change to what another Cluster manifest, for the same real cluster, declares too: the two would undo each other."""
-    contested = tuple(c.entity for c in context.changes if c.entity in context.claimed_elsewhere)
+    contested = [c.entity for c in context.changes if c.entity in context.claimed_elsewhere]
     others = sorted({display_name(context.claimed_elsewhere[entity]) for entity in contested})
-    return trip_on_any(
-        contested,
-        why=compose(
-            "The manifests also declare {names} for {others}, which is the same cluster.",
-            names=list_entities(contested),
-            others=join_messages(Message([name_part(other)]) for other in others),
-        ),
-        set_in=context.spec.place("scope"),
-    )
+    named = join_messages(Message([name_part(other)]) for other in others)
+    words = "The manifests also declare {names} for {others}, which is the same cluster."
+    return trip_on_any(contested, words, context.spec.place("scope"), others=named)
 
 
 def managed_entity(context: GuardContext) -> Measurement:
     """A change by hand (with alter) to an entity that manifests manage: the next apply undoes it, or no manifest shows it."""
-    by_hand = tuple(c.entity for c in context.changes if c.entity in context.managed)
-    place, why = None, compose("")
-    for entity in by_hand[:1]:
-        owned = context.managed[entity]
-        place = owned.place
-        cluster = name_part(display_name(context.spec.name)) if context.spec.name else "the manifests"
-        where = compose(" ({place})", place=place) if place else ""
-        why = (
-            compose(
-                "A manifest declares {entity}{where}. The next apply restores the declared values. Change the manifest instead.",
-                entity=entity,
-                where=where,
-            )
-            if owned.declared
-            else compose(
-                "{entity} is in the scope of {cluster}{where}, whose quotas come from manifests. Declare it in a manifest.",
-                entity=entity,
-                cluster=cluster,
-                where=where,
-            )
-        )
-    return trip_on_any(by_hand, why=why, set_in=place)
+    by_hand = [c.entity for c in context.changes if c.entity in context.managed]
+    if not by_hand:
+        return trip_on_any((), "")
+    first = context.managed[by_hand[0]]
+    if first.declared:
+        words = "A manifest declares {first}{where}. The next apply restores the declared values. Change the manifest instead."
+    else:
+        words = "{first} is in the scope of {cluster}{where}, whose quotas come from manifests. Declare it in a manifest."
+    cluster = name_part(display_name(context.spec.name)) if context.spec.name else "the manifests"
+    where = compose(" ({place})", place=first.place) if first.place else ""
+    return trip_on_any(by_hand, words, first.place, first=by_hand[0], cluster=cluster, where=where)
 
 
 def unknown_current_keys(context: GuardContext) -> Measurement:
@@ -145,35 +110,24 @@ def unknown_current_keys(context: GuardContext) -> Measurement:
     live = context.current.entities
     unknown = {entity for entity, quotas in live.items() if not KNOWN_KEYS.issuperset(quotas)}
     entities = tuple(entity for entity in context.desired.entities if entity in unknown) if unknown else ()
+    warns = limit.count is None
+    most = "none, it only warns" if limit.count is None else entity_count(limit.count)
+    passed = Measurement(measured=entity_count(len(entities)), limit=most, set_in=limit.set_in, only_warns=warns)
+    if len(entities) <= (limit.count or 0):
+        return passed
     keys = sorted({display_name(key) for e in entities for key in live[e].keys() - KNOWN_KEYS})[:SHOWN]
-    exceeds = limit.count is None or len(entities) > limit.count
-    return Measurement(
-        entities=entities if exceeds else (),
-        measured=entity_count(len(entities)),
-        limit="none, it only warns" if limit.count is None else entity_count(limit.count),
-        why=compose(
-            "The cluster has keys that this version does not know ({keys}) on {names}. They stay as they are.",
-            keys=join_messages(Message([key_part(key)]) for key in keys),
-            names=list_entities(entities),
-        )
-        if entities
-        else compose(""),
-        set_in=limit.set_in,
-        only_warns=limit.count is None,
-    )
+    named = join_messages(Message([key_part(key)]) for key in keys)
+    words = "The cluster has keys that this version does not know ({keys}) on {names}. They stay as they are."
+    return passed.tripped(entities, words, keys=named)
 
 
 def empty_desired_state(context: GuardContext) -> Measurement:
     """Manifests that declare nothing, where pruning would then remove everything: rather a wrong folder than an intention."""
     declared = sum(1 for d in context.desired.entities.values() if d.quotas)
+    passed = Measurement(measured=f"{entity_count(declared)} declared", limit="at least 1 declared")
     removed = tuple(c.entity for c in context.new_changes() if c.action is Action.DELETE) if declared == 0 else ()
-    return Measurement(
-        entities=removed,
-        measured=f"{entity_count(declared)} declared",
-        limit="at least 1 declared",
-        why=compose("The manifests declare no quota. All {count} in scope would be removed.", count=entity_count(len(removed))),
-        set_in=None,
-    )
+    words = "The manifests declare no quota. All {count} in scope would be removed."
+    return passed.tripped(removed, words, count=entity_count(len(removed))) if removed else passed
 
 
 def too_many_removals(context: GuardContext) -> Measurement:
@@ -187,15 +141,9 @@ def too_many_removals(context: GuardContext) -> Measurement:
     shares = len(losing) > 1 and context.live_in_scope() > limit.minimum
     exceeds = len(losing) > limit.count or (shares and percent > limit.percent)
     within = f"{limit.percent:.3g} % or " if shares else ""
-    return Measurement(
-        entities=losing if exceeds else (),
-        measured=affected,
-        limit=f"{within}{entity_count(limit.count)}",
-        why=compose("{affected} in scope would lose limits: {names}.", affected=affected, names=list_entities(losing))
-        if exceeds
-        else compose(""),
-        set_in=limit.set_in,
-    )
+    passed = Measurement(measured=affected, limit=f"{within}{entity_count(limit.count)}", set_in=limit.set_in)
+    words = "{affected} in scope would lose limits: {names}."
+    return passed.tripped(losing, words, affected=affected) if exceeds else passed
 
 
 def too_many_changes(context: GuardContext) -> Measurement:
@@ -204,15 +152,10 @@ def too_many_changes(context: GuardContext) -> Measurement:
     touched = tuple(c.entity for c in context.new_changes() if any(k.before is not None for k in c.keys))
     percent, affected = share(touched, context)
     exceeds = len(touched) > limit.count and percent > limit.percent
-    return Measurement(
-        entities=touched if exceeds else (),
-        measured=affected,
-        limit=f"{limit.percent:.3g} % and {entity_count(limit.count)}",
-        why=compose("{affected} in scope would change: {names}.", affected=affected, names=list_entities(touched))
-        if exceeds
-        else compose(""),
-        set_in=limit.set_in,
-    )
+    most = f"{limit.percent:.3g} % and {entity_count(limit.count)}"
+    passed = Measurement(measured=affected, limit=most, set_in=limit.set_in)
+    words = "{affected} in scope would change: {names}."
+    return passed.tripped(touched, words, affected=affected) if exceeds else passed
 
 
 def large_reduction(context: GuardContext) -> Measurement:
@@ -222,30 +165,21 @@ def large_reduction(context: GuardContext) -> Measurement:
         (c.entity, k) for c in context.new_changes() for k in c.keys if k.before is not None and _ratio(k) < limit.of(k.key)
     ]
     if not reduced:
-        return Measurement(
-            entities=(),
-            measured="none",
-            limit=f"{100 * limit.factor:.3g} % of the current value",
-            why=compose(""),
-            set_in=limit.set_in,
-        )
+        allowed = f"{100 * limit.factor:.3g} % of the current value"
+        return Measurement(measured="none", limit=allowed, set_in=limit.set_in)
     entity, key = min(reduced, key=lambda pair: _ratio(pair[1]))
     touched = tuple(dict.fromkeys(entity for entity, _ in reduced))
-    more = f" {entity_count(len(touched))} in all." if len(touched) > 1 else ""
-    return Measurement(
-        entities=touched,
-        measured=f"{100 * _ratio(key):.3g} %",
-        limit=f"{100 * limit.of(key.key):.3g} % of the current value",
-        why=compose(
-            "Cuts {key} for {entity} from {before} to {after}{when}.{more}",
-            key=key_part(key.key),
-            entity=entity,
-            before=amount_part(key.key, key.before),
-            after=amount_part(key.key, _lowest(key)),
-            when=f" on {moment_text(key.expiry.at)}" if key.expiry is not None and _lowest(key) != key.after else "",
-            more=more,
-        ),
-        set_in=limit.set_in,
+    after, ratio, least = _lowest(key), 100 * _ratio(key), 100 * limit.of(key.key)
+    passed = Measurement(measured=f"{ratio:.3g} %", limit=f"{least:.3g} % of the current value", set_in=limit.set_in)
+    return passed.tripped(
+        touched,
+        "Cuts {key} for {entity} from {before} to {after}{when}.{more}",
+        key=key_part(key.key),
+        entity=entity,
+        before=amount_part(key.key, key.before),
+        after=amount_part(key.key, after),
+        when=f" on {moment_text(key.expiry.at)}" if key.expiry is not None and after != key.after else "",
+        more=f" {entity_count(len(touched))} in all." if len(touched) > 1 else "",
     )
 
 
@@ -312,17 +246,23 @@ class Measurement:
     A guard that only warns makes a note instead of a refusal.
     """
 
-    entities: tuple[Entity, ...]
     measured: str
     limit: str
-    why: Message
+    entities: tuple[Entity, ...] = ()
+    why: Message = Message(())
     set_in: Span | None = None
     only_warns: bool = False
 
+    def tripped(self, entities: tuple[Entity, ...], words: str, **fillings: Filling) -> Measurement:
+        """The same for these entities. ``words``: the reason, with the field ``names`` for them."""
+        return replace(self, entities=entities, why=compose(words, names=list_entities(entities), **fillings))
 
-def trip_on_any(entities: tuple[Entity, ...], *, why: Message, set_in: Span | None = None) -> Measurement:
-    """The result of a guard that trips on any entity."""
-    return Measurement(entities=entities, measured=entity_count(len(entities)), limit="0 entities", why=why, set_in=set_in)
+
+def trip_on_any(entities: Iterable[Entity], words: str, set_in: Span | None = None, **fillings: Filling) -> Measurement:
+    """The result of a guard that trips on any entity, with the reason as ``Measurement.tripped`` takes it."""
+    tripped = tuple(entities)
+    passed = Measurement(measured=entity_count(len(tripped)), limit="0 entities", set_in=set_in)
+    return passed.tripped(tripped, words, **fillings) if tripped else passed
 
 
 def share(entities: Sequence[Entity], context: GuardContext) -> tuple[float, str]:
@@ -437,21 +377,14 @@ def freeze_window(context: GuardContext) -> Measurement:
     frozen = freeze_at(windows, context.now) if windows and context.changes else None
     if frozen is None:
         measured = "not frozen" if context.changes else "no change"
-        return Measurement(entities=(), measured=measured, limit="no change while frozen", why=compose(""))
+        return Measurement(measured=measured, limit="no change while frozen")
     until = f"until {_utc(frozen.until)}" if frozen.until else "without end"
-    if frozen.window is None:
-        why = compose("The cluster is frozen {until}. Changes are allowed in its allow windows only.", until=until)
-    elif frozen.window.reason:
-        why = compose("The cluster is frozen {until}: {reason}.", until=until, reason=name_part(frozen.window.reason))
-    else:
-        why = compose("The cluster is frozen {until}.", until=until)
-    return Measurement(
-        entities=tuple(c.entity for c in context.changes),
-        measured=f"frozen {until}",
-        limit="no change while frozen",
-        why=why,
-        set_in=(frozen.window.span if frozen.window else None) or context.spec.place("freeze"),
-    )
+    reason = "" if frozen.window is None or not frozen.window.reason else compose(": {r}", r=name_part(frozen.window.reason))
+    more = " Changes are allowed in its allow windows only." if frozen.window is None else ""
+    set_in = (frozen.window.span if frozen.window else None) or context.spec.place("freeze")
+    passed = Measurement(measured=f"frozen {until}", limit="no change while frozen", set_in=set_in)
+    words = "The cluster is frozen {until}{reason}.{more}"
+    return passed.tripped(tuple(c.entity for c in context.changes), words, until=until, reason=reason, more=more)
 
 
 def _utc(moment: datetime.datetime) -> str:

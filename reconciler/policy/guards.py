@@ -70,7 +70,7 @@ _NEEDED: Final[Mapping[str, Callable[[GuardContext], bool]]] = {
     "scope-overlap": lambda context: bool(context.claimed_elsewhere),
 }
 """What there has to be before a guard can trip. Without it, the guard passes and is not entered."""
-_PASSED: Final = Measurement(entities=(), measured="0 entities", limit="0 entities", why=compose(""))
+_PASSED: Final = Measurement(measured="0 entities", limit="0 entities")
 
 
 def check_guard_ids(accepted: Sequence[str]) -> None:

@@ -81,7 +81,7 @@ def test_links_of_a_commit_are_followed_within_it_and_never_out_of_it(repo: GitR
     repo.git("checkout", "-q", "main~1")
     done = drift(repo, "--baseline", "linked", "--format", "json")
     assert {name for name, kind in classes(done).items() if kind == "unapplied"} == {"merged", "removed"}
-    assert done.json()["summary"]["in_sync"] == 1
+    assert done.json()["summary"]["in-sync"] == 1
     repo.git("checkout", "-q", "main")
     (repo.folder / "quotas.yaml").unlink()
     (repo.folder / "quotas.yaml").symlink_to(repo.folder.parent / "outside.yaml")
