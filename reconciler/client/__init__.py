@@ -40,8 +40,6 @@ Plan and apply manifests, as the commands do, with the same guards. ``docs/from-
 True
 
 No cluster at hand? ``manifests(..., snapshot="now.json").state("planned")`` shows what would apply once manifests are applied.
-
-In a notebook on Spark, ``backtest_frame`` replays recorded traffic: ``docs/from-python.md`` has the whole example.
 """
 
 from __future__ import annotations

@@ -9,13 +9,12 @@ import contextlib
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from reconciler.apply import ApplySettings, StepDown
 from reconciler.client.live import access_of, listed
 from reconciler.client.outcomes import LoggedProgress, PlannedChange, names_of_guards, succeeded
 from reconciler.errors import UsageError
-from reconciler.hooks import added, load
 from reconciler.model import ApplyReport, BacktestReport, CurrentState, Drift, MetricServer
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
@@ -56,9 +55,6 @@ from reconciler.workflows import (
     with_lint,
     write_baseline,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _MOST_NAMED: Final = 5
 
@@ -174,8 +170,8 @@ class ManifestCluster:
 
         Without ``traffic``, that in ``spec.traffic`` of the Cluster manifest is read. The current quotas are those of the
         ``snapshot`` or of the server that ``manifests`` was given, else they are not known. Large traffic starts a Spark session
-        of its own. For a session that runs already, use ``backtest_frame``. Raises ``TrafficError`` for traffic that
-        cannot be used, ``MissingDependencyError`` without the extra ``traffic``, and as ``plan``.
+        of its own, or uses the one that runs: its tables are ``table:NAME``. Raises ``TrafficError``
+        for traffic that cannot be used, ``MissingDependencyError`` without the extra ``traffic``, and as ``plan``.
         """
         for name, at in (("since", since), ("until", until)):
             if at is not None and at.tzinfo is None:
@@ -200,30 +196,6 @@ class ManifestCluster:
             between=between,
         )
         return run_backtest(proposal_of(intent, self._current(intent)), options, progress=LoggedProgress())
-
-    def backtest_frame(self, spark: SparkSession, traffic: DataFrame | str, *, exact: bool = False) -> BacktestReport:
-        """Replay recorded traffic under the manifests, on the Spark session of the caller.
-
-        The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped, kept or written.
-
-        ``traffic``: a DataFrame in the canonical traffic schema (``TRAFFIC_SCHEMA``), or the name of a table. Spark reads
-        it several times: cache one that is expensive to compute. All else is as in ``backtest``.
-
-        Raises ``ManifestError`` with its findings, and ``UsageError`` for arguments that cannot work. Raises ``TrafficError`` for
-        traffic that cannot be used and for a job that fails. Raises ``FileAccessError`` for a snapshot that cannot be read, and
-        ``MissingDependencyError`` without the packages of the extra ``traffic``.
-        """
-        from reconciler.traffic import require_packages
-
-        require_packages()
-        intent = self._intent()
-        options = BacktestOptions(traffic=(), exact=exact)
-        proposal = proposal_of(intent, self._current(intent))
-        judge = next(added("SESSION_BACKTESTS"), None)
-        if judge is None:
-            raise UsageError("This installation judges no DataFrames. Pass files to backtest")
-        report: BacktestReport = load(judge)(spark, traffic, proposal, options)
-        return report
 
     def __repr__(self) -> str:
         where = self._where

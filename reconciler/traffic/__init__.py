@@ -102,11 +102,11 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.exact_totals import group_of as group_of_key
     from reconciler.traffic.kernels.exact_totals import pack as key_of_time
     from reconciler.traffic.kernels.exact_totals import time_of as time_of_key
-    from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
+    from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Integers, Window
     from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, Kind, Measure
     from reconciler.traffic.parquet_traffic import TOTALS_KEY
-    from reconciler.traffic.request_traffic import RequestTraffic, TrafficSource, open_rows
+    from reconciler.traffic.request_traffic import RequestTraffic, TrafficSource
     from reconciler.traffic.seconds.days import DATE, DAY_COLUMNS, DAY_SCHEMA, REQUESTS, SOURCE, TIME, has_days
     from reconciler.traffic.seconds.folder import SERIES as SERIES_PART
     from reconciler.traffic.seconds.folder import TOTALS as TOTALS_PART
@@ -116,7 +116,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.block import pack_rows
     from reconciler.traffic.shuffle.on_spark import SparkRows, least_tasks, run_on_workers, split_work
     from reconciler.traffic.shuffle.rows import GroupWork, PartialSums, Pieces, Rows, Totals, add_up, tables_of
-    from reconciler.traffic.sources.log_documents import check_zone
     from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF, charge_known_topics, mark_copies, require_one
     from reconciler.traffic.sources.log_files import Dataset, local_path, parse_dataset, split_argument
     from reconciler.traffic.sources.normal_form import (
@@ -124,7 +123,6 @@ if TYPE_CHECKING:
         DELTA,
         DUPLICATE,
         END_US,
-        EVENT,
         FILE,
         FIRST_US,
         IDENTITY,
@@ -143,9 +141,8 @@ if TYPE_CHECKING:
         require_readable,
         rows_of,
     )
-    from reconciler.traffic.sources.on_spark import files_at, rows_of_frame
     from reconciler.traffic.sources.parquet_parts import Between, Part, footer_of, parts_of, read_part
-    from reconciler.traffic.spark_jobs import logged_stages, raise_as_sentences
+    from reconciler.traffic.spark_jobs import logged_stages
     from reconciler.traffic.spark_jobs import reason as spark_reason
     from reconciler.traffic.spark_setup import SessionOptions, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.spark_versions import collect_table
@@ -166,7 +163,6 @@ if TYPE_CHECKING:
         Reading,
         RecordedThrottle,
         Source,
-        require_usable,
     )
 
 __getattr__ = lazy_face(__name__)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from reconciler.client import BacktestReport, manifests, to_json, verdict_rows
 from tests.support.command import invoke
+from tests.support.recorded_parquet import Flow, write_traffic
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOG = f"3={RECORDINGS / 'kafka-4.3.1' / 'kafka-request.log.gz'}"
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -49,3 +54,18 @@ def test_a_rule_of_the_cluster_refuses_as_the_command_does(folder: Path) -> None
 
     assert judged().refused
     assert invoke("backtest", "quotas", "--current", "now.json", "--traffic", LOG, cwd=folder).code == 1
+
+
+@pytest.mark.spark
+def test_a_frame_of_a_running_session_is_judged_by_its_name_and_the_session_stays(spark: SparkSession, folder: Path) -> None:
+    rows = write_traffic(folder / "rows.parquet", [Flow(user="alice", amount=200_000)])
+    (folder / "quotas" / "cluster.yaml").write_text(CLUSTER + "  backtest: {history: {hours: 0}}\n", encoding="utf-8")
+    spark.read.parquet(str(rows)).createGlobalTempView("recorded_today")
+    try:
+        before = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+        of_table = manifests(["quotas"]).backtest(["table:global_temp.recorded_today"])
+        assert {row["key"]: row["value"] for row in spark.sql("SET").collect()} == before
+    finally:
+        spark.catalog.dropGlobalTempView("recorded_today")
+    assert verdict_rows(of_table) == verdict_rows(manifests(["quotas"]).backtest([str(rows)])) != []
+    assert type(spark).getActiveSession() is spark
