@@ -103,7 +103,14 @@ def alert_sentences(
 
     ``unchecked``: why there is no report.
     """
-    return [*_problems(plan, report, rows, unchecked), *_outlook(plan, verdict)]
+    sentences = list(_problems(plan, report, rows, unchecked))
+    if plan.undecided and verdict in (CommentVerdict.NOT_REMOVED, CommentVerdict.NO_CHANGE):
+        sentences.append(f"The plan writes nothing, but {prose(undecided_words(plan), begins_line=False)}.")
+    elif verdict is CommentVerdict.NO_CHANGE:
+        sentences.append("No changes: the cluster has every declared value.")
+    elif verdict is CommentVerdict.READY:
+        sentences.append("After the merge, `kafka-quotas apply` writes exactly these changes.")
+    return sentences
 
 
 def _problems(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow], unchecked: str) -> Iterator[str]:
@@ -131,7 +138,7 @@ def _failed_rules(report: BacktestReport) -> Iterator[str]:
     whose = [group_name_markdown(bucket.bucket, _NAME) for bucket in first.failed]
     whose += [entity_markdown(change.entity, _NAME) for change in first.unjudged]
     words = prose((first.reason or first.words).rstrip("."), begins_line=False)
-    more = f", and {count_of(len(others), 'other rule')} {_agree(len(others), 'fails', 'fail')}" if others else ""
+    more = f", and {count_of(len(others), 'other rule fails', 'other rules fail')}" if others else ""
     yield f'**Rule "{words}" fails** for {list_some(list(dict.fromkeys(whose)), _MOST_NAMED)}{more}.'
 
 
@@ -163,10 +170,6 @@ def _of_changed(report: BacktestReport) -> str:
     return f"{history} no limit of a recorded client changes"
 
 
-def _agree(count: int, singular: str, many: str) -> str:
-    return singular if count == 1 else many
-
-
 def history_length(report: BacktestReport) -> str:
     """``24 h``, from the first to the last request."""
     return unbroken(duration((report.provenance.end - report.provenance.start).total_seconds()))
@@ -174,16 +177,6 @@ def history_length(report: BacktestReport) -> str:
 
 def _of(count: int, total: int, noun: str) -> str:
     return f"{count:,} of {count_of(total, noun)}"
-
-
-def _outlook(plan: Plan, verdict: CommentVerdict) -> Iterator[str]:
-    match verdict:
-        case CommentVerdict.NOT_REMOVED | CommentVerdict.NO_CHANGE if plan.undecided:
-            yield f"The plan writes nothing, but {prose(undecided_words(plan), begins_line=False)}."
-        case CommentVerdict.NO_CHANGE:
-            yield "No changes: the cluster has every declared value."
-        case CommentVerdict.READY:
-            yield "After the merge, `kafka-quotas apply` writes exactly these changes."
 
 
 def way_out(plan: Plan, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> str | None:
@@ -249,13 +242,11 @@ def status_name(cluster: str) -> str:
 
 def check_of(plan: Plan | None, verdict: CommentVerdict, sentences: Sequence[str]) -> StatusCheck:
     """The status that goes with a comment. ``sentences``: those of its alert, in Markdown."""
-    title = verdict.value.capitalize()
-    return StatusCheck(conclusion=_conclusion(plan, verdict), title=title, summary=" ".join(sentences))
-
-
-def _conclusion(plan: Plan | None, verdict: CommentVerdict) -> Conclusion:
+    conclusion = Conclusion.NEUTRAL
     if verdict is CommentVerdict.BLOCKED:
-        return Conclusion.FAILURE
-    if plan is not None and not plan.applyable:
-        return Conclusion.ACTION_REQUIRED
-    return Conclusion.SUCCESS if verdict in (CommentVerdict.READY, CommentVerdict.NO_CHANGE) else Conclusion.NEUTRAL
+        conclusion = Conclusion.FAILURE
+    elif plan is not None and not plan.applyable:
+        conclusion = Conclusion.ACTION_REQUIRED
+    elif verdict in (CommentVerdict.READY, CommentVerdict.NO_CHANGE):
+        conclusion = Conclusion.SUCCESS
+    return StatusCheck(conclusion=conclusion, title=verdict.value.capitalize(), summary=" ".join(sentences))

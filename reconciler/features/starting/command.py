@@ -15,8 +15,9 @@ from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconciler.features.starting.manifests import Export
-    from reconciler.features.starting.repository import Made
     from reconciler.model import CurrentState
     from reconciler.render import Line
     from reconciler.workflows import Access
@@ -91,8 +92,8 @@ def init(args: InitArguments) -> Result:
     # The properties are those of whoever makes the repository; a pipeline has its own.
     address = dataclasses.replace(access, command_config=None)
     connection = connection_to_write(ClusterSpec(), address, folder=folder / CLUSTER_FOLDER)
-    made = make_repository(folder, setting, state=state, connection=connection)
-    return Result(beside=made.export.findings if made.export is not None else (), view=lambda: _lines(args, made))
+    files, export = make_repository(folder, setting, state=state, connection=connection)
+    return Result(beside=export.findings if export is not None else (), view=lambda: _lines(args, files, export))
 
 
 def _state(args: InitArguments, access: Access) -> CurrentState | None:
@@ -116,37 +117,34 @@ def _state(args: InitArguments, access: Access) -> CurrentState | None:
     return dataclasses.replace(state, cluster=dataclasses.replace(state.cluster, name=ForeignText(args.name)))
 
 
-def _next(args: InitArguments, made: Made) -> list[str]:
-    folder = shlex.quote(args.folder)
-    cluster = shlex.quote(made.clusters[-1])
-    how = f" --command-config {shlex.quote(args.place.command_config)}" if args.place.command_config else ""
-    plan = f"kafka-quotas plan {folder} --cluster={cluster}{how}"
-    if args.current:
-        plan += f" --current {shlex.quote(args.current)}"
-    return [f"kafka-quotas validate {folder}", plan, f"git -C {folder} init && git -C {folder} add ."]
-
-
-def _lines(args: InitArguments, made: Made) -> list[Line]:
+def _lines(args: InitArguments, files: Mapping[str, str], export: Export | None) -> list[Line]:
+    from reconciler.features.starting.repository import PLACEHOLDERS, TEMPLATE_CLUSTERS
     from reconciler.model import display_name, escaped
     from reconciler.render import Style, line
 
-    lines = [line(f"Made a repository of {len(made.files)} files in {escaped(args.folder)}:")]
-    lines += [line(f"  {escaped(path)}") for path in made.files]
-    if made.export is not None:
-        lines.append(line(f"The manifests declare {made.export.declared} entities of cluster {display_name(made.clusters[0])}."))
-    if made.placeholders:
-        lines.append(line(("Replace ", Style.WARN), " and ".join(made.placeholders), ". README.md lists the values."))
+    lines = [line(f"Made a repository of {len(files)} files in {escaped(args.folder)}:")]
+    lines += [line(f"  {escaped(path)}") for path in files]
+    cluster = TEMPLATE_CLUSTERS[-1]
+    if export is not None:
+        cluster = export.cluster_name
+        lines.append(line(f"The manifests declare {export.declared} entities of cluster {display_name(cluster)}."))
+    own = [text for path, text in files.items() if path != "README.md"]
+    if words := [word for word in PLACEHOLDERS if any(word in text for text in own)]:
+        lines.append(line(("Replace ", Style.WARN), " and ".join(words), ". README.md lists the values."))
     if args.traffic is None and args.ci != "none":
-        lines.append(
-            line("Pull requests are not checked against traffic, since none is named: kafka-quotas explain record-traffic")
-        )
-    elif args.traffic is not None and made.export is None:
-        name = args.name or made.clusters[-1]
-        others = [other for other in made.clusters if other != name]
-        lines.append(line(f"The traffic is of {name}. --name {others[0]} chooses the other one."))
+        text = "Pull requests are not checked against traffic, since none is named: kafka-quotas explain record-traffic"
+        lines.append(line(text))
+    elif args.traffic is not None and export is None:
+        name = args.name or cluster
+        other = next(other for other in TEMPLATE_CLUSTERS if other != name)
+        lines.append(line(f"The traffic is of {name}. --name {other} chooses the other one."))
+    folder = shlex.quote(args.folder)
+    plan = f"kafka-quotas plan {folder} --cluster={shlex.quote(cluster)}"
+    plan += f" --command-config {shlex.quote(args.place.command_config)}" if args.place.command_config else ""
+    plan += f" --current {shlex.quote(args.current)}" if args.current else ""
     lines.append(line(("Next:", Style.STRONG)))
-    lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
-    return lines
+    commands = (f"kafka-quotas validate {folder}", plan, f"git -C {folder} init && git -C {folder} add .")
+    return [*lines, *(line(f"  {escaped(command)}") for command in commands)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ _GIVEN_WORKFLOWS: Final = re.compile(
 CLUSTER_FOLDER: Final = "clusters"
 """Where the Cluster manifests are; a path to client properties is written as seen from there."""
 
-_PLACEHOLDERS: Final = ("OWNER/kafka-quotas", "@YOUR-ORG")
+PLACEHOLDERS: Final = ("OWNER/kafka-quotas", "@YOUR-ORG")
 _OF_TEMPLATE_ONLY: Final = ("clusters/", "teams/", REPOSITORY_FILE, ".github/CODEOWNERS")
 _REPOSITORY: Final = """\
 # yaml-language-server: $schema=.schemas/repository.v1.schema.json
@@ -101,23 +101,13 @@ class Setting:
         return replace(place, days=_DAYS) if place.kind is TrafficKind.ADDRESS else place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """What was written. ``export`` is what came of a cluster; ``placeholders``: words that a person must replace."""
-
-    files: tuple[str, ...]
-    clusters: tuple[str, ...]
-    export: Export | None = None
-    placeholders: tuple[str, ...] = ()
-
-
 def make_repository(
     folder: Path, setting: Setting, *, state: CurrentState | None = None, connection: Connection | None = None
-) -> Made:
+) -> tuple[Mapping[str, str], Export | None]:
     """Write the template, or with ``state`` a repository whose plan for that cluster is empty.
 
-    Files of the same names are replaced, others are left. Raises ``FileAccessError``; then single files may have been replaced,
-    and none is half written.
+    Returns the texts of the files by their paths, and what came of the cluster. Files of the same names are replaced, others are
+    left. Raises ``FileAccessError``; then single files may have been replaced, and none is half written.
     """
     export = None
     cluster = setting.cluster if state is None else name_of_cluster(state)
@@ -133,9 +123,7 @@ def make_repository(
     _keep_nightly(files, setting.traffic if is_kept else None, cluster)
     files = dict(sorted(files.items()))
     write_files(files, folder)
-    words = (word for word in _PLACEHOLDERS if any(word in text for path, text in files.items() if path != "README.md"))
-    clusters = TEMPLATE_CLUSTERS if export is None else (cluster,)
-    return Made(files=tuple(files), clusters=clusters, export=export, placeholders=tuple(words))
+    return files, export
 
 
 def _template(setting: Setting) -> dict[str, str]:
