@@ -32,13 +32,6 @@ class PostOptions:
     dry_run: bool = option("--dry-run", help="print the comment, and ask no forge")
     if_there: bool = option("--if-there", help="change an existing comment, and post no new one")
     warn_only: bool = option("--warn-only", help="exit 0 with a warning when the comment cannot be posted")
-    forge: str | None = option(
-        "--forge",
-        section="Forge",
-        choices=("github", "gitlab"),
-        metavar="FORGE",
-        help="comment on github or gitlab [default: the one that runs this job, else github]",
-    )
     pull_request: int | None = option(
         "--pull-request",
         "--merge-request",
@@ -83,11 +76,11 @@ class CommentArguments:
 
 def run(args: CommentArguments) -> Result:
     """Post or change the comment; exit 1 when that failed, unless it is only to warn."""
-    from reconciler.features.pull_requests.posting import FORGES, PATIENCE, GitHub, job_forge, post_comment
+    from reconciler.features.pull_requests.posting import PATIENCE, GitHub, job_forge, post_comment
     from reconciler.ports import SystemClock
 
     _check(args)
-    kind = FORGES[args.post.forge] if args.post.forge else job_forge(os.environ) or GitHub
+    kind = job_forge(os.environ) or GitHub
     job = kind.job(os.environ)
     job = replace(job, request=args.post.pull_request or job.request)
     if args.post.dry_run:

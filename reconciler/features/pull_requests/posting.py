@@ -25,8 +25,6 @@ from reconciler.features.pull_requests.sticky_comment import (
     render_sticky_comment,
 )
 
-FORGES: Final[Mapping[str, type[GitHub | GitLab]]] = {"github": GitHub, "gitlab": GitLab}
-"""The classes that talk to each forge, by its name."""
 PATIENCE: Final = 120.0
 """Seconds of waiting for rate limits and faults, in all."""
 _ROUNDS: Final = 3

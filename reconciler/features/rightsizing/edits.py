@@ -52,16 +52,15 @@ def revise_values(intent: Intent, quotas: Sequence[SizedQuota]) -> ValueEdits:
 
     Raises ``FileAccessError`` for a file that cannot be read, and ``ManifestError`` when the result would mean anything else.
     """
-    places: dict[str, dict[Span, list[SizedQuota]]] = {}
+    files: dict[str, dict[Span, SizedQuota]] = {}
     for quota in quotas:
-        places.setdefault(quota.source.file, {}).setdefault(quota.source, []).append(quota)
+        files.setdefault(quota.source.file, {}).setdefault(quota.source, quota)
     revisions: list[FileRevision] = []
     reasons: dict[Span, str] = {}
-    for file, of_file in sorted(places.items()):
-        revision, refused = _revise(intent, file, of_file)
+    for file, places in sorted(files.items()):
+        revision, refused = _revise(intent, file, places)
         reasons |= refused
-        if revision is not None:
-            revisions.append(revision)
+        revisions += [] if revision is None else [revision]
     written = tuple(quota for quota in quotas if quota.source not in reasons)
     values = {quota.source: quota.value for quota in written}
     wanted: dict[str | None, dict[Entity, dict[str, float | None]]] = {}
@@ -72,16 +71,16 @@ def revise_values(intent: Intent, quotas: Sequence[SizedQuota]) -> ValueEdits:
             if changed:
                 of_cluster[entity] = changed
     require_values(intent.loaded, revisions, wanted)
-    left = tuple((some[0], reasons[place]) for of_file in places.values() for place, some in of_file.items() if place in reasons)
+    left = tuple((quota, reasons[place]) for places in files.values() for place, quota in places.items() if place in reasons)
     return ValueEdits(revisions=tuple(revisions), written=written, left=left)
 
 
-def _revise(intent: Intent, file: str, places: Mapping[Span, list[SizedQuota]]) -> tuple[FileRevision | None, dict[Span, str]]:
+def _revise(intent: Intent, file: str, places: Mapping[Span, SizedQuota]) -> tuple[FileRevision | None, dict[Span, str]]:
     before = read_manifest(file)
     if _GENERATED.match(before):
         return None, dict.fromkeys(places, "a program generates its file. Change what that is made of")
-    edits = [_edit(intent, place, some[0]) for place, some in places.items()]
-    after, refused = _apply(before, sorted(edits, key=lambda edit: (edit.line, edit.column)))
+    edits = [_edit(intent, quota) for _, quota in sorted(places.items(), key=lambda each: (each[0].line, each[0].column))]
+    after, refused = _apply(before, edits)
     reasons = {place: _IN_PLACE for place in places if (place.line, place.column) in refused}
     if len(reasons) == len(places):
         return None, reasons
@@ -91,8 +90,9 @@ def _revise(intent: Intent, file: str, places: Mapping[Span, list[SizedQuota]]) 
         return None, dict.fromkeys(places, str(error).rstrip("."))
 
 
-def _edit(intent: Intent, place: Span, quota: SizedQuota) -> ScalarEdit:
+def _edit(intent: Intent, quota: SizedQuota) -> ScalarEdit:
     old = intent.desired.entities[quota.entity].quotas[quota.key].text
+    place = quota.source
     return ScalarEdit(line=place.line, column=place.column, old=old, new=value_like(quota.key, quota.value or 0.0, old))
 
 
