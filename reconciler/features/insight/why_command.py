@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cli import entity_options, exit_codes, option_groups, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
-from reconciler.cli.traffic_options import TRAFFIC, ReadingOptions
+from reconciler.cli.traffic_options import TRAFFIC, ReadingOptions, moment
 from reconciler.errors import UsageError
 from reconciler.text import shown
 
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
 
 
 _AROUND: Final = datetime.timedelta(hours=1)
+
+
+def _moment(text: str) -> datetime.datetime:
+    """A time, or one of the last 24 hours when only the time of day is given, which is UTC without an offset."""
+    try:
+        clock = datetime.time.fromisoformat(text)
+    except ValueError:
+        return moment(text)
+    now = datetime.datetime.now(datetime.UTC)
+    at = datetime.datetime.combine(now.date(), clock, tzinfo=clock.tzinfo or datetime.UTC)
+    return (at if at <= now else at - datetime.timedelta(days=1)).astimezone(datetime.UTC)
+
+
+_TIME: Final[Mapping[str, Any]] = {"type": _moment, "metavar": "TIME"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +46,13 @@ class WhyArguments:
         default=[],
         help="manifests in git, for the quotas of that time and the commits that set them [default: none]",
     )
-    at: str | None = option(
-        "--at", metavar="TIME", help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
+    at: datetime.datetime | None = option(
+        "--at", **_TIME, help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
     )
-    since: str | None = option("--since", metavar="TIME", help="look from this time on [default: 1 h before --at or --until]")
-    until: str | None = option("--until", metavar="TIME", help="look up to this time [default: 1 h after --at, else now]")
+    since: datetime.datetime | None = option(
+        "--since", **_TIME, help="look from this time on [default: 1 h before --at or --until]"
+    )
+    until: datetime.datetime | None = option("--until", **_TIME, help="look up to this time [default: 1 h after --at, else now]")
     entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
     traffic: tuple[str, ...] = option(
         "--traffic",
@@ -106,11 +123,9 @@ def _compare(args: WhyArguments) -> Result:
     named = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
     if args.at is not None or named is not None:
         raise UsageError("--run compares all groups of a run, so it takes neither --at nor --name")
-    now = datetime.datetime.now(datetime.UTC)
-    since = report.facts.ended if args.since is None else parse_time("--since", args.since, now=now)
+    since, until = args.since or report.facts.ended, args.until or datetime.datetime.now(datetime.UTC)
     if since is None:
         raise UsageError(f"{shown(args.run or '')} has no time of its end. Pass --since TIME")
-    until = now if args.until is None else parse_time("--until", args.until, now=now)
     if until <= since:
         raise UsageError("--until is not later than the end of the run")
     with output.LiveProgress() as progress:
@@ -136,7 +151,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
     client = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
     if client is None:
         raise UsageError("name a client: --name user=NAME --name client-id=NAME, or --name ip=ADDRESS")
-    at, since, until = _times(args, now=datetime.datetime.now(datetime.UTC))
+    at, since, until = _times(args)
     runs, _ = read_runs(args.audit)
     access = args.connection.access(args.current)
     return IncidentRequest(
@@ -150,32 +165,13 @@ def _request(args: WhyArguments) -> IncidentRequest:
     )
 
 
-def _times(
-    args: WhyArguments, *, now: datetime.datetime
-) -> tuple[datetime.datetime | None, datetime.datetime, datetime.datetime]:
+def _times(args: WhyArguments) -> tuple[datetime.datetime | None, datetime.datetime, datetime.datetime]:
     """``--at``, ``--since`` and ``--until``, UTC."""
-    at, since, until = (
-        None if text is None else parse_time(option, text, now=now)
-        for option, text in (("--at", args.at), ("--since", args.since), ("--until", args.until))
-    )
-    if at is None and since is None and until is None:
+    at, now = args.at, datetime.datetime.now(datetime.UTC)
+    if at is None and args.since is None and args.until is None:
         raise UsageError('No time was given: pass --at TIME, such as --at "14:03", or --since TIME')
-    end = until or min(now, at + _AROUND if at is not None else now)
-    begin = since or (at or end) - _AROUND
+    end = args.until or min(now, at + _AROUND if at is not None else now)
+    begin = args.since or (at or end) - _AROUND
     if at is not None and not begin <= at <= end:
         raise UsageError("--at is not between --since and --until, or lies in the future")
     return at, begin, end
-
-
-def parse_time(option: str, text: str, *, now: datetime.datetime) -> datetime.datetime:
-    """A time, or one of the last 24 hours when only the time of day is given; UTC without an offset. Raises ``UsageError``."""
-    with contextlib.suppress(ValueError):
-        clock = datetime.time.fromisoformat(text)
-        moment = datetime.datetime.combine(now.date(), clock, tzinfo=clock.tzinfo or datetime.UTC)
-        return (moment if moment <= now else moment - datetime.timedelta(days=1)).astimezone(datetime.UTC)
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        msg = f"{option} takes a time such as 14:03 or 2026-11-22T14:03:00Z, not {shown(text)}"
-        raise UsageError(msg) from None
-    return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).astimezone(datetime.UTC)

@@ -12,14 +12,14 @@ from reconciler.features.insight.headroom_view import headroom_lines
 from reconciler.features.insight.observe import GroupLoad, Headroom, join_limits, nearest_first, observe
 from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples, read_rates
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import ClusterIdentity
 from reconciler.render import plain
 from reconciler.resolution.effective_quotas import Caveats
 from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.traffic.kinds import Kind
-from tests.builders import NOON, client, ip, pair, user
+from tests.builders import NOON, ip, user
 
 NOW = 1_800_000_000.0
 
@@ -44,35 +44,6 @@ def read(quotas: Mapping[Entity, Mapping[str, float]], *samples: tuple[MetricSer
 
 
 LIMIT = {"producer_byte_rate": 100.0}
-
-
-def entities_of(name: str, client_id: str) -> list[Entity]:
-    """One of each level."""
-    pairs = [pair(one, other) for one in (name, DEFAULT) for other in (client_id, DEFAULT)]
-    return [*pairs, user(name), user(), client(client_id), client()]
-
-
-@pytest.mark.parametrize(
-    ("user_name", "client_id", "source"),
-    [
-        ("alice", "app", pair("alice", "app")),
-        ("alice", "other", pair("alice", DEFAULT)),
-        ("alice", None, user("alice")),
-        ("bob", "app", pair(DEFAULT, "app")),
-        ("bob", "other", pair(DEFAULT, DEFAULT)),
-        ("bob", None, user()),
-        (None, "app", client("app")),
-        (None, "other", client()),
-    ],
-)
-def test_a_group_has_the_limit_of_the_level_that_its_tags_show(
-    user_name: str | None, client_id: str | None, source: Entity
-) -> None:
-    quotas = dict.fromkeys(entities_of("alice", "app"), LIMIT)
-
-    (group,) = read(quotas, series(50.0, user=user_name, client_id=client_id)).groups
-
-    assert (group.source, group.share) == (source, 0.5)
 
 
 def test_the_nearest_to_its_limit_is_first_and_a_group_without_a_limit_last() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.insight.observe import Headroom, join_limits, observe
-from reconciler.features.insight.rate_sources import RateReading, RateRequest
+from reconciler.features.insight.rate_sources import RateReading, RateRequest, Samples
 from reconciler.features.insight.step_watch import SourceWatcher, WatchPace
 from reconciler.features.prometheus.metric_layouts import Measure, MetricSeries
 from reconciler.model.cluster import Verdict
@@ -63,7 +63,7 @@ class Page:
         groups = self._at(self._clock.seconds)
         if groups is None:
             raise TrafficError(f"{PAGE} does not answer.")
-        series = {
+        series: dict[MetricSeries, Samples] = {
             MetricSeries(broker=1, kind=Kind.PRODUCE, user=name, client_id=None, measure=measure): ((now_s, value),)
             for name, values in groups.items()
             for measure, value in zip((Measure.RATE, Measure.THROTTLE_TIME), values, strict=True)
