@@ -35,23 +35,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiAddress:
-    """The base of every request, e.g. ``https://api.github.com`` or ``https://github.example.org/api/v3``."""
+    """The base of every request, e.g. ``https://api.github.com``. ``origin``: its scheme, host and port."""
 
-    scheme: str
-    host: str
-    port: int
-    path: str
-
-    @property
-    def on_this_machine(self) -> bool:
-        """Whether what is sent there leaves this machine."""
-        return self.host in _LOOPBACK
+    base: str
+    origin: tuple[str, str, int]
 
     def url(self, path: str) -> str:
         """The whole address of a path below the base."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}{self.path}{path}"
+        return self.base + path
 
     def joined(self, url: str, reference: str) -> str:
         """Resolve a redirection or a link to the next page, found in the answer from ``url``.
@@ -62,9 +53,9 @@ class ApiAddress:
             target = urllib.parse.urljoin(url, reference)
         except ValueError:
             target = reference
-        if _origin(target) != (self.scheme, self.host, self.port):
+        if _origin(target) != self.origin:
             shown = escaped(target[:200])
-            raise ForgeError(f"{self.url('')} sends us on to another server ({shown}), which is not given the token")
+            raise ForgeError(f"{self.base} sends us on to another server ({shown}), which is not given the token")
         return target
 
 
@@ -73,31 +64,22 @@ def api_address(text: str, *, api: str, example: str) -> ApiAddress:
 
     Raises ``UsageError`` for text that is not an address, or one that would carry the token in the clear.
     """
-    parts = _split(text)
     origin = _origin(text)
-    if parts is None or origin is None or parts.username is not None or parts.query or parts.fragment or not text.isascii():
+    if origin is None or not (text.isascii() and text.isprintable()) or any(sign in text for sign in " @?#"):
         raise UsageError(f"the address of {api} is a URL such as {example}, not {escaped(text)!r}")
-    scheme, host, port = origin
-    if scheme == "http" and host not in _LOOPBACK:
+    if origin[0] == "http" and origin[1] not in _LOOPBACK:
         raise UsageError(f"the address of {api} must begin with https://, or the token can be read on its way: {text}")
-    return ApiAddress(scheme=scheme, host=host, port=port, path=parts.path.rstrip("/"))
-
-
-def _split(text: str) -> urllib.parse.SplitResult | None:
-    try:
-        return urllib.parse.urlsplit(text)
-    except ValueError:
-        return None
+    return ApiAddress(base=text.rstrip("/"), origin=origin)
 
 
 def _origin(text: str) -> tuple[str, str, int] | None:
-    parts = _split(text)
-    if parts is None or parts.scheme not in _PORTS or not parts.hostname:
-        return None
     try:
-        return parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]
+        parts = urllib.parse.urlsplit(text)
+        if parts.scheme in _PORTS and parts.hostname:
+            return parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]
     except ValueError:
-        return None
+        pass
+    return None
 
 
 class NoAnswerError(Exception):
@@ -163,7 +145,7 @@ class Http:
         except ValueError:
             # The address may contain a password, so neither it nor the error is shown.
             raise UsageError(
-                f"the proxy for {address.scheme} in the environment is not a URL such as http://proxy:3128"
+                f"the proxy for {address.origin[0]} in the environment is not a URL such as http://proxy:3128"
             ) from None
 
     def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None) -> Answer:
@@ -191,9 +173,10 @@ def _trust_in(file: Path) -> ssl.SSLContext:
 
 def proxy_for(address: ApiAddress) -> str | None:
     """The proxy of the environment (``https_proxy``, ``no_proxy``, in either case), never for this machine itself."""
-    if address.on_this_machine or urllib.request.proxy_bypass(address.host):
+    scheme, host, _ = address.origin
+    if host in _LOOPBACK or urllib.request.proxy_bypass(host):
         return None
-    proxy = urllib.request.getproxies().get(address.scheme)
+    proxy = urllib.request.getproxies().get(scheme)
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 

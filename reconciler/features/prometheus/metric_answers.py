@@ -9,7 +9,8 @@ availability" (``isPartial``).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -235,53 +236,32 @@ class SeveralClustersError(TrafficError):
     """A broker id is that of several brokers."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    series: AnsweredSeries
-    first_s: float
-    last_s: float
+def drop_replicas(series: Sequence[AnsweredSeries]) -> tuple[list[AnsweredSeries], Counter[int]]:
+    """Series of which no two show one client on one broker at a time, and how many were left out, by their broker.
 
-    def overlaps(self, other: _Shown) -> bool:
-        return self.first_s <= other.last_s and other.first_s <= self.last_s
-
-
-@dataclass(frozen=True, slots=True)
-class Distinct:
-    """Series of which no two show one client on one broker at a time. ``replicas``: how many were left out, by their broker."""
-
-    series: tuple[AnsweredSeries, ...]
-    replicas: Mapping[int, int]
-
-
-def drop_replicas(series: Sequence[AnsweredSeries]) -> Distinct:
-    """One of the series that show the same. Raises ``SeveralClustersError``."""
+    Raises ``SeveralClustersError``.
+    """
     by_key: dict[MetricSeries, list[AnsweredSeries]] = {}
     for answered in series:
         if isinstance(answered.read, MetricSeries):
             by_key.setdefault(answered.read, []).append(answered)
     _require_one_cluster(by_key)
     kept: list[AnsweredSeries] = []
-    replicas: dict[int, int] = {}
+    replicas = Counter[int]()
     for key, same in by_key.items():
         if len(same) == 1:
             kept += same
             continue
-        chosen: list[_Shown] = []
-        for shown in sorted(
-            (_shown(answered) for answered in same), key=lambda candidate: (-candidate.series.count, candidate.series.labels)
-        ):
-            twice = next((other for other in chosen if shown.overlaps(other)), None)
+        chosen: list[AnsweredSeries] = []
+        for answered in sorted(same, key=lambda each: (-each.count, each.labels)):
+            twice = next((other for other in chosen if _overlap(answered.span_s(), other.span_s())), None)
             if twice is None:
-                chosen.append(shown)
-                continue
-            _require_replica(key.broker, shown.series.label_values(), twice.series.label_values())
-            replicas[key.broker] = replicas.get(key.broker, 0) + 1
-        kept += (choice.series for choice in sorted(chosen, key=lambda choice: choice.first_s))
-    return Distinct(series=tuple(kept), replicas=replicas)
-
-
-def _shown(series: AnsweredSeries) -> _Shown:
-    return _Shown(series, *series.span_s())
+                chosen.append(answered)
+            else:
+                _require_replica(key.broker, answered, twice)
+                replicas[key.broker] += 1
+        kept += sorted(chosen, key=AnsweredSeries.span_s)
+    return kept, replicas
 
 
 def _require_one_cluster(by_key: Mapping[MetricSeries, Sequence[AnsweredSeries]]) -> None:
@@ -293,18 +273,19 @@ def _require_one_cluster(by_key: Mapping[MetricSeries, Sequence[AnsweredSeries]]
     for broker, by_place in targets.items():
         if len(by_place) < 2:
             continue
-        spans = [_span(same) for same in by_place.values()]
-        for number, later in enumerate(spans):
-            if earlier := next((span for span in spans[:number] if later.overlaps(span)), None):
-                _require_replica(broker, later.series.label_values(), earlier.series.label_values(), CLUSTER_LABELS)
+        spans = {place: [answered.span_s() for answered in same] for place, same in by_place.items()}
+        wholes = {place: (min(some)[0], max(end for _, end in some)) for place, some in spans.items()}
+        for first, second in itertools.combinations(by_place, 2):
+            if _overlap(wholes[first], wholes[second]):
+                _require_replica(broker, by_place[second][0], by_place[first][0], CLUSTER_LABELS)
 
 
-def _span(series: Iterable[AnsweredSeries]) -> _Shown:
-    shown = [_shown(answered) for answered in series]
-    return _Shown(shown[0].series, min(span.first_s for span in shown), max(span.last_s for span in shown))
+def _overlap(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    return first[0] <= second[1] and second[0] <= first[1]
 
 
-def _require_replica(broker: int, first: Mapping[str, str], second: Mapping[str, str], among: Sequence[str] = ()) -> None:
+def _require_replica(broker: int, later: AnsweredSeries, earlier: AnsweredSeries, among: Sequence[str] = ()) -> None:
+    first, second = later.label_values(), earlier.label_values()
     names = [name for name in among or sorted({*first, *second}) if first.get(name) != second.get(name)]
     telling = [name for name in names if name not in _REPLICA_LABELS and not is_identity_label(name)]
     if not telling:

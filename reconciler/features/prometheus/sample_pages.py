@@ -123,11 +123,10 @@ class PageWriter:
             if isinstance(answered.read, Unattributed):
                 self._unattributed.setdefault(answered.read, set()).add(answered.labels)
         used = (Measure.RATE, Measure.THROTTLE_TIME)
-        distinct = drop_replicas([answered for answered in answer.series if _measure(answered) in used])
-        for broker, count in distinct.replicas.items():
-            self._replicas[broker] = max(self._replicas[broker], count)
-        throttles = _throttles([answered for answered in distinct.series if _measure(answered) is Measure.THROTTLE_TIME])
-        rates = [answered for answered in distinct.series if _measure(answered) is Measure.RATE]
+        distinct, replicas = drop_replicas([answered for answered in answer.series if _measure(answered) in used])
+        self._replicas |= replicas
+        throttles = _throttles([answered for answered in distinct if _measure(answered) is Measure.THROTTLE_TIME])
+        rates = [answered for answered in distinct if _measure(answered) is Measure.RATE]
         for series, samples in samples_of(rates):
             clients = [answered.read for answered in series if isinstance(answered.read, MetricSeries)]
             self._add(clients, samples, throttles, round(after_s * 1000))
